@@ -7,7 +7,7 @@ the same and say the same.
 import argparse
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, get_args
 
@@ -17,7 +17,10 @@ from planner.base import Spec
 from planner.errors import PlannerError, SpecError
 from planner.models.architecture import Architecture
 from planner.units import parse_bytes
-from planner.workload.fields import TASKS, Task, WorkloadField, all_fields, fields_of
+from planner.workload.choices import Task
+from planner.workload.fields import TASKS, WorkloadField, all_fields, fields_of
+from planner.workload.software.registry import setting_names
+from planner.workload.software.settings import EngineSettings
 from planner.workload.workload import Inference, Workload
 
 _OF_BOTH_TASKS: Final = ("parallel", "gpus", "other_processes_bytes")
@@ -29,12 +32,10 @@ def add_workload_options(parser: argparse.ArgumentParser) -> None:
     both = parser.add_argument_group("what to run it for; [defaults]")
     both.add_argument("--task", metavar="TASK", help="inference or training [inference]")
     groups = {title: parser.add_argument_group(title) for title in ("inference", "training", "several cards")}
-    for field in all_fields():
-        if field.option.flag:
-            help_text = f"{field.help}{_default(field)}".replace("%", "%%")
-            groups.get(_heading(field), both).add_argument(
-                field.option.flag, metavar=field.option.metavar, help=help_text
-            )
+    for flag, fields in _flags().items():
+        words = "; to train ".join(dict.fromkeys(f"{field.help}{_default(field)}" for field in fields))
+        group = groups.get(_heading(fields[0]), both)
+        group.add_argument(flag, metavar=fields[0].option.metavar, help=words.replace("%", "%%"))
     both.add_argument(
         "--set",
         metavar="NAME=VALUE",
@@ -121,14 +122,19 @@ def used_defaults(asked: Workload, used: Workload) -> tuple[str, ...]:
     """Return the options that were not given, with the values that were used for them."""
     return tuple(
         f"{field.option.flag} {'x'.join(map(str, value)) if isinstance(value, tuple) else value}"
-        for field in _flagged().values()
-        if asked.task in field.tasks and not _given(asked, field.name) and not _idle(used, field)
+        for field in fields_of(asked.task).values()
+        if field.option.flag and not _given(asked, field.name) and not _idle(used, field)
         if (value := _value(used, field.name)) is not None
     )
 
 
-def _flagged() -> Mapping[str, WorkloadField]:
-    return {field.name: field for field in all_fields() if field.option.flag}
+def _flags() -> Mapping[str, Sequence[WorkloadField]]:
+    """Return the fields by their options: first as a run has them, then as training does where that differs."""
+    found: dict[str, list[WorkloadField]] = {}
+    for field in all_fields():
+        if field.option.flag:
+            found.setdefault(field.option.flag, []).append(field)
+    return found
 
 
 def _idle(used: Workload, field: WorkloadField) -> bool:
@@ -160,7 +166,7 @@ def _task(name: object, place: str = "--task") -> Task:
 
 def _changes(arguments: argparse.Namespace) -> list[tuple[str, object, str]]:
     """Return field, value and option of everything that was given."""
-    given = [(field, getattr(arguments, _key(field.option.flag))) for field in all_fields() if field.option.flag]
+    given = [(fields[0], getattr(arguments, _key(flag))) for flag, fields in _flags().items()]
     changes = [(field.name, _spelled(field, value), field.option.flag) for field, value in given if value is not None]
     return changes + [_assignment(text) for text in arguments.set]
 
@@ -239,7 +245,7 @@ def check_lengths(arguments: argparse.Namespace, asked: Workload, architecture: 
 def in_options(error: SpecError) -> SpecError:
     """Return `error` with the options that set the fields it speaks of; itself where it speaks of none."""
     reason = error.reason
-    flags = {name: field.option.flag for name, field in _flagged().items()}
+    flags = {fields[0].name: flag for flag, fields in _flags().items()}
     for name, flag in flags.items():
         if "_" in name:  # the others are words of every sentence
             reason = re.sub(rf"\b{name}\b", flag, reason)
@@ -257,9 +263,10 @@ def _alike(spec: type[Spec], path: str) -> str:
         if not kinds:
             return ""
         spec = kinds[0]
-    if name in spec.model_fields:
+    names = setting_names() if spec is EngineSettings else spec.model_fields
+    if name in names:
         return ""
     from difflib import get_close_matches  # takes a while to load, and is seldom needed
 
-    close = get_close_matches(name, spec.model_fields)
+    close = get_close_matches(name, names)
     return f"Close names: {', '.join('.'.join((*outer, field)) for field in close)}." if close else ""

@@ -10,7 +10,8 @@ from planner.models.architecture import Architecture
 from planner.trace.optimizers import torch_optimizer
 from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.parallel import Parallel
-from planner.workload.training import TRAINING_PROFILE_TITLES, Lora, Training
+from planner.workload.software.registry import DEFAULT, SOFTWARE
+from planner.workload.training import Lora, Training
 
 _TO_CHECK: Final = "to check the estimate."
 
@@ -46,9 +47,9 @@ def training_fields(workload: Training, architecture: Architecture, count: int) 
 
 def _check(workload: Training) -> None:
     """Refuse what the traced run would do otherwise."""
-    if workload.profile != "hf":
-        reason = f"{TRAINING_PROFILE_TITLES[workload.profile]} has operators of its own; transformers is traced"
-        raise SpecError("profile", reason, f"Choose the profile hf {_TO_CHECK}")
+    if workload.profile != DEFAULT:
+        reason = f"{SOFTWARE[workload.profile].title} has operators of its own; transformers is traced"
+        raise SpecError("profile", reason, f"Choose the profile {DEFAULT} {_TO_CHECK}")
     if workload.loss != "full-logits":
         raise SpecError("loss", "transformers computes the loss of all logits", f"Choose full-logits {_TO_CHECK}")
     if SCHEMES[workload.weights or "fp32"].family != "plain":

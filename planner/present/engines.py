@@ -2,7 +2,7 @@
 
 from planner.memory.result import MemoryResult
 from planner.present import format as fmt
-from planner.workload.engines import PROFILE_TITLES
+from planner.workload.software.registry import DEFAULT, SOFTWARE, serving
 from planner.workload.workload import Inference
 
 
@@ -17,11 +17,11 @@ def host_note(memory: MemoryResult) -> tuple[str, ...]:
 
 def engine_phrase(workload: Inference) -> str:
     """Return `inference`, and in which engine unless that is Hugging Face transformers: `inference in vLLM`."""
-    if workload.profile in (None, "hf"):
+    if workload.profile in (None, DEFAULT):
         return "inference"
-    return f"inference in {PROFILE_TITLES[workload.profile]}"
+    return f"inference in {SOFTWARE[workload.profile].title}"
 
 
 def has_usual_cache(workload: Inference) -> bool:
     """Return whether the cache is in the 16 bits that the engine uses unless it is told otherwise."""
-    return workload.kv_cache == ("fp16" if workload.profile == "llama.cpp" else "bf16")
+    return workload.kv_cache == serving(workload.profile).cache_names.get("bf16", "bf16")

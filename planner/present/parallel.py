@@ -8,7 +8,7 @@ from planner.memory.result import DeviceShare, MemoryResult
 from planner.present import format as fmt
 from planner.present.names import VERDICT_WORDS
 from planner.present.verdict import scarcest
-from planner.workload.parallel import Offload
+from planner.workload.choices import Offload
 from planner.workload.workload import Training, Workload
 
 OFFLOAD_TITLES: Final[dict[Offload, str]] = {

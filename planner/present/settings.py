@@ -1,4 +1,4 @@
-"""The fields of a plan and their values in words, for forms, summaries and sentences on what differs or was adjusted."""
+"""The fields of a plan and their values in words: for forms, summaries and sentences on what differs or moved."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -7,10 +7,16 @@ from planner.hardware.catalog import HardwareCatalog
 from planner.present import format as fmt
 from planner.workload.fields import TASKS, WorkloadField, field_of, fields_of
 from planner.workload.option import Situation
-from planner.workload.rules import is_offered, reader
+from planner.workload.rules import FieldValue, is_offered, reader
 from planner.workload.workload import Training, Workload
 
-_OF_PLAN: Final = {"model": "Model", "gpu": "Card", "count": "Cards", "task": "Task", "corrections": "Corrections by logs"}
+_OF_PLAN: Final = {
+    "model": "Model",
+    "gpu": "Card",
+    "count": "Cards",
+    "task": "Task",
+    "corrections": "Corrections by logs",
+}
 _OPEN: Final = "default"
 
 
@@ -20,7 +26,7 @@ def setting_title(name: str) -> str:
     return found.title if found else _OF_PLAN.get(name, name)
 
 
-def setting_words(name: str, value: Any, hardware: HardwareCatalog) -> str:
+def setting_words(name: str, value: FieldValue, hardware: HardwareCatalog) -> str:
     """Return the value of a field of the plan as it is read: `2,048`, `yes`, `AdamW`, `GeForce RTX 4090`."""
     if name == "gpu":
         return _cards(value, hardware) if value else "none"
@@ -30,13 +36,13 @@ def setting_words(name: str, value: Any, hardware: HardwareCatalog) -> str:
 
 
 def adjustments_sentence(adjustments: tuple[str, ...], workload: Workload) -> str:
-    """Return `Also changed: compute precision to BF16 autocast, optimizer step to default.`, empty where nothing was."""
+    """Return `Also changed: compute precision to BF16 autocast, optimizer step to default.`, empty without any."""
     if not adjustments:
         return ""
     return f"Also changed: {', '.join(f'{_adjusted(name)} to {_new(name, workload)}' for name in adjustments)}."
 
 
-def value_words(field: WorkloadField | None, value: Any, situation: Situation | None = None) -> str:
+def value_words(field: WorkloadField | None, value: FieldValue, situation: Situation | None = None) -> str:
     """Return a value of `field` in words; those of some choices depend on the rest of the workload."""
     if field is not None and field.kind == "choice" and value in (choices := field.choices(situation)):
         return choices[value]
@@ -51,7 +57,7 @@ def value_words(field: WorkloadField | None, value: Any, situation: Situation | 
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def choices_in(field: WorkloadField, situation: Situation, value: Any) -> Mapping[Any, str]:
+def choices_in(field: WorkloadField, situation: Situation, value: FieldValue) -> Mapping[Any, str]:
     """Return what can be chosen for `field` where it has `value`: what goes with the rest, and what it has already."""
     read = reader(situation.used, count=situation.count, model=situation.architecture)
     adapters = isinstance(situation.used, Training) and situation.used.adapts
@@ -66,9 +72,9 @@ def choices_in(field: WorkloadField, situation: Situation, value: Any) -> Mappin
     return found if value in found else {**found, value: value_words(field, value, situation)}
 
 
-def default_words(field: WorkloadField, used: Any, situation: Situation) -> str:
+def default_words(field: WorkloadField, used: FieldValue, situation: Situation) -> str:
     """Return what leaving `field` open is called: `Default (NF4)`, with the value that is then `used`."""
-    return "Default" if used is None else f"Default ({value_words(field, used, situation)})"
+    return "Default" if used is None else f"Default ({in_sentence(value_words(field, used, situation))})"
 
 
 def summary(fields: Iterable[WorkloadField], situation: Situation) -> str:
@@ -89,9 +95,9 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def _brief(field: WorkloadField, value: Any, situation: Situation) -> str:
+def _brief(field: WorkloadField, value: FieldValue, situation: Situation) -> str:
     """Return what is said of a field: choices always, other values where they differ from the default."""
-    decided = field.kind == "choice" and not isinstance(value, bool) or field.option.choices is not None
+    decided = (field.kind == "choice" and not isinstance(value, bool)) or field.option.choices is not None
     if value is None or (value == field.default and not (decided and field.option.brief)):
         return ""
     words = value_words(field, value, situation).partition(" (")[0]

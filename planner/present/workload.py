@@ -4,8 +4,8 @@ from typing import Final
 
 from planner.present import format as fmt
 from planner.present.engines import engine_phrase, has_usual_cache
+from planner.workload.choices import Method
 from planner.workload.optimizers import OPTIMIZERS
-from planner.workload.training import Method
 from planner.workload.workload import Inference, Training, Workload
 
 OPTIMIZER_TITLES: Final = {name: kind.title for name, kind in OPTIMIZERS.items()}

@@ -4,26 +4,21 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from planner.dtypes import AS_STORED, GGUF_FILE_TYPES, SCHEMES
+from planner.dtypes import AS_STORED
 from planner.errors import SpecError
 from planner.models.architecture import Architecture
 from planner.models.images import reads_images, tokens_of_image
-from planner.workload.engines import PROFILE_TITLES, SETTINGS, Profile
+from planner.workload.formats import arithmetic, autocasts
 from planner.workload.layout import laid_out
 from planner.workload.optimizers import OPTIMIZERS
-from planner.workload.training import Lora, Loss, TrainingProfile, arithmetic, autocasts
+from planner.workload.rules import OF_FILES, reader, refuse
+from planner.workload.software.registry import DEFAULT, SOFTWARE, serving, settings_for, trainer
+from planner.workload.training import Lora
+from planner.workload.weight_files import OWN_FIELDS, default_profile, name_in_files
 from planner.workload.workload import Inference, Training
 
 DEFAULT_SEQUENCE: Final = 2_048
 DEFAULT_CONTEXT: Final = 4_096
-_LOSS_OF_PROFILE: Final[dict[TrainingProfile, Loss]] = {
-    "liger": "fused-linear",
-    "unsloth": "fused-linear",
-    "torchtune": "chunked",
-    "litgpt": "chunked",
-}
-_GGUF_NAMES: Final = {"fp32": "F32", "fp16": "F16", "bf16": "BF16"}
-_PLAIN_NAMES: Final = {gguf: plain for plain, gguf in _GGUF_NAMES.items()}
 
 
 def with_defaults(workload: Training | Inference, architecture: Architecture, count: int) -> Training | Inference:
@@ -52,7 +47,7 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
             weights=workload.weights or default_weights(workload),
             lora=workload.lora or (Lora() if workload.adapts else None),
             optimizer_step=workload.optimizer_step or OPTIMIZERS[workload.optimizer].steps[0],
-            loss=workload.loss or _LOSS_OF_PROFILE.get(workload.profile, "full-logits"),
+            loss=workload.loss or trainer(workload.profile).loss,
             parallel=parallel,
         )
     if workload.image_size is not None and not architecture.kind.startswith("vision"):
@@ -60,19 +55,22 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     context = _length(workload.context_length, architecture, DEFAULT_CONTEXT)
     prompt = _length(workload.prompt_length, architecture, min(context, DEFAULT_CONTEXT))
     weights = architecture.stored_as if workload.weights in (None, AS_STORED) else workload.weights
-    profile = workload.profile or default_profile(workload, architecture, weights)
-    if architecture.kind == "vision-encoder" and profile != "hf":
-        hint = "Choose the profile hf, and weights that are no GGUF file."
-        raise SpecError("profile", f"{PROFILE_TITLES[profile]} runs no image encoder by itself", hint)
+    own_fields = [getattr(workload, name) for name in OWN_FIELDS]
+    profile = workload.profile or default_profile(workload.engine.given(), own_fields, weights, architecture)
+    own = serving(profile)
+    if architecture.kind not in own.networks:
+        hint = f"Choose the profile {DEFAULT}, and weights that are no GGUF file."
+        raise SpecError("profile", f"{SOFTWARE[profile].title} runs no image encoder by itself", hint)
     images = _images(workload, architecture, profile)
+    refuse(OF_FILES, reader(workload, model=architecture), workload.task)
     if images:
         prompt = max(prompt, images * tokens_of_image(architecture.stacks[0], workload.image_size) + 1)
-    in_f16 = profile == "llama.cpp" and workload.kv_cache == "bf16"
     return _checked(
         workload,
         profile=profile,
-        weights=_weights_of(profile, weights, architecture),
-        kv_cache="fp16" if in_f16 else workload.kv_cache,
+        weights=name_in_files(profile, weights, architecture),
+        engine=settings_for(profile, workload.engine),
+        kv_cache=own.cache_names.get(workload.kv_cache, workload.kv_cache),
         context_length=context if architecture.kind == "encoder-decoder" else max(context, prompt),
         prompt_length=prompt,
         images=images,
@@ -80,7 +78,7 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     )
 
 
-def _images(workload: Inference, architecture: Architecture, profile: Profile) -> int | None:
+def _images(workload: Inference, architecture: Architecture, profile: str) -> int | None:
     """Return the images of each prompt: one unless it is said, none where the engine reads them in its own way.
 
     Raises:
@@ -90,50 +88,12 @@ def _images(workload: Inference, architecture: Architecture, profile: Profile) -
         if workload.images:
             raise SpecError("images", f"{architecture.model_type} takes none into its prompt", "Leave it out.")
         return None
-    if profile != "hf":
+    if "images" not in serving(profile).prompt_inputs:
         if workload.images:
-            raise SpecError("images", f"{PROFILE_TITLES[profile]} reads images in its own way", "Choose hf.")
+            reason = f"{SOFTWARE[profile].title} reads images in its own way"
+            raise SpecError("images", reason, f"Choose {DEFAULT}.")
         return 0
     return 1 if workload.images is None else workload.images
-
-
-def default_profile(workload: Inference, architecture: Architecture, weights: str) -> Profile:
-    """Return the engine of a workload that names none: whose settings it has, else the one that reads `weights`."""
-    given = set(workload.engine.given())
-    if given & set(SETTINGS["vllm"]):
-        return "vllm"
-    if given or workload.gpu_layers is not None or _is_gguf(weights, architecture):
-        return "llama.cpp"
-    return "hf"
-
-
-def _is_gguf(weights: str, architecture: Architecture) -> bool:
-    return architecture.container == "gguf" if weights == AS_STORED else weights in GGUF_FILE_TYPES
-
-
-def _weights_of(profile: Profile, weights: str, architecture: Architecture) -> str:
-    """Return `weights` as `profile` calls them: plain formats have names of their own in GGUF files.
-
-    Raises:
-        SpecError: If the engine cannot run them.
-    """
-    if profile == "llama.cpp":
-        if _is_gguf(weights, architecture):
-            return weights
-        if weights in _GGUF_NAMES:
-            return _GGUF_NAMES[weights]
-        hint = f"Choose a GGUF format: {', '.join(GGUF_FILE_TYPES)}."
-        raise SpecError("weights", f"llama.cpp runs GGUF files, not {_title(weights)}", hint)
-    if profile == "hf" and _is_gguf(weights, architecture):
-        if weights in _PLAIN_NAMES and architecture.container != "gguf":
-            return _PLAIN_NAMES[weights]
-        hint = "Choose the profile llama.cpp, or plain weights."
-        raise SpecError("weights", "transformers turns a GGUF file into plain tensors when it loads it", hint)
-    return weights
-
-
-def _title(weights: str) -> str:
-    return "the formats of these files" if weights == AS_STORED else SCHEMES[weights].title
 
 
 def _checked(workload: Inference, **changes: object) -> Inference:

@@ -7,18 +7,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import NoneType
-from typing import Any, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
 from pydantic.fields import FieldInfo
 
 from planner.base import Spec
+from planner.workload.choices import Task
 from planner.workload.option import YES_OR_NO, Choices, Option, Situation
+from planner.workload.rules import FieldValue
+from planner.workload.software.registry import servers, serving
+from planner.workload.software.settings import EngineSettings
+from planner.workload.weight_files import OWN_FIELDS
 from planner.workload.workload import Inference, Training
 
-Task = Literal["training", "inference"]
 Kind = Literal["choice", "number", "share", "bytes", "list"]
 
-TASKS: Final[dict[Task, type[Training] | type[Inference]]] = {"training": Training, "inference": Inference}
+TASKS: Final[dict[Task, type[Training] | type[Inference]]] = {"inference": Inference, "training": Training}
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +45,7 @@ class WorkloadField:
         return self.info.description or ""
 
     @property
-    def default(self) -> Any:
+    def default(self) -> FieldValue:
         """Return its own default: none where that depends on the model."""
         return self.info.default
 
@@ -60,6 +64,17 @@ class WorkloadField:
         if self.name.endswith("_bytes"):
             return "bytes"
         return "number" if held is int else "share" if held is float else "list"
+
+    def is_asked(self, now: Situation) -> bool:
+        """Return whether a form asks for the field: where it has a meaning for the model and what runs it."""
+        if isinstance(now.used, Inference):
+            own = serving(now.used.profile)
+            part, _, setting = self.name.rpartition(".")
+            if part == "engine" and setting not in own.settings.model_fields:
+                return False
+            if self.name in own.ignored_fields or (self.name in OWN_FIELDS and self.name not in own.own_fields):
+                return False
+        return self.option.asked_when(now)
 
     def bound(self, name: Literal["ge", "le"], otherwise: int) -> int:
         """Return its smallest or largest value."""
@@ -109,6 +124,8 @@ def _declared(model: type[Spec], prefix: str) -> Iterator[tuple[str, FieldInfo, 
 
 
 def _parts(annotation: object) -> list[type[Spec]]:
-    """Return the models that a field of this type can hold."""
+    """Return the models that a field of this type can hold; of settings those of every program."""
+    if annotation is EngineSettings:
+        return [serving(name).settings for name in servers()]
     kinds = (annotation, *get_args(annotation))
     return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Spec)]

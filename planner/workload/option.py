@@ -27,7 +27,7 @@ GROUPS: Final[dict[Group, str]] = {
     "decoding": "Passes and decoding",
     "precision": "Precision",
     "adapters": "Adapters",
-    "trained": "Frozen layers",
+    "trained": "Partial training",
     "step": "Optimizer step",
     "checkpointing": "Checkpointing",
     "software": "Software",
@@ -43,22 +43,15 @@ GROUPS: Final[dict[Group, str]] = {
 class Situation:
     """What decides whether a field is asked for and which values it can have.
 
-    `used` is the workload with its defaults filled in for `architecture` on `count` GPUs.
+    `used` is the workload with its defaults filled in for `architecture` on `count` GPUs; `sharder` is
+    what spreads training over replicas, and `from_scratch` says that it is trained without anything to start from.
     """
 
     used: Any
     architecture: Architecture
     count: int = 1
-
-    @property
-    def makes_images(self) -> bool:
-        """Return whether the model is a diffusion pipeline."""
-        return self.architecture.kind == "diffusion"
-
-    @property
-    def generates(self) -> bool:
-        """Return whether the model answers with text, token by token."""
-        return self.architecture.kind not in ("encoder", "vision-encoder", "diffusion")
+    sharder: str = ""
+    from_scratch: bool = False
 
     @property
     def takes_lengths(self) -> bool:
@@ -70,29 +63,34 @@ Choices = Mapping[Any, str]
 """Values with their words."""
 
 
-def always(_situation: Situation) -> bool:
+def always(_now: Situation) -> bool:
     """Return that a field is asked for in each situation."""
     return True
 
 
-def never(_situation: Situation) -> bool:
+def never(_now: Situation) -> bool:
     """Return that a field has no place in a form: it is set on the command line or in a file."""
     return False
 
 
-def of_text(situation: Situation) -> bool:
-    """Return whether the network is no diffusion pipeline."""
-    return not situation.makes_images
+def makes_images(now: Situation) -> bool:
+    """Return whether the model is a diffusion pipeline."""
+    return now.architecture.kind == "diffusion"
 
 
-def with_lengths(situation: Situation) -> bool:
-    """Return whether lengths of inputs can be chosen."""
-    return situation.takes_lengths
+def of_text(now: Situation) -> bool:
+    """Return whether the model is no diffusion pipeline."""
+    return not makes_images(now)
 
 
-def shared(situation: Situation) -> bool:
+def generates(now: Situation) -> bool:
+    """Return whether the model answers token by token."""
+    return now.architecture.kind not in ("encoder", "vision-encoder", "diffusion")
+
+
+def shared(now: Situation) -> bool:
     """Return whether there are several GPUs that can share the network."""
-    return situation.count > 1 and not situation.makes_images
+    return now.count > 1 and of_text(now)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,6 +9,7 @@ from planner.errors import SpecError
 from planner.models.architecture import Architecture
 from planner.models.pipeline import DiffusionTransformer, networks_of
 from planner.workload.parallel import Parallel
+from planner.workload.software.registry import DEFAULT, serving
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
@@ -27,9 +28,9 @@ def pipeline_defaults(workload: Training | Inference, architecture: Architecture
     """
     if isinstance(workload, Training):
         raise SpecError("task", "training a diffusion pipeline has no formula", _TRACED)
-    if workload.profile not in (None, "hf"):
+    if "diffusion" not in serving(workload.profile).networks:
         raise SpecError(
-            "profile", f"{workload.profile} runs no diffusion pipelines", "Choose hf: the diffusers library."
+            "profile", f"{workload.profile} runs no diffusion pipelines", f"Choose {DEFAULT}: the diffusers library."
         )
     _check_formats(workload, architecture)
     denoiser, decoder = networks_of(architecture.components)
@@ -42,7 +43,7 @@ def pipeline_defaults(workload: Training | Inference, architecture: Architecture
     settings = workload.diffusion
     try:
         return workload.evolve(
-            profile="hf",
+            profile=workload.profile or DEFAULT,
             weights=workload.weights or workload.compute,
             image_size=size,
             diffusion=settings.evolve(

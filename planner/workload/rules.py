@@ -5,20 +5,36 @@ forms offer only the answers with which they hold.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import prod
 from operator import attrgetter
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from planner.dtypes import SCHEMES
 from planner.errors import SpecError
 from planner.models.architecture import Architecture
-from planner.workload.formats import BASE_FORMATS, WAYS, computed_formats, formats_for, quantised_compute, title_of
+from planner.workload.choices import Compute, Method, Offload, Task
+from planner.workload.formats import BASE_FORMATS, formats_for, is_plain, plain_formats
 from planner.workload.optimizers import OPTIMIZERS
+from planner.workload.software.registry import (
+    DEFAULT,
+    SOFTWARE,
+    servers,
+    serving,
+    setting_names,
+    setting_owner,
+    trainer,
+)
+from planner.workload.software.settings import EngineSettings
+from planner.workload.weight_files import OWN_FIELDS, USUAL_GGUF, default_profile, why_not_run
 
-Read = Callable[[str], Any]
+FieldValue = Any
+"""What a field holds, of whichever type that is."""
+Read = Callable[[str], FieldValue]
 """What a field holds, by its dotted name; `count` is the number of GPUs, `model` the network."""
-Remedy = Mapping[str, Any]
-"""The fields that are set so that a rule holds, to a value or to what a function makes of the rule's values."""
+Remedy = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
+"""What is set so that a rule holds: fields with their new values, or what makes these from the rule's values."""
 
 OPEN: Final = object()
 """Set a field back to its default."""
@@ -26,27 +42,33 @@ OPEN: Final = object()
 _SHARED: Final = ("parallel.tensor", "parallel.pipeline", "parallel.context")
 _STAGES: Final = {"parallel.interleave": OPEN, "parallel.pipeline_layers": OPEN}
 _ALONE: Final = {**dict.fromkeys((*_SHARED, "parallel.expert", "parallel.data"), OPEN), **_STAGES}
-_COUNT_HINT: Final = "Change one of them, or the number of cards."
+_WAYS: Final[tuple[Compute, ...]] = ("amp-bf16", "bf16", "amp-fp16", "fp16", "fp32")
+_ALL_SETTINGS: Final = tuple(f"engine.{name}" for name in setting_names())
+_SOAP: Final = "SOAP multiplies gradients with fp32 matrices: keep what is trained in fp32"
+_PARAMETERS_SHARED: Final = 3
+"""The ZeRO stage that shares parameters, too."""
+COUNT_HINT: Final = "Change one of them, or the number of cards."
 
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """What `fields` have to be together: `holds`, `message` and `hint` take their values in this order.
+    """What `fields` have to be together: `holds` and `message` take their values in this order.
 
     `remedies` are tried in their order: the first that moves nothing that was asked for, and after which the rule
     holds. `narrows` are the fields of which forms offer only what goes with the others. `blames` is the field that the
-    refusal names, none where several do not go together. A rule of one `task` does not concern the other. After an
-    answer about one of `yields_to` nothing is moved.
+    refusal names, none where several do not go together. A rule of one `task` does not concern the other. Editing
+    obeys it after any answer, or only after one about a field of `after`, and not after one about `yields_to`.
     """
 
     fields: tuple[str, ...]
     holds: Callable[..., bool]
-    message: Callable[..., str] = field(default=lambda *_: "")
-    hint: Callable[..., str] = field(default=lambda *_: "")
+    message: Callable[..., str] | str = ""
+    hint: Callable[..., str] | str = ""
     blames: str = ""
-    task: Literal["training", "inference"] | None = None
+    task: Task | None = None
     narrows: tuple[str, ...] = ()
     remedies: tuple[Remedy, ...] = ()
+    after: tuple[str, ...] = ()
     yields_to: tuple[str, ...] = ()
 
     @cached_property
@@ -58,12 +80,17 @@ class Rule:
         """Return the values of the rule's fields."""
         return tuple(map(read, self.fields))
 
-    def concerns(self, task: str) -> bool:
+    def refusal(self, *values: object) -> SpecError:
+        """Return the error that refuses `values`."""
+        message, hint = (said if isinstance(said, str) else said(*values) for said in (self.message, self.hint))
+        return SpecError(self.blames, message, hint)
+
+    def concerns(self, task: str | None) -> bool:
         """Return whether the rule is about `task`."""
-        return self.task is None or self.task == task
+        return task is None or self.task in (None, task)
 
 
-def refuse(rules: Iterable[Rule], read: Read, task: str, *, adapters: bool = True) -> None:
+def refuse(rules: Iterable[Rule], read: Read, task: str | None = None, *, adapters: bool = True) -> None:
     """Refuse a workload with which one of `rules` does not hold; those about adapters need some.
 
     Raises:
@@ -73,13 +100,25 @@ def refuse(rules: Iterable[Rule], read: Read, task: str, *, adapters: bool = Tru
         if rule.concerns(task) and (adapters or not rule.reads_adapters):
             values = rule.values(read)
             if not rule.holds(*values):
-                raise SpecError(rule.blames, rule.message(*values), rule.hint(*values))
+                raise rule.refusal(*values)
+
+
+def obey(workload: object, rules: Iterable[Rule], *, adapters: bool = True) -> None:
+    """Refuse a model of pydantic that is being made, as its validators do.
+
+    Raises:
+        ValueError: If a rule does not hold.
+    """
+    try:
+        refuse(rules, reader(workload), adapters=adapters)
+    except SpecError as error:
+        raise ValueError(error.reason) from None
 
 
 def reader(workload: object, **others: object) -> Read:
     """Return what reads the fields of `workload` by their dotted names, and `others` by theirs."""
 
-    def read(name: str) -> Any:
+    def read(name: str) -> FieldValue:
         return others[name] if name in others else _getter(name)(workload)
 
     return read
@@ -93,96 +132,157 @@ def _getter(name: str) -> Callable[[object], Any]:
 def is_offered(name: str, value: object, read: Read, task: str, *, adapters: bool) -> bool:
     """Return whether `value` goes with the other fields by the rules that narrow what `name` can be."""
 
-    def changed(other: str) -> Any:
+    def changed(other: str) -> FieldValue:
         return value if other == name else read(other)
 
-    return all(
-        rule.holds(*rule.values(changed))
-        for rule in RULES
-        if name in rule.narrows and rule.concerns(task) and (adapters or not rule.reads_adapters)
-    )
+    narrowing = (rule for rule in RULES if name in rule.narrows)
+    try:
+        refuse(narrowing, changed, task, adapters=adapters)
+    except SpecError:
+        return False
+    return True
 
 
 def _adapts(method: str) -> bool:
     return method != "full"
 
 
-def _format_message(weights: str, method: str, compute: str, software: str) -> str:
+def _format_message(weights: str, method: Method, compute: Compute, profile: str) -> str:
     if weights not in BASE_FORMATS[method]:
         if method == "full":
             reason = "bitsandbytes cannot train quantised weights themselves; choose the method qlora or lora"
-            return f"{title_of(weights)}: {reason}"
+            return f"{SCHEMES[weights].title}: {reason}"
         return f"{method} keeps the network in {' or '.join(BASE_FORMATS[method])}, not in {weights}"
-    allowed = computed_formats(weights, method, compute)
-    if allowed is None:
-        ways = " or ".join(quantised_compute(software))
+    if not is_plain(weights):
+        ways = " or ".join(trainer(profile).quantised_compute)
         return f"{weights} under adapters is not computed in {compute}: choose {ways}"
-    return f"parameters in {weights} cannot be trained in {compute}; it takes {' or '.join(allowed)}"
+    allowed = " or ".join(plain_formats(method, compute))
+    return f"parameters in {weights} cannot be trained in {compute}; it takes {allowed}"
 
 
-def _compute_for_format(weights: str, method: str, compute: str, software: str) -> str:
-    ways = (way for way in WAYS if weights in formats_for(method, way, software))
-    return next(ways, compute)
+def _compute_for_format(weights: str, method: Method, compute: Compute, profile: str) -> Mapping[str, Any]:
+    return {"compute": next((way for way in _WAYS if weights in formats_for(method, way, profile)), compute)}
 
 
-def _compute_for_quantised(_method: str, compute: str, software: str) -> str:
-    ways = quantised_compute(software)
-    return ways[1] if "fp16" in compute else ways[0]
+def _compute_for_quantised(_method: Method, compute: Compute, profile: str) -> Mapping[str, Any]:
+    ways = trainer(profile).quantised_compute
+    return {"compute": ways[1] if "fp16" in compute else ways[0]}
 
 
-def _is_16_bit(weights: str | None, compute: str) -> bool:
+def _is_16_bit(weights: str | None, compute: Compute) -> bool:
     return (weights or compute) in ("bf16", "fp16")
+
+
+def _zero_limit(profile: str, stages: int) -> int:
+    own = trainer(profile)
+    return min(own.zero_limit, own.zero_limit_in_pipeline) if stages > 1 else own.zero_limit
+
+
+def _offloads(profile: str, stages: int) -> tuple[Offload, ...]:
+    """Return what a program can offload: parameters where replicas share them."""
+    found = trainer(profile).offloads
+    return found if _zero_limit(profile, stages) == _PARAMETERS_SHARED else found[:2]
+
+
+def _zero_message(zero: int, profile: str, _stages: int) -> str:
+    own, title = trainer(profile), SOFTWARE[profile].title
+    if zero > own.zero_limit:
+        return f"{title} shares up to ZeRO {own.zero_limit}"
+    return f"{title}'s pipelines take ZeRO {own.zero_limit_in_pipeline} at most"
+
+
+def _given(engine: EngineSettings | Mapping[str, object]) -> tuple[str, ...]:
+    """Return the settings that are not left open, also of fields that are still being edited."""
+    if isinstance(engine, EngineSettings):
+        return engine.given()
+    return tuple(name.removeprefix("engine.") for name, value in engine.items() if value is not None)
+
+
+def _foreign_settings(engine: EngineSettings | Mapping[str, object], profile: str | None) -> tuple[str, ...]:
+    own = serving(profile).settings.model_fields if profile else setting_names()
+    return tuple(name for name in _given(engine) if name not in own)
+
+
+def _foreign_message(engine: EngineSettings, profile: str) -> str:
+    name = _foreign_settings(engine, profile)[0]
+    owner = setting_owner(name)
+    return f"{name} is a setting of {owner.title if owner else name}, and the profile is {SOFTWARE[profile].title}"
+
+
+def _why_files_fail(
+    weights: str | None,
+    profile: str | None,
+    engine: EngineSettings | Mapping[str, object],
+    model: Architecture,
+    *own: object,
+) -> tuple[str, ...]:
+    runner = profile or default_profile(_given(engine), own, weights, model)
+    return why_not_run(runner, weights, model)
+
+
+def _product(*sizes: int | None) -> str:
+    """Return `data 2 × tensor 4`: the ways to share that `sizes` are of, but those of a single card."""
+    named = zip(("data", "tensor", "pipeline", "context"), sizes, strict=True)
+    return " × ".join(f"{name} {size:,}" for name, size in named if size is not None and size > 1)
 
 
 OF_TRAINING: Final = (
     Rule(
         ("lora", "method"),
         lambda lora, method: lora is None or _adapts(method),
-        lambda *_: "adapters belong to the methods lora and qlora, and the method is full",
+        "adapters belong to the methods lora and qlora, and the method is full",
+        task="training",
         remedies=({"lora": None}, {"method": "lora"}),
     ),
     Rule(
         ("trainable", "method"),
         lambda patterns, method: not (patterns and _adapts(method)),
         lambda _, method: f"{method} trains its adapters only: leave out trainable, or choose the method full",
+        task="training",
         remedies=({"trainable": ()}, {"method": "full", "lora": None}),
     ),
     Rule(
         ("compute", "method"),
         lambda compute, method: not (compute == "fp8" and _adapts(method)),
-        lambda *_: "fp8 takes the place of linear layers, and so do adapters: choose amp-bf16",
+        "fp8 takes the place of linear layers, and so do adapters: choose amp-bf16",
+        task="training",
         narrows=("compute",),
         remedies=({"compute": "amp-bf16"}, {"method": "full", "lora": None}),
     ),
     Rule(
         ("compute", "profile"),
-        lambda compute, profile: compute != "fp8" or software(profile).takes_fp8,
+        lambda compute, profile: compute in trainer(profile).compute,
         lambda _, profile: (
-            f"fp8 is torchao's, and {software(profile).title} has linear layers of its own: choose bf16 or amp-bf16"
+            f"fp8 is torchao's, and {SOFTWARE[profile].title_for('training')} has linear layers of its own: "
+            "choose bf16 or amp-bf16"
         ),
+        task="training",
         narrows=("compute",),
         remedies=({"compute": "amp-bf16"}, {"profile": OPEN}),
     ),
     Rule(
         ("method", "compute", "profile"),
-        lambda method, compute, profile: method != "qlora" or compute in quantised_compute(profile),
+        lambda method, compute, profile: method != "qlora" or compute in trainer(profile).quantised_compute,
         lambda _, compute, profile: (
-            f"qlora is not computed in {compute} here: choose {' or '.join(quantised_compute(profile))}"
+            f"qlora is not computed in {compute} here: choose {' or '.join(trainer(profile).quantised_compute)}"
         ),
+        task="training",
         narrows=("compute",),
-        remedies=({"compute": _compute_for_quantised},),
+        remedies=(_compute_for_quantised,),
     ),
     Rule(
         ("weights", "method", "compute", "profile"),
         lambda weights, method, compute, profile: weights in (None, *formats_for(method, compute, profile)),
         _format_message,
+        task="training",
         narrows=("weights",),
-        remedies=({"weights": None}, {"compute": _compute_for_format}),
+        remedies=({"weights": None}, _compute_for_format),
     ),
     Rule(
         ("lora.adapter_dtype", "compute"),
         lambda adapters, compute: not (adapters == "bf16" and compute in ("fp16", "amp-fp16")),
         lambda _, compute: f"adapters in bf16 do not go with {compute}; keep them in fp32",
+        task="training",
         narrows=("lora.adapter_dtype",),
         remedies=({"lora.adapter_dtype": "fp32"}, {"compute": "amp-bf16"}),
     ),
@@ -192,28 +292,30 @@ OF_TRAINING: Final = (
         lambda step, optimizer: (
             f"{OPTIMIZERS[optimizer].title} has no {step} step; it has {', '.join(OPTIMIZERS[optimizer].steps)}"
         ),
+        task="training",
         narrows=("optimizer_step",),
         remedies=({"optimizer_step": None},),
     ),
     Rule(
         ("checkpoint_every", "activation_checkpointing"),
         lambda every, kind: every == 1 or kind == "full",
-        lambda *_: "checkpoint_every needs activation_checkpointing full",
+        "checkpoint_every needs activation_checkpointing full",
+        task="training",
         remedies=({"checkpoint_every": 1}, {"activation_checkpointing": "full"}),
     ),
     Rule(
         ("activation_checkpointing", "profile"),
-        lambda kind, profile: kind in software(profile).checkpointing,
-        lambda _, profile: (
-            f"{software(profile).title}'s selective checkpoints are every k-th layer's: choose full or none"
-        ),
+        lambda kind, profile: kind in trainer(profile).checkpointing,
+        lambda _, profile: f"{profile}'s selective checkpoints are every k-th layer's: choose full or none",
+        task="training",
         narrows=("activation_checkpointing",),
         remedies=({"activation_checkpointing": "full"}, {"profile": OPEN}),
     ),
     Rule(
         ("activation_checkpointing", "lora.dora"),
         lambda kind, dora: not (kind == "selective" and dora),
-        lambda *_: "selective checkpoints would keep DoRA's products of weights, too: choose full or none",
+        "selective checkpoints would keep DoRA's products of weights, too: choose full or none",
+        task="training",
         narrows=("activation_checkpointing",),
         remedies=({"activation_checkpointing": "full"}, {"lora.dora": False}),
     ),
@@ -222,18 +324,82 @@ OF_TRAINING: Final = (
         lambda optimizer, method, weights, compute: (
             optimizer != "soap" or _adapts(method) or not _is_16_bit(weights, compute)
         ),
-        lambda *_: _SOAP,
+        _SOAP,
+        task="training",
         remedies=({"weights": None, "compute": "amp-bf16"}, {"optimizer": OPEN}),
     ),
     Rule(
         ("optimizer", "lora.adapter_dtype"),
         lambda optimizer, adapters: not (optimizer == "soap" and adapters == "bf16"),
-        lambda *_: _SOAP,
+        _SOAP,
+        task="training",
         narrows=("lora.adapter_dtype",),
         remedies=({"lora.adapter_dtype": "fp32"}, {"optimizer": OPEN}),
     ),
 )
 """What is refused as soon as a training run is written down."""
+
+OF_INFERENCE: Final = (
+    Rule(
+        ("engine", "profile"),
+        lambda engine, profile: not _foreign_settings(engine, profile),
+        _foreign_message,
+        task="inference",
+        remedies=(lambda engine, profile: {f"engine.{name}": None for name in _foreign_settings(engine, profile)},),
+    ),
+    *(
+        Rule(
+            (name, "profile"),
+            lambda value, profile, name=name: value is None or profile is None or name in serving(profile).own_fields,
+            lambda _, profile, name=name, title=owner.title: (
+                f"{name} is a setting of {title}, and the profile is {SOFTWARE[profile].title}"
+            ),
+            task="inference",
+            remedies=({name: None},),
+        )
+        for owner in servers().values()
+        for name in serving(owner.name).own_fields
+    ),
+    Rule(
+        ("kv_cache", "profile"),
+        lambda cache, profile: profile is None or cache in serving(profile).cache_formats,
+        lambda cache, profile: (
+            f"{SOFTWARE[profile].title} has no {cache} cache; it has {', '.join(serving(profile).cache_formats)}"
+        ),
+        task="inference",
+        narrows=("kv_cache",),
+        remedies=({"kv_cache": OPEN},),
+    ),
+    Rule(
+        ("kv_cache", "attention", "profile"),
+        lambda cache, attention, profile: (
+            profile is None or "q" not in cache or attention in serving(profile).quantised_cache_attention
+        ),
+        lambda _cache, _attention, profile: (
+            f"{SOFTWARE[profile].title} quantises the cached values only with flash attention"
+        ),
+        task="inference",
+        remedies=({"attention": "sdpa"}, {"kv_cache": OPEN}),
+    ),
+)
+"""What is refused as soon as a run is written down."""
+
+OF_FILES: Final = (
+    Rule(
+        ("weights", "profile", "engine", "model", *OWN_FIELDS),
+        lambda *values: not _why_files_fail(*values),
+        lambda *values: _why_files_fail(*values)[0],
+        hint=lambda *values: _why_files_fail(*values)[1],
+        blames="weights",
+        task="inference",
+        remedies=(
+            {"weights": None},
+            {"weights": USUAL_GGUF},
+            {"profile": None, **dict.fromkeys((*OWN_FIELDS, *_ALL_SETTINGS))},
+        ),
+    ),
+)
+"""What is refused once the model's files are known."""
 
 OF_STAGES: Final = (
     Rule(
@@ -245,13 +411,13 @@ OF_STAGES: Final = (
     Rule(
         ("parallel.interleave", "parallel.pipeline"),
         lambda groups, stages: groups == 1 or stages > 1,
-        lambda *_: "interleave needs a pipeline of at least 2 stages",
+        "interleave needs a pipeline of at least 2 stages",
         remedies=({"parallel.interleave": 1},),
     ),
     Rule(
         ("parallel.interleave", "parallel.pipeline_layers"),
         lambda groups, layers: groups == 1 or not layers,
-        lambda *_: "interleaved stages are even: leave out pipeline_layers",
+        "interleaved stages are even: leave out pipeline_layers",
         remedies=({"parallel.interleave": 1}, {"parallel.pipeline_layers": ()}),
     ),
 )
@@ -260,9 +426,9 @@ OF_STAGES: Final = (
 OF_COUNT: Final = (
     Rule(
         ("profile", "count"),
-        lambda profile, count: count == 1 or software(profile).most_cards is None,
-        lambda profile, _: f"{software(profile).title} on several cards is not described",
-        lambda *_: "Choose the profile hf.",
+        lambda profile, count: count <= (trainer(profile).most_cards or count),
+        lambda profile, _: f"{SOFTWARE[profile].title} on several cards is not described",
+        hint=f"Choose the profile {DEFAULT}.",
         blames="profile",
         task="training",
         narrows=("profile",),
@@ -272,7 +438,7 @@ OF_COUNT: Final = (
         ("parallel.data", *_SHARED, "count"),
         lambda data, *sizes: data is None or prod(sizes[:-1]) > 1 or data == sizes[-1],
         lambda data, *sizes: f"{data:,} replicas need as many cards, not {sizes[-1]:,}",
-        lambda *_: "Leave it out, or change the number of cards.",
+        hint="Leave it out, or change the number of cards.",
         blames="parallel.data",
         remedies=({"parallel.data": None},),
     ),
@@ -282,7 +448,7 @@ OF_COUNT: Final = (
         lambda data, *sizes: (
             f"{_product(data, *sizes[:-1])} are {data * prod(sizes[:-1]):,} cards, and there are {sizes[-1]:,}"
         ),
-        lambda *_: _COUNT_HINT,
+        hint=COUNT_HINT,
         blames="parallel",
         remedies=({"parallel.data": None},),
     ),
@@ -293,7 +459,7 @@ OF_COUNT: Final = (
             f"{'1 card is' if sizes[-1] == 1 else f'{sizes[-1]:,} cards are'} not a multiple of "
             f"{_product(None, *sizes[:-1])}"
         ),
-        lambda *_: _COUNT_HINT,
+        hint=COUNT_HINT,
         blames="parallel",
         remedies=(_ALONE,),
         yields_to=("count",),
@@ -304,10 +470,8 @@ OF_COUNT: Final = (
 OF_SHARING: Final = (
     Rule(
         ("parallel.interleave", "parallel.pipeline", "model"),
-        lambda groups, stages, model: groups == 1 or model.depth % (stages * groups) == 0,
-        lambda groups, stages, model: (
-            f"{model.depth:,} layers cannot be divided into {stages * groups:,} even groups"
-        ),
+        lambda groups, stages, model: groups == 1 or stages == 1 or model.depth % (stages * groups) == 0,
+        lambda groups, stages, model: f"{model.depth:,} layers cannot be divided into {stages * groups:,} even groups",
         blames="parallel.interleave",
         narrows=("parallel.interleave",),
         remedies=({"parallel.interleave": 1},),
@@ -315,66 +479,57 @@ OF_SHARING: Final = (
     Rule(
         ("parallel.context", "attention"),
         lambda cards, attention: cards == 1 or attention != "eager",
-        lambda *_: "cards that share a sequence attend in a ring with flash attention, not eagerly",
-        lambda *_: "Choose sdpa or flash.",
+        "cards that share a sequence attend in a ring with flash attention, not eagerly",
+        hint="Choose sdpa or flash.",
         blames="parallel.context",
         remedies=({"attention": "sdpa"}, {"parallel.context": 1}),
     ),
     Rule(
         ("parallel.offload", "parallel.zero"),
         lambda offload, zero: offload != "optimizer" or zero > 0,
-        lambda *_: "optimizer states are offloaded by ZeRO",
-        lambda *_: "Set zero to 1, 2 or 3.",
+        "optimizer states are offloaded by ZeRO",
+        hint="Set zero to 1, 2 or 3.",
         blames="parallel.offload",
         task="training",
         remedies=({"parallel.offload": "none"}, {"parallel.zero": 2}),
     ),
     Rule(
         ("parallel.offload", "parallel.zero"),
-        lambda offload, zero: offload not in ("parameters", "nvme") or zero == 3,
-        lambda *_: "parameters are offloaded by ZeRO-3 and FSDP",
-        lambda *_: "Set zero to 3.",
+        lambda offload, zero: offload not in ("parameters", "nvme") or zero == _PARAMETERS_SHARED,
+        "parameters are offloaded by ZeRO-3 and FSDP",
+        hint="Set zero to 3.",
         blames="parallel.offload",
         task="training",
         remedies=(
-            {"parallel.offload": lambda _, zero: "optimizer" if zero else "none"},
-            {"parallel.zero": 3},
+            lambda _, zero: {"parallel.offload": "optimizer" if zero else "none"},
+            {"parallel.zero": _PARAMETERS_SHARED},
         ),
     ),
     Rule(
-        ("parallel.offload", "profile"),
-        lambda offload, profile: offload != "nvme" or software(profile).offloads_to_disk,
-        lambda *_: "FSDP offloads to RAM only",
-        lambda *_: "Choose parameters.",
-        blames="parallel.offload",
-        task="training",
-        narrows=("parallel.offload",),
-        remedies=({"parallel.offload": "parameters"},),
-    ),
-    Rule(
         ("parallel.zero", "profile", "parallel.pipeline"),
-        lambda zero, profile, stages: zero <= _most_shared(profile, stages),
+        lambda zero, profile, stages: zero <= _zero_limit(profile, stages),
         _zero_message,
-        _zero_hint,
+        hint="Set zero lower.",
         blames="parallel.zero",
         task="training",
         narrows=("parallel.zero",),
-        remedies=({"parallel.zero": lambda _, profile, stages: _most_shared(profile, stages)},),
+        remedies=(lambda _, profile, stages: {"parallel.zero": _zero_limit(profile, stages)},),
     ),
     Rule(
         ("parallel.offload", "profile", "parallel.pipeline"),
-        lambda offload, profile, stages: offload in ("none", "optimizer") or _most_shared(profile, stages) == 3,
-        lambda *_: "parameters are offloaded by ZeRO-3 and FSDP",
+        lambda offload, profile, stages: offload in _offloads(profile, stages),
+        lambda _, profile, stages: f"{SOFTWARE[profile].title} offloads {' or '.join(_offloads(profile, stages)[1:])}",
+        hint="Choose another.",
         blames="parallel.offload",
         task="training",
         narrows=("parallel.offload",),
-        remedies=({"parallel.offload": "optimizer"},),
+        remedies=({"parallel.offload": "parameters"}, {"parallel.offload": "optimizer"}),
     ),
     Rule(
         ("parallel.zero",),
         lambda zero: zero == 0,
-        lambda *_: "ZeRO shares what training keeps",
-        lambda *_: "Share layers: pipeline or tensor.",
+        "ZeRO shares what training keeps",
+        hint="Share layers: pipeline or tensor.",
         blames="parallel.zero",
         task="inference",
         narrows=("parallel.zero",),
@@ -384,7 +539,7 @@ OF_SHARING: Final = (
         ("parallel.offload",),
         lambda offload: offload in ("none", "parameters"),
         lambda offload: f"answering has no {offload} to offload",
-        lambda *_: "Try parameters.",
+        hint="Try parameters.",
         blames="parallel.offload",
         task="inference",
         narrows=("parallel.offload",),
@@ -392,9 +547,9 @@ OF_SHARING: Final = (
     ),
     Rule(
         ("parallel.offload", "profile"),
-        lambda offload, profile: offload != "parameters" or profile is None or software(profile).offloads_weights,
+        lambda offload, profile: offload in serving(profile).offloads,
         lambda _, profile: f"{profile} has a way of its own",
-        lambda *_: "llama.cpp takes gpu_layers.",
+        hint="llama.cpp takes gpu_layers.",
         blames="parallel.offload",
         task="inference",
         narrows=("parallel.offload",),
@@ -403,7 +558,7 @@ OF_SHARING: Final = (
     Rule(
         ("parallel.sequence",),
         lambda sequence: not sequence,
-        lambda *_: "norms share their tokens in training only",
+        "norms share their tokens in training only",
         blames="parallel.sequence",
         task="inference",
         narrows=("parallel.sequence",),
@@ -424,9 +579,19 @@ OF_FORMS: Final = (
         remedies=({"parallel.zero": 0},),
     ),
     Rule(
+        ("profile", "engine", *OWN_FIELDS),
+        lambda profile, engine, *own: profile is not None or (not _given(engine) and set(own) <= {None}),
+        task="inference",
+        remedies=(dict.fromkeys((*OWN_FIELDS, *_ALL_SETTINGS)),),
+        after=("profile",),
+    ),
+    Rule(
         ("parallel.sequence", "parallel.tensor"),
         lambda sequence, tensor: not sequence or tensor > 1,
         remedies=({"parallel.sequence": False},),
     ),
 )
-"""What nobody refuses, and editing takes back: ways to share of which a form would not show that they are set."""
+"""What nobody refuses, and editing takes back: what a form would not show, or would lead away from the answer."""
+
+RULES: Final = (*OF_FORMS, *OF_TRAINING, *OF_INFERENCE, *OF_FILES, *OF_STAGES, *OF_COUNT, *OF_SHARING)
+"""Every rule, in the order in which editing obeys them."""

@@ -5,8 +5,9 @@ import json
 
 import pytest
 
-from planner.cli.options import FLAGS, add_workload_options, read_workload, used_defaults, workload_from
+from planner.cli.options import add_workload_options, read_workload, used_defaults, workload_from
 from planner.cli.parser import Parser
+from planner.cli.trace_options import FLAGS
 from planner.errors import PlannerError, SpecError
 from planner.workload.training import Lora
 from planner.workload.workload import Inference, Parallel, Training

@@ -11,7 +11,7 @@ from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.trace.analysis.summary import facts_of
 from planner.units import GIB
-from planner.workload.engines import EngineSettings
+from planner.workload.software.vllm import VllmSettings
 from planner.workload.workload import Inference, Training
 
 LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
@@ -208,7 +208,7 @@ def test_engines_have_numbers_of_their_own(catalog, profile, levers):
 
 def test_what_an_engine_is_set_to_is_where_its_ladders_start(catalog):
     architecture = catalog.models.model(LLAMA.id)
-    engine = EngineSettings(max_num_batched_tokens=1000, max_num_seqs=100)
+    engine = VllmSettings(max_num_batched_tokens=1000, max_num_seqs=100)
     tokens, sequences = engine_ladders(Inference(profile="vllm", batch=20, engine=engine), architecture)
     assert (tokens.values[0], sequences.values) == (512, [64, 32])
     layers = tuple(engine_ladders(Inference(profile="llama.cpp", gpu_layers=7), architecture))[1]

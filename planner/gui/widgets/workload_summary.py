@@ -14,6 +14,7 @@ from planner.gui.widgets.labelled_form import LabelledForm
 from planner.gui.widgets.number_field import NumberField
 from planner.gui.workspace import Workspace
 from planner.present.format import integer
+from planner.present.settings import in_sentence, setting_title
 from planner.workload.workload import Training
 
 _TASKS = (("inference", "Run"), ("training", "Train"))
@@ -61,7 +62,7 @@ class WorkloadSummary(QWidget):
             self._length.set_value(own)
             used = full.sequence_length if isinstance(full, Training) else full.context_length
             self._length.set_placeholder(f"{integer(used)} by default" if used else "as the model allows")
-        self._sequences.set_name("Sequences per step" if training else "Sequences at once")
+        self._sequences.set_name(setting_title("micro_batch" if training else "batch"))
 
     def _apply_number(self, field: NumberField, value: object) -> None:
         training = isinstance(self._workspace.plan.workload, Training)
@@ -69,7 +70,7 @@ class WorkloadSummary(QWidget):
             name = "micro_batch" if training else "batch"
         else:
             name = "sequence_length" if training else "context_length"
-        self._apply(field, name.replace("_", " "), {f"workload.{name}": value})
+        self._apply(field, in_sentence(setting_title(name)), {f"workload.{name}": value})
 
     def _apply(self, field: Field, label: str, answer: Mapping[str, object]) -> None:
         try:

@@ -13,7 +13,7 @@ from planner.memory.result import Part, Term
 from planner.memory.terms import library, model, term
 from planner.memory.terms import workload as chosen
 from planner.models.architecture import Architecture, Attention, Layer, LayerGroup
-from planner.workload.engines import CHECKED_ON
+from planner.workload.software.llama_cpp import LLAMA_CPP
 from planner.workload.workload import Inference
 
 _GRAPH_SOURCE: Final = (
@@ -144,7 +144,7 @@ def _host_buffers(architecture: Architecture, workload: Inference, setup: Setup)
 def _notes(setup: Setup, workload: Inference) -> tuple[str, ...]:
     cache = "one cache for all of them" if setup.unified else f"a cache of {setup.cells:,} cells for each"
     notes = [
-        f"Estimated as {CHECKED_ON['llama.cpp']} does it: {setup.slots} slots, {cache}, {setup.tokens:,} tokens "
+        f"Estimated as {LLAMA_CPP.version} does it: {setup.slots} slots, {cache}, {setup.tokens:,} tokens "
         "computed at once. Its --fit leaves a margin of 1,024 MiB on the card beside this.",
     ]
     if setup.layers_on_card < setup.layers:

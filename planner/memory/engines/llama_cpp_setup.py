@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from planner.models.architecture import Architecture, Attention, LayerGroup
 from planner.units import ceil_div
+from planner.workload.software.llama_cpp import LlamaCppSettings
 from planner.workload.workload import Inference
 
 CELLS: Final = 256
@@ -58,13 +59,18 @@ def padded(cells: int) -> int:
     return ceil_div(cells, CELLS) * CELLS
 
 
+def settings_of(workload: Inference) -> LlamaCppSettings:
+    """Return the settings of llama.cpp that `workload` names; all open where it names none."""
+    return workload.engine if isinstance(workload.engine, LlamaCppSettings) else LlamaCppSettings()
+
+
 def setup_of(architecture: Architecture, workload: Inference) -> Setup:
     """Return how llama-server runs `workload` (defaults filled in) with the settings that it names.
 
     Without `gpu_layers` everything is on the card; else the output is the first layer there, and the last layers
     follow.
     """
-    settings = workload.engine
+    settings = settings_of(workload)
     slots = max(settings.slots or max(_SERVER_SLOTS, workload.batch), workload.batch)
     unified = settings.kv_unified if settings.kv_unified is not None else settings.slots is None
     context = workload.context_length or 1

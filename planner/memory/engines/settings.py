@@ -4,7 +4,9 @@ from planner.hardware.gpu import Gpu
 from planner.memory.engines import llama_cpp_setup, vllm_setup
 from planner.memory.engines.vllm_setup import CardClass
 from planner.models.architecture import Architecture
-from planner.workload.engines import EngineSettings
+from planner.workload.software.llama_cpp import LlamaCppSettings
+from planner.workload.software.settings import EngineSettings
+from planner.workload.software.vllm import VllmSettings
 from planner.workload.workload import Inference
 
 
@@ -13,7 +15,7 @@ def settings_in_use(architecture: Architecture, workload: Inference, gpu: Gpu | 
     if workload.profile == "vllm":
         of_card = vllm_setup.card_class(gpu) if gpu else CardClass.OTHER
         setup = vllm_setup.setup_of(workload, of_card)
-        return EngineSettings(
+        return VllmSettings(
             version=setup.version,
             max_num_seqs=setup.sequences,
             max_num_batched_tokens=setup.tokens,
@@ -23,8 +25,8 @@ def settings_in_use(architecture: Architecture, workload: Inference, gpu: Gpu | 
         )
     if workload.profile == "llama.cpp":
         found = llama_cpp_setup.setup_of(architecture, workload)
-        return workload.engine.evolve(
-            n_batch=workload.engine.n_batch or llama_cpp_setup.BATCH,
+        return LlamaCppSettings(
+            n_batch=llama_cpp_setup.settings_of(workload).n_batch or llama_cpp_setup.BATCH,
             n_ubatch=found.tokens,
             slots=found.slots,
             kv_unified=found.unified,

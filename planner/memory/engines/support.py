@@ -3,6 +3,7 @@
 from typing import Final
 
 from planner.hardware.gpu import Gpu
+from planner.memory.engines.vllm_setup import settings_of
 from planner.workload.workload import Inference
 
 _PLUGINS: Final = {
@@ -34,10 +35,10 @@ def vllm_reasons(workload: Inference, gpu: Gpu) -> tuple[str, ...]:
 
 
 def _cuda_reasons(workload: Inference, gpu: Gpu) -> tuple[str, ...]:
-    least = _LEAST_CAPABILITY[workload.engine.version or "0.33"]
+    least = _LEAST_CAPABILITY[settings_of(workload).version or "0.33"]
     capability = float(gpu.compute_capability or 0)
     if capability < least:
-        return (f"vLLM {workload.engine.version or '0.33'} needs compute capability {least}",)
+        return (f"vLLM {settings_of(workload).version or '0.33'} needs compute capability {least}",)
     if workload.compute == "bf16" and capability < _BFLOAT16_CAPABILITY:
         return ("vLLM computes in bf16 from compute capability 8.0 on; choose fp16",)
     return ()

@@ -12,7 +12,7 @@ from planner.memory.terms import workload as chosen
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture
 from planner.units import MIB
-from planner.workload.engines import CHECKED_ON
+from planner.workload.software.vllm import VLLM
 from planner.workload.workload import Inference
 
 _COUNTS_GRAPHS: Final = "0.33"
@@ -72,7 +72,7 @@ def _pages_term(name: TermName, pages: Pages, count: int, sequences: int) -> Ter
 
 def _notes(setup: Setup, pages: Pages | None, workload: Inference) -> tuple[str, ...]:
     graphs = "with CUDA graphs" if setup.graphs else "without CUDA graphs"
-    version = CHECKED_ON["vllm"] if setup.version == "0.33" else f"vLLM {setup.version}"
+    version = VLLM.version if setup.version == "0.33" else f"vLLM {setup.version}"
     notes = [
         f"Estimated as {version} does it: at most {setup.sequences:,} sequences and {setup.tokens:,} tokens in a step, "
         f"pages of {setup.page_tokens} tokens, {graphs}."

@@ -15,7 +15,7 @@ from planner.memory.result import Part, Term
 from planner.memory.terms import library, model, term
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe, StateMixer
 from planner.units import GIB, ceil_div
-from planner.workload.engines import VllmVersion
+from planner.workload.software.vllm import VllmVersion
 
 _FLOAT: Final = 4
 _INT32_BITS: Final = 32

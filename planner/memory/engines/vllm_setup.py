@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from planner.dtypes import ELEMENT_BYTES
 from planner.hardware.gpu import Gpu
 from planner.units import GIB
-from planner.workload.engines import VllmVersion
+from planner.workload.software.vllm import VllmSettings, VllmVersion
 from planner.workload.workload import Inference
 
 _STEPS_IN_FLIGHT: Final = 2
@@ -50,9 +50,14 @@ def card_class(gpu: Gpu) -> CardClass:
     return CardClass.LARGE if memory >= 70 * GIB and not slower else CardClass.OTHER
 
 
+def settings_of(workload: Inference) -> VllmSettings:
+    """Return the settings of vLLM that `workload` names; all open where it names none."""
+    return workload.engine if isinstance(workload.engine, VllmSettings) else VllmSettings()
+
+
 def setup_of(workload: Inference, of_card: CardClass) -> Setup:
     """Return how vLLM's server runs `workload` (defaults filled in) on a card of this class."""
-    settings = workload.engine
+    settings = settings_of(workload)
     version = settings.version or "0.33"
     default_tokens, default_sequences = of_card.value
     length = workload.context_length or 1

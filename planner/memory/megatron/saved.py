@@ -18,7 +18,7 @@ from planner.memory.training.backward import Stage
 from planner.memory.training.feed_forward import STATISTIC
 from planner.memory.training.saved import Saved, is_norm, trained_stacks
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe, Norm
-from planner.workload.training import Checkpointing
+from planner.workload.choices import Checkpointing
 
 _CLASSIC: Final = 2
 """Norms of a layer that read the stream: before attention and before the feed-forward block."""

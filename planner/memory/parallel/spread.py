@@ -21,8 +21,9 @@ from planner.memory.phases import Moment, Moments
 from planner.memory.result import Part
 from planner.models.architecture import Architecture, Attention
 from planner.units import MIB, ceil_div
+from planner.workload.formats import arithmetic
 from planner.workload.parallel import Parallel
-from planner.workload.training import Training, arithmetic
+from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 _VOCABULARY_OF_MEGATRON: Final = 128

@@ -18,7 +18,8 @@ from planner.memory.result import TermName
 from planner.memory.tensors import placed_tensors
 from planner.models.architecture import Architecture, Stack
 from planner.units import ceil_div
-from planner.workload.training import Training, arithmetic
+from planner.workload.formats import arithmetic
+from planner.workload.training import Training
 
 _DECIDING: Final = (
     "method",

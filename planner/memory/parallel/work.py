@@ -3,8 +3,9 @@
 from typing import Final, Literal
 
 from planner.units import ceil_div
+from planner.workload.formats import arithmetic, autocasts
 from planner.workload.parallel import Parallel
-from planner.workload.training import Training, arithmetic, autocasts
+from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 Sharder = Literal["ddp", "fsdp", "deepspeed", "megatron"]

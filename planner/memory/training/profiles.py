@@ -3,9 +3,9 @@
 from typing import Final
 
 from planner.models.architecture import Architecture
-from planner.workload.training import Training, TrainingProfile
+from planner.workload.training import Training
 
-_SENTENCES: Final[dict[TrainingProfile, str]] = {
+_SENTENCES: Final[dict[str, str]] = {
     "liger": "As Liger-Kernel 0.8.2 does on transformers: RMSNorm keeps its input and one root a token, SwiGLU and "
     "GeGLU keep gate and up alone, and the head is computed with the loss in parts.",
     "unsloth": "As Unsloth 2026.8.19 does with unsloth_zoo ce232d6: norms and gates as Liger's, adapters that keep "

@@ -15,7 +15,7 @@ from planner.memory.tuned.sites import Uses
 from planner.memory.tuned.tuning import TunedLayers, Tuning
 from planner.models.architecture import Architecture, Stack
 from planner.units import ceil_div
-from planner.workload.training import Checkpointing
+from planner.workload.choices import Checkpointing
 
 
 class Checkpoints(NamedTuple):

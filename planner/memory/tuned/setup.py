@@ -19,9 +19,9 @@ from planner.memory.tuned.sites import sites_of
 from planner.memory.tuned.tuning import TunedLayers, Tuning, tuning_of
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture, Moe, Tensor
-from planner.workload.training import Lora, Training, TrainingProfile
+from planner.workload.training import Lora, Training
 
-_FUSED: Final[dict[TrainingProfile, Fused]] = {
+_FUSED: Final[dict[str, Fused]] = {
     "liger": Fused(norms=True, gates=True),
     "unsloth": Fused(norms=True, gates=True, adapters=True),
     "megatron": Fused(norms=True, gates=True),

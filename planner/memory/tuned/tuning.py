@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 from planner.errors import SpecError
 from planner.memory.tuned.sites import LayerTuning, Status, is_linear
 from planner.models.architecture import Architecture, Layer, LayerGroup, Stack, Tensor
-from planner.workload.training import Lora, Method, Training
+from planner.workload.choices import Method
+from planner.workload.training import Lora, Training
 
 _TOWERS: Final = ("vision", "audio")
 

@@ -1,6 +1,6 @@
 """How long a request takes: the time to its first token, between tokens, and of the whole."""
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
@@ -107,7 +107,7 @@ def _on(architecture: Architecture, workload: Inference, gpu: Gpu, setting: Time
 def engine_of(workload: Inference, setting: TimeSetting) -> EngineName:
     """Return the class of software that runs `workload`: its profile, or compiled PyTorch where that is said."""
     profile = workload.profile or "hf"
-    return "compiled" if profile == "hf" and setting.compiled else profile
+    return "compiled" if profile == "hf" and setting.compiled else cast("EngineName", profile)
 
 
 def run_of(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> Run | None:

@@ -19,7 +19,7 @@ from planner.performance.efficiency import (
 from planner.performance.flops import Product
 from planner.performance.power import within_power
 from planner.performance.training.work import MicroBatch
-from planner.workload.training import Checkpointing, Compute
+from planner.workload.choices import Checkpointing, Compute
 
 DEQUANTISED_SHARE: Final = 0.25
 """What unpacking NF4 reaches of the bandwidth: 79 ms more a step for 6.5 billion parameters, 191 ms for 12.7, which are

@@ -9,7 +9,8 @@ from planner.memory.training.optimizer_bytes import parameters_in
 from planner.memory.tuned.tuning import tuning_of
 from planner.models.architecture import Architecture
 from planner.workload.defaults import default_weights
-from planner.workload.training import Training, arithmetic
+from planner.workload.formats import arithmetic
+from planner.workload.training import Training
 
 HOST_BYTES_PER_S: Final = 100e9
 """What an optimizer on the host reads and writes, for all cards of a node: half of the eight DDR4-3200 channels of one

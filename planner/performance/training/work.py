@@ -13,8 +13,9 @@ from planner.memory.tuned.tuning import tuning_of
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture
 from planner.performance.flops import Work, forward_work
+from planner.workload.choices import Loss
 from planner.workload.parallel import Parallel
-from planner.workload.training import Loss, Training
+from planner.workload.training import Training
 
 _FUSED_PROFILES: Final = ("liger", "unsloth", "megatron")
 _LOGIT_BYTES: Final[dict[Loss, int]] = {"full-logits": 34, "chunked": 34, "fused-linear": 12}

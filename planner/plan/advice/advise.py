@@ -181,7 +181,7 @@ def _settings(old: Plan, new: Plan) -> Iterator[Setting]:
 
 def _changed_fields(old: Spec, new: Spec, place: str) -> Iterator[Setting]:
     for name in type(new).model_fields:
-        before, after = getattr(old, name), getattr(new, name)
+        before, after = getattr(old, name, None), getattr(new, name)  # another program has other settings
         if isinstance(before, Spec) and isinstance(after, Spec):
             yield from _changed_fields(before, after, f"{place}.{name}")
         elif before != after:

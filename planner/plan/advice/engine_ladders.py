@@ -6,6 +6,8 @@ from typing import Final
 from planner.models.architecture import Architecture
 from planner.plan.advice.change import Change
 from planner.plan.advice.ladder import Ladder
+from planner.workload.software.llama_cpp import LlamaCppSettings
+from planner.workload.software.vllm import VllmSettings
 from planner.workload.workload import Inference
 
 _LLAMA_OFFLOAD: Final = "llama.cpp --n-gpu-layers: the other layers stay in RAM and run on the processor"
@@ -22,10 +24,10 @@ _FEWEST_TOKENS: Final = 32
 def engine_ladders(workload: Inference, architecture: Architecture) -> Iterator[Ladder]:
     """Yield the ladders of the engine that `workload`, its defaults filled in, runs in."""
     settings = workload.engine
-    if workload.profile == "vllm":
+    if isinstance(settings, VllmSettings):
         yield _pieces("max_num_batched_tokens", settings.max_num_batched_tokens or _VLLM_TOKENS, _VLLM_PIECES)
         yield _fewer_at_once(settings.max_num_seqs or _VLLM_AT_ONCE, workload.batch)
-    if workload.profile == "llama.cpp":
+    if isinstance(settings, LlamaCppSettings):
         yield _pieces("n_ubatch", settings.n_ubatch or _LLAMA_TOKENS, _LLAMA_PIECES)
         yield _fewer_layers(workload, architecture)
 

@@ -72,7 +72,9 @@ def changed(plan: Plan, change: Change) -> Plan:
 
 
 def _merged(old: object, new: object) -> object:
-    return old.evolve(**new) if isinstance(old, Spec) and isinstance(new, dict) else new
+    if not (isinstance(old, Spec) and isinstance(new, dict)):
+        return new
+    return {**{name: getattr(old, name) for name in old.model_fields_set}, **new}
 
 
 def search(bench: Bench, offered: Iterable[Change], numbers: Iterable[Ladder]) -> tuple[Tried, ...]:

@@ -15,7 +15,7 @@ from planner.plan.answers.draft import WORKLOAD, Draft
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of, evaluate
 from planner.plan.plan import Plan
-from planner.workload.rules import EDITING
+from planner.workload.rules import RULES
 from planner.workload.workload import Inference, Training
 
 _MOST_ROUNDS = 8
@@ -54,6 +54,7 @@ def _resolved(plan: Plan, answer: Mapping[str, object], catalog: Catalog) -> Res
     asked = {name.removeprefix(WORKLOAD): value for name, value in answer.items() if name.startswith(WORKLOAD)}
     others = {"count": own.get("count", plan.count), "model": _model(plan, own, catalog)}
     draft = Draft(plan.workload, asked, others, kept=own.keys())
+    _check(draft)
     if plan.workload.gpus and own.keys() & {"gpu", "count"} and "gpus" not in asked:
         draft.move("gpus", ())
         own = {"gpu": plan.workload.gpus[0].id, "count": plan.count} | own
@@ -72,7 +73,8 @@ def _resolved(plan: Plan, answer: Mapping[str, object], catalog: Catalog) -> Res
 def _obey_rules(draft: Draft) -> None:
     """Let the remedies of rules that do not hold adjust `draft`, until they do or nothing more can be adjusted."""
     for _ in range(_MOST_ROUNDS):
-        if not any([draft.obeys(rule) for rule in EDITING]):
+        adjusted = [rule for rule in RULES if draft.adjust(rule)]
+        if not adjusted:
             return
 
 
@@ -84,10 +86,22 @@ def _model(plan: Plan, own: Mapping[str, object], catalog: Catalog) -> Architect
         return None
 
 
+def _check(draft: Draft) -> None:
+    try:
+        draft.check()
+    except ValidationError as error:
+        raise _named(error) from None
+
+
 def _changed(plan: Plan, own: Mapping[str, object], draft: Draft) -> Plan:
     try:
         return plan.evolve(**own, workload=draft.built())
     except ValidationError as error:
-        problem = SpecError.from_validation(error)
-        place = problem.field if problem.field in Plan.model_fields else f"{WORKLOAD}{problem.field}".removesuffix(".")
-        raise SpecError(place, problem.reason, problem.hint) from None
+        raise _named(error) from None
+
+
+def _named(error: ValidationError) -> SpecError:
+    """Return `error` with the field as answers name it."""
+    problem = SpecError.from_validation(error)
+    place = problem.field if problem.field in Plan.model_fields else f"{WORKLOAD}{problem.field}".removesuffix(".")
+    return SpecError(place, problem.reason, problem.hint)

@@ -1,13 +1,13 @@
 """A workload by the dotted names of its fields, of which some are asked for and the others may be adjusted."""
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Collection, Mapping
+from typing import Final
 
 from pydantic import ValidationError
 
 from planner.base import Spec
 from planner.errors import SpecError
-from planner.workload.rules import OPEN, Rule
+from planner.workload.rules import OPEN, FieldValue, Rule
 from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training, Workload
 
@@ -53,26 +53,27 @@ class Draft:
             if any(place == name or place.startswith(f"{name}.") for name in self._asked):
                 raise
 
-    def value(self, name: str) -> Any:
+    def value(self, name: str) -> FieldValue:
         """Return what the field `name` holds; of a part such as `lora` its fields, or none without any."""
-        if name in self._others:
-            return self._others[name]
-        inside = {field: value for field, value in self._fields.items() if field.startswith(f"{name}.")}
-        return inside or self._fields.get(name, self._default(name))
+        return self._value(name, self._fields)
 
     def move(self, name: str, value: object) -> None:
         """Set a field that was not asked for."""
         if self._is_free(name) and self.value(name) != value:
-            self._set(name, value)
+            self._fields = _with(self._fields, {name: value})
+            if not _inside(self._before, name):
+                self._moves.setdefault(name)
 
-    def obeys(self, rule: Rule) -> bool:
+    def adjust(self, rule: Rule) -> bool:
         """Let `rule` hold where one of its remedies does that; return whether something was adjusted."""
-        if not rule.concerns(self._task) or rule.holds(*(values := rule.values(self.value))):
+        if not self._concerns(rule):
             return False
-        if self._kept.intersection(rule.yields_to):
+        values = rule.values(self.value)
+        if rule.holds(*values):
             return False
         for remedy in rule.remedies:
-            changes = {name: self._made(name, made, values) for name, made in remedy.items()}
+            made = remedy(*values) if callable(remedy) else remedy
+            changes = {name: self._default(name) if value is OPEN else value for name, value in made.items()}
             if self._helps(rule, changes):
                 for name, value in changes.items():
                     self.move(name, value)
@@ -83,13 +84,13 @@ class Draft:
         """Set the field that `error` blames back to its default.
 
         Raises:
-            SpecError: The same, if that was asked for.
+            SpecError: The same, if that was asked for, or nothing but several fields together are to blame.
         """
         name = error.field.removeprefix(WORKLOAD)
         default = self._default(name)
-        if not self._is_free(name) or self.value(name) == default:
+        if not self._is_free(name) or _inside(self._fields, name) or self.value(name) == default:
             raise error
-        self._set(name, default)
+        self.move(name, default)
 
     def built(self) -> Workload:
         """Return the workload.
@@ -99,33 +100,28 @@ class Draft:
         """
         return self.kind.model_validate(_nested(self._fields))
 
-    def _made(self, name: str, made: object, values: Iterable[object]) -> object:
-        if made is OPEN:
-            return self._default(name)
-        return made(*values) if callable(made) else made
+    def _concerns(self, rule: Rule) -> bool:
+        if not rule.concerns(self._task) or (self._others["model"] is None and "model" in rule.fields):
+            return False
+        answered = not rule.after or bool(self._kept.intersection(rule.after))
+        return answered and not self._kept.intersection(rule.yields_to)
 
     def _helps(self, rule: Rule, changes: Mapping[str, object]) -> bool:
         """Return whether `rule` holds after `changes`, which change nothing that was asked for."""
         if any(self.value(name) != value and not self._is_free(name) for name, value in changes.items()):
             return False
-
-        def changed(name: str) -> Any:
-            return changes[name] if name in changes else self.value(name)
-
-        return rule.holds(*rule.values(changed))
+        changed = _with(self._fields, changes)
+        return rule.holds(*rule.values(lambda name: self._value(name, changed)))
 
     def _is_free(self, name: str) -> bool:
         return not any(asked == name or asked.startswith(f"{name}.") for asked in self._asked)
 
-    def _set(self, name: str, value: object) -> None:
-        inside = [field for field in self._fields if field.startswith(f"{name}.")]
-        for field in inside:
-            del self._fields[field]
-        self._fields[name] = value
-        if not inside:
-            self._moves.setdefault(name)
+    def _value(self, name: str, fields: Mapping[str, object]) -> FieldValue:
+        if name in self._others:
+            return self._others[name]
+        return _inside(fields, name) or fields.get(name, self._default(name))
 
-    def _default(self, name: str) -> Any:
+    def _default(self, name: str) -> FieldValue:
         outer, _, inner = name.partition(".")
         if not inner:
             return getattr(_FRESH[self.kind], outer, None)
@@ -151,3 +147,14 @@ def _nested(fields: Mapping[str, object]) -> dict[str, object]:
         outer, _, inner = name.partition(".")
         parts.setdefault(outer, {})[inner] = fields[name]
     return found | parts
+
+
+def _inside(fields: Mapping[str, object], part: str) -> dict[str, object]:
+    """Return those of `fields` that belong to `part`."""
+    return {name: value for name, value in fields.items() if name.startswith(f"{part}.")}
+
+
+def _with(fields: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
+    """Return `fields` with `changes`; a part that is set as a whole takes its fields along."""
+    kept = {name: value for name, value in fields.items() if name.partition(".")[0] not in changes}
+    return {**kept, **changes}

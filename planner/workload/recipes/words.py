@@ -2,9 +2,9 @@
 
 from typing import Final
 
+from planner.workload.choices import Attention
 from planner.workload.optimizers import Optimizer, OptimizerStep
 from planner.workload.recipes.draft import Draft
-from planner.workload.training import Attention
 
 OPTIMIZERS: Final[dict[str, tuple[Optimizer, OptimizerStep | None]]] = {
     "adamw_torch": ("adamw", "foreach"),

@@ -7,7 +7,9 @@ from planner.gui.memory.tab import MemoryTab
 from planner.gui.widgets.choice_field import ChoiceField
 from planner.gui.widgets.field import Field
 from planner.gui.widgets.section import Section
-from planner.workload.engines import SETTINGS, EngineSettings
+from planner.workload.software.llama_cpp import LlamaCppSettings
+from planner.workload.software.registry import setting_names
+from planner.workload.software.vllm import VllmSettings
 from planner.workload.workload import Inference
 
 
@@ -22,7 +24,7 @@ def workload(tab: MemoryTab) -> Inference:
 
 
 def shown(tab: MemoryTab) -> set[str]:
-    names = (*(f"engine.{name}" for name in EngineSettings.model_fields), "gpu_layers")
+    names = (*(f"engine.{name}" for name in setting_names()), "gpu_layers")
     questions = tab.controls.questions["inference"]
     asked = {name: questions.asked(name) for name in names}
     return {name.removeprefix("engine.") for name, made in asked.items() if made and not made.isHidden()}
@@ -35,9 +37,9 @@ def placeholder(tab: MemoryTab, name: str) -> str:
 def test_each_engine_has_questions_of_its_own(tab: MemoryTab):
     assert shown(tab) == set()
     field(tab, "profile").edited.emit("vllm")
-    assert shown(tab) == set(SETTINGS["vllm"])
+    assert shown(tab) == set(VllmSettings.model_fields)
     field(tab, "profile").edited.emit("llama.cpp")
-    assert shown(tab) == {"gpu_layers", *SETTINGS["llama.cpp"]}
+    assert shown(tab) == {"gpu_layers", *LlamaCppSettings.model_fields}
 
 
 def test_open_settings_show_what_applies_on_this_card(tab: MemoryTab):
@@ -55,7 +57,7 @@ def test_an_answer_changes_one_setting_and_leaves_the_others(tab: MemoryTab):
     field(tab, "engine.slots").edited.emit(2)
     field(tab, "engine.swa_full").edited.emit(True)
     field(tab, "gpu_layers").edited.emit(10)
-    assert workload(tab).engine == EngineSettings(slots=2, swa_full=True)
+    assert workload(tab).engine == LlamaCppSettings(slots=2, swa_full=True)
     assert workload(tab).gpu_layers == 10
     assert tab.workspace.evaluation.memory.host_bytes
 
@@ -65,7 +67,7 @@ def test_another_engine_starts_with_its_own_settings_and_a_cache_that_it_has(tab
     field(tab, "kv_cache").edited.emit("q8_0")
     field(tab, "engine.slots").edited.emit(2)
     field(tab, "profile").edited.emit("vllm")
-    assert (workload(tab).engine, workload(tab).kv_cache) == (EngineSettings(), "bf16")
+    assert (workload(tab).engine, workload(tab).kv_cache) == (VllmSettings(), "bf16")
     field(tab, "kv_cache").edited.emit("fp8")
     field(tab, "profile").edited.emit(None)
     assert (workload(tab).profile, workload(tab).kv_cache) == (None, "fp8")
@@ -80,7 +82,7 @@ def test_what_an_engine_does_not_have_is_said_beside_the_field(tab: MemoryTab):
 
 @pytest.mark.parametrize("share", [0.9, 0.123])
 def test_a_share_of_the_card_from_elsewhere_can_be_shown(tab: MemoryTab, share: float):
-    tab.workspace.apply_workload("share", profile="vllm", engine=EngineSettings(memory_utilization=share))
+    tab.workspace.apply_workload("share", profile="vllm", engine=VllmSettings(memory_utilization=share))
     made = field(tab, "engine.memory_utilization")
     assert isinstance(made, ChoiceField)
     assert made.value == share
@@ -94,7 +96,7 @@ def test_every_setting_of_an_engine_can_be_answered(tab: MemoryTab, version: str
     for name, value in answers.items():
         field(tab, f"engine.{name}").edited.emit(value)
         field(tab, f"engine.{name}").finished.emit()
-    assert workload(tab).engine == EngineSettings.model_validate(answers)
+    assert workload(tab).engine == VllmSettings.model_validate(answers)
 
 
 def test_what_makes_no_difference_to_an_engine_is_not_asked(tab: MemoryTab):

@@ -1,9 +1,9 @@
 """Questions about pipelines that make images, and only about them."""
 
 import pytest
+from planner.gui.memory.questions.images import sizes
 from PySide6.QtWidgets import QComboBox
 
-from planner.gui.memory.questions.images import sizes
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.widgets.field import Field
 from planner.gui.widgets.tab_order import tab_stops

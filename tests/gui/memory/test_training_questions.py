@@ -3,17 +3,18 @@
 from itertools import groupby
 
 import pytest
+from planner.gui.memory.questions.training_options import linear_names, optimizer_choices
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QLineEdit, QRadioButton, QToolButton
 
-from planner.gui.memory.questions.training_options import linear_names, optimizer_choices
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.widgets.choice_field import ChoiceField
 from planner.gui.widgets.field import Field
 from planner.gui.widgets.section import Section
 from planner.plan.plan import ModelChoice
 from planner.workload.optimizers import OPTIMIZERS
-from planner.workload.training import TRAINING_PROFILE_TITLES, Lora
+from planner.workload.software.registry import trainers
+from planner.workload.training import Lora
 from planner.workload.workload import Training
 
 
@@ -147,7 +148,7 @@ def test_every_optimizer_and_every_software_can_be_chosen(training: MemoryTab, c
     for name in listed:
         answer(training, "optimizer", name)
         assert workload(training).optimizer == name
-    for name in TRAINING_PROFILE_TITLES:
+    for name in trainers():
         answer(training, "profile", name)
         assert workload(training).profile == name
 

@@ -13,10 +13,13 @@ from planner.gui.widgets.number_field import NumberField
 from planner.gui.widgets.picker_field import PickerField
 from planner.gui.widgets.search_list import Choice
 from planner.gui.workspace import Workspace
+from planner.memory.parallel.work import sharder_of
+from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
-from planner.present.settings import choices_in, default_words, in_sentence, sentence, value_words
+from planner.present.settings import choices_in, in_sentence, sentence, value_words
 from planner.workload.fields import WorkloadField
 from planner.workload.option import Situation
+from planner.workload.workload import Training
 
 _LARGEST: Final = 100_000_000
 
@@ -50,12 +53,13 @@ def tooltip_of(field: WorkloadField) -> str:
     return "\n".join(part for part in (sentence(field.help), field.option.explanation) if part)
 
 
-def situation_of(workspace: Workspace) -> Situation | None:
+def situation_of(evaluation: Evaluation, *, from_scratch: bool = False) -> Situation | None:
     """Return what the plan's answers depend on; none for a traced module."""
-    evaluation = workspace.evaluation
-    if evaluation.architecture is None:
+    used, architecture = evaluation.workload, evaluation.architecture
+    if architecture is None:
         return None
-    return Situation(evaluation.workload, evaluation.architecture, evaluation.plan.count)
+    sharder = sharder_of(used) if isinstance(used, Training) else ""
+    return Situation(used, architecture, evaluation.plan.count, sharder, from_scratch)
 
 
 def _picker(field: WorkloadField, theme: Theme, workspace: Workspace) -> PickerField:
@@ -63,16 +67,18 @@ def _picker(field: WorkloadField, theme: Theme, workspace: Workspace) -> PickerF
     details = field.option.details
 
     def choices() -> Sequence[Choice]:
-        situation = situation_of(workspace)
-        if situation is None or details is None:
-            return ()
-        offered = choices_in(field, situation, None)
-        return [Choice(key, title, details(key) if key is not None else "", words=str(key or "")) for key, title in offered.items()]
+        situation = situation_of(workspace.evaluation)
+        offered = choices_in(field, situation, None) if situation else {}
+        return [
+            Choice(key, title, details(key) if details and key is not None else "", words=str(key or ""))
+            for key, title in offered.items()
+        ]
 
-    def value_words(value: object) -> str:
-        return choice_words(field, value, situation_of(workspace))
+    def words_of(value: object) -> str:
+        situation = situation_of(workspace.evaluation)
+        return choices_in(field, situation, value)[value] if situation else value_words(field, value)
 
-    return PickerField(theme, choices, value_words, f"Search {in_sentence(field.title)}")
+    return PickerField(theme, choices, words_of, f"Search {in_sentence(field.title)}")
 
 
 def _targets(theme: Theme, workspace: Workspace) -> PickerField:

@@ -9,7 +9,7 @@ from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.errors import PlannerError, SpecError
-from planner.gui.memory.questions.inputs import label_of, make_input, tooltip_of
+from planner.gui.memory.questions.inputs import label_of, make_input, situation_of, tooltip_of
 from planner.gui.theme import Theme
 from planner.gui.widgets.choice_field import ChoiceField
 from planner.gui.widgets.field import Field
@@ -23,12 +23,14 @@ from planner.plan.answers.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.present.parallel import sharing_summary
-from planner.present.settings import in_sentence, choices_in, summary
-from planner.workload.fields import Task, WorkloadField, all_fields, fields_of
+from planner.present.settings import choices_in, in_sentence, summary
+from planner.workload.choices import Task
+from planner.workload.fields import WorkloadField, fields_of
 from planner.workload.option import GROUPS, Group, Situation
 from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training, Workload
 
+_WIDEST_LABEL = "Compute precision"
 _DEGREES = ("tensor", "pipeline", "context", "expert", "data")
 
 
@@ -82,11 +84,9 @@ class Questions(QWidget):
 
         There are no questions about a traced module: nothing is shown of it. A section without a question is left out.
         """
-        if evaluation.architecture is None:
+        situation = situation_of(evaluation, from_scratch=self._from_scratch)
+        if situation is None:
             return
-        situation = Situation(
-            evaluation.workload, evaluation.architecture, evaluation.plan.count, from_scratch=self._from_scratch
-        )
         before = len(self._inputs)
         for part in self._parts:
             self._refresh(part, situation, evaluation)
@@ -100,7 +100,7 @@ class Questions(QWidget):
         return _Part(group, form, fields, {one.name: form.reserve() for one in fields}, section)
 
     def _refresh(self, part: _Part, situation: Situation, evaluation: Evaluation) -> None:
-        asked = [one for one in part.fields if one.option.asked_when(situation)]
+        asked = [one for one in part.fields if one.is_asked(situation)]
         for one in asked:
             if one.name not in self._inputs:
                 # Few plans need all of them; the start of the window does not wait for the others.
@@ -160,9 +160,7 @@ def _in_use(evaluation: Evaluation) -> Workload:
     used = evaluation.workload
     if evaluation.architecture is None or not isinstance(used, Inference):
         return used
-    return used.model_copy(
-        update={"engine": settings_in_use(evaluation.architecture, used, evaluation.gpu)}
-    )
+    return used.model_copy(update={"engine": settings_in_use(evaluation.architecture, used, evaluation.gpu)})
 
 
 def value_of(workload: Workload, name: str) -> object:
@@ -171,7 +169,7 @@ def value_of(workload: Workload, name: str) -> object:
     held: object = getattr(workload, outer)
     if not inner:
         return held
-    return getattr(Lora() if held is None else held, inner)
+    return getattr(Lora() if held is None else held, inner, None)
 
 
 def explained(error: PlannerError) -> str:
@@ -213,8 +211,7 @@ def new_form(theme: Theme) -> LabelledForm:
 
 def _label_width(theme: Theme) -> int:
     # In bold, since that is how a label marks a value that differs from its default.
-    metrics = QFontMetrics(theme.font(bold=True))
-    return max(metrics.horizontalAdvance(one.title) for one in all_fields() if one.option.group)
+    return QFontMetrics(theme.font(bold=True)).horizontalAdvance(_WIDEST_LABEL)
 
 
 def remembered_section(workspace: Workspace, theme: Theme, title: str, body: QWidget) -> Section:

@@ -9,7 +9,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.errors import PlannerError, SpecError
-from planner.gui.memory.questions.questions import new_form, remembered_section, token_stops
+from planner.gui.memory.questions.questions import new_form, remembered_section
 from planner.gui.memory.trace import run_words
 from planner.gui.memory.words import TASKS, words_of
 from planner.gui.theme import Theme
@@ -21,12 +21,14 @@ from planner.gui.widgets.radio_field import RadioField
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.plan.trace_request import operators_of
+from planner.present.settings import setting_title
 from planner.trace.request import TraceRequest
 from planner.trace.sizes import batch_of, has_sequence, sequence_of, with_batch, with_sequence
+from planner.workload.option import doubling
 
 Put = Callable[[TraceRequest, object], TraceRequest]
-_BATCHES: Final = token_stops(1, 1024)
-_LENGTHS: Final = token_stops(128, 131_072)
+_BATCHES: Final = doubling(1, 1024)
+_LENGTHS: Final = doubling(128, 131_072)
 _SIZES: Final = ("batch", "sequence")
 _AS_GIVEN: Final = "as its inputs are"
 
@@ -193,7 +195,7 @@ class RequestForm(QWidget):
         self._ask(
             form,
             "accumulation",
-            "Accumulated steps",
+            setting_title("gradient_accumulation"),
             NumberField(1, 10_000),
             lambda request: request.gradient_accumulation,
             _put("gradient_accumulation"),

@@ -1,0 +1,1 @@
+"""The programs that run a workload: one record for each."""

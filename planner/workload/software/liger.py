@@ -1,0 +1,13 @@
+"""Hugging Face Transformers with Liger's fused kernels."""
+
+from typing import Final
+
+from planner.workload.software.software import Software, Trainer
+
+LIGER: Final = Software(
+    name="liger",
+    module="liger",
+    title="Hugging Face with Liger kernels",
+    version="Liger-Kernel 0.8.2",
+    training=Trainer(loss="fused-linear"),
+)

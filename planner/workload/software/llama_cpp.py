@@ -1,0 +1,68 @@
+"""llama.cpp."""
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from planner.workload.option import Option
+from planner.workload.software.settings import EngineSettings
+from planner.workload.software.software import Serving, Software
+
+
+class LlamaCppSettings(EngineSettings):
+    """Settings of llama.cpp by its own names; open ones have the defaults of llama-server."""
+
+    n_batch: Annotated[
+        int | None,
+        Field(ge=1, le=1_000_000, title="Tokens in a batch", description="llama.cpp: tokens in one batch"),
+        Option(
+            group="software", default="2,048", explanation="What is handed to the model in one call.", unit="tokens"
+        ),
+    ] = None
+    n_ubatch: Annotated[
+        int | None,
+        Field(ge=1, le=1_000_000, title="Tokens at once", description="llama.cpp: tokens computed at once"),
+        Option(group="software", default="512", explanation="The compute buffer grows with it.", unit="tokens"),
+    ] = None
+    slots: Annotated[
+        int | None,
+        Field(ge=1, le=256, title="Slots", description="llama.cpp: sequences that llama-server answers at once"),
+        Option(group="software", default="4, or the batch if that is more", unit="sequences"),
+    ] = None
+    kv_unified: Annotated[
+        bool | None,
+        Field(title="Unified KV cache", description="llama.cpp: one cache for all slots"),
+        Option(
+            group="software",
+            default="true, unless slots are given",
+            explanation="Slots share one cache, or have one of their own each.",
+        ),
+    ] = None
+    swa_full: Annotated[
+        bool | None,
+        Field(title="Full sliding layers", description="llama.cpp: whole contexts for sliding layers"),
+        Option(group="software", default="false", explanation="Keep the whole context in layers with a window."),
+    ] = None
+    n_outputs_max: Annotated[
+        int | None,
+        Field(ge=1, le=1_000_000, title="Rows of logits", description="llama.cpp: rows with logits in one batch"),
+        Option(group="software", default="one for each slot", unit="rows"),
+    ] = None
+
+
+LLAMA_CPP: Final = Software(
+    name="llama.cpp",
+    module="llama_cpp",
+    title="llama.cpp",
+    version="llama.cpp 0.5.0",
+    serving=Serving(
+        settings=LlamaCppSettings,
+        cache_formats=("fp32", "bf16", "fp16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"),
+        cache_names={"bf16": "fp16"},  # caches of 16 bits are in F16
+        containers=("gguf",),
+        own_fields=("gpu_layers",),
+        ignored_fields=("prompt_length", "prompt_logits", "compute"),
+        quantised_cache_attention=("flash", "sdpa"),
+        log="llama.cpp",
+    ),
+)

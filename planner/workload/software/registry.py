@@ -1,0 +1,106 @@
+"""Every program by its name, and the look-ups from a workload to the program that runs it."""
+
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, BeforeValidator, SerializationInfo, SerializerFunctionWrapHandler, WrapSerializer
+
+from planner.base import no_such_name
+from planner.workload.software.deepspeed import DEEPSPEED
+from planner.workload.software.liger import LIGER
+from planner.workload.software.litgpt import LITGPT
+from planner.workload.software.llama_cpp import LLAMA_CPP
+from planner.workload.software.megatron import MEGATRON
+from planner.workload.software.settings import EngineSettings
+from planner.workload.software.software import Serving, Software, Trainer
+from planner.workload.software.torchtune import TORCHTUNE
+from planner.workload.software.transformers import TRANSFORMERS
+from planner.workload.software.unsloth import UNSLOTH
+from planner.workload.software.vllm import VLLM
+
+SOFTWARE: Final[dict[str, Software]] = {
+    software.name: software
+    for software in (TRANSFORMERS, LIGER, UNSLOTH, TORCHTUNE, MEGATRON, DEEPSPEED, LITGPT, VLLM, LLAMA_CPP)
+}
+"""The programs that can be chosen, in the order in which they are offered; the first is what runs unless one is."""
+DEFAULT: Final = TRANSFORMERS.name
+
+
+def trainers() -> dict[str, Software]:
+    """Return the programs that train, by name."""
+    return {name: software for name, software in SOFTWARE.items() if software.training}
+
+
+def servers() -> dict[str, Software]:
+    """Return the programs that answer requests, by name."""
+    return {name: software for name, software in SOFTWARE.items() if software.serving}
+
+
+def trainer(name: str) -> Trainer:
+    """Return what the program `name` can where it trains."""
+    found = SOFTWARE[name].training
+    assert found is not None, f"{name} does not train"
+    return found
+
+
+def serving(name: str | None) -> Serving:
+    """Return what the program `name`, by default the one that runs unless another is chosen, can where it answers."""
+    found = SOFTWARE[name or DEFAULT].serving
+    assert found is not None, f"{name} does not serve"
+    return found
+
+
+def setting_owner(name: str) -> Software | None:
+    """Return the program that has a setting called `name`."""
+    return next((one for one in servers().values() if name in serving(one.name).settings.model_fields), None)
+
+
+def setting_names() -> tuple[str, ...]:
+    """Return the names of all settings of all programs."""
+    return tuple(name for one in servers() for name in serving(one).settings.model_fields)
+
+
+def settings_for(name: str, given: EngineSettings) -> EngineSettings:
+    """Return `given` as settings of the program `name`; themselves where they say something of another program."""
+    own = serving(name).settings
+    return given if type(given) is own or given.given() else own()
+
+
+def _known_trainer(name: str) -> str:
+    if name not in trainers():
+        raise no_such_name(trainers())
+    return name
+
+
+def _known_server(name: str) -> str:
+    if name not in servers():
+        raise no_such_name(servers())
+    return name
+
+
+def _as_settings(value: object) -> object:
+    """Take the flat object of a file for the settings of the program that has those that are given."""
+    if not isinstance(value, dict):
+        return value
+    given = {name: held for name, held in value.items() if held is not None or setting_owner(name) is None}
+    owners = {owner.name: name for name in given if (owner := setting_owner(name))}
+    if len(owners) > 1:
+        (first, one), (second, other) = list(owners.items())[:2]
+        raise ValueError(
+            f"{one} is a setting of {SOFTWARE[first].title}, and {other} is one of {SOFTWARE[second].title}"
+        )
+    own = next((serving(name).settings for name in owners), EngineSettings)
+    return own.model_validate(given)
+
+
+def _flat(value: EngineSettings, _write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+    """Write every setting of every program, null where it is not given: readers need not know whose they are."""
+    written = value.model_dump(mode=info.mode, exclude_unset=info.exclude_unset, exclude_defaults=info.exclude_defaults)
+    return written if info.exclude_unset or info.exclude_defaults else {**dict.fromkeys(setting_names()), **written}
+
+
+TrainerName = Annotated[str, AfterValidator(_known_trainer)]
+"""The name of a program that trains."""
+ServerName = Annotated[str, AfterValidator(_known_server)]
+"""The name of a program that answers requests."""
+FlatSettings = Annotated[EngineSettings, BeforeValidator(_as_settings), WrapSerializer(_flat)]
+"""The settings of whichever program they name, as one flat object in files."""

@@ -1,0 +1,21 @@
+"""Hugging Face Transformers, with PEFT to train adapters."""
+
+from typing import Final, get_args
+
+from planner.models.architecture import Kind
+from planner.workload.software.software import Serving, Software, Trainer
+
+TRANSFORMERS: Final = Software(
+    name="hf",
+    module="transformers",
+    title="Hugging Face Transformers",
+    training_title="Hugging Face Transformers and PEFT",
+    short_title="Hugging Face",
+    version="transformers 5.23",
+    training=Trainer(),
+    serving=Serving(
+        networks=get_args(Kind),
+        prompt_inputs=("text", "images"),
+        offloads=("none", "parameters"),
+    ),
+)

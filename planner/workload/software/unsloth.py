@@ -1,0 +1,13 @@
+"""Unsloth."""
+
+from typing import Final
+
+from planner.workload.software.software import Software, Trainer
+
+UNSLOTH: Final = Software(
+    name="unsloth",
+    module="unsloth",
+    title="Unsloth",
+    version="Unsloth 2026.8.19",
+    training=Trainer(loss="fused-linear", compute=("fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16")),
+)
