@@ -13,7 +13,7 @@ from planner.workload.workload import Training, Workload
 _OF_PLAN: Final = {
     "model": "Model",
     "gpu": "Card",
-    "count": "Cards",
+    "count": "Number of cards",
     "task": "Task",
     "corrections": "Corrections by logs",
 }
@@ -54,7 +54,9 @@ def value_words(field: WorkloadField | None, value: FieldValue, situation: Situa
         return fmt.size(value) if field is not None and field.kind == "bytes" else fmt.integer(value)
     if isinstance(value, float):
         return fmt.percent(value) if field is not None and field.kind == "share" else fmt.plain(value)
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    if isinstance(value, tuple):
+        return (" × " if field is not None and field.kind == "choice" else ", ").join(map(str, value))
+    return str(value)
 
 
 def choices_in(field: WorkloadField, situation: Situation, value: FieldValue) -> Mapping[Any, str]:
@@ -96,10 +98,12 @@ def sentence(text: str) -> str:
 
 
 def _brief(field: WorkloadField, value: FieldValue, situation: Situation) -> str:
-    """Return what is said of a field: choices always, other values where they differ from the default."""
-    decided = (field.kind == "choice" and not isinstance(value, bool)) or field.option.choices is not None
-    if value is None or (value == field.default and not (decided and field.option.brief)):
+    """Return what is said of a field: choices and lists always, other values where they differ from the default."""
+    always = field.option.brief and (field.option.choices is not None or field.kind == "list")
+    if value is None or (value == field.default and not always):
         return ""
+    if callable(field.option.brief):
+        return field.option.brief(value)
     words = value_words(field, value, situation).partition(" (")[0]
     return field.option.brief.format(words) if field.option.brief else f"{in_sentence(field.title)} {words}"
 

@@ -120,7 +120,7 @@ class Diffusion(Spec):
         Option(
             group="decoding",
             default="as computed",
-            choices={"int8": "INT8", "nf4": "NF4", "fp8": "FP8"},
+            choices={name: name.upper() for name in ("fp32", "bf16", "fp16", "int8", "nf4", "fp8")},
             brief="text encoders in {}",
             asked_when=makes_images,
         ),

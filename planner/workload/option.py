@@ -101,7 +101,8 @@ class Option:
     left out, if its own default does not say it. `group` is its section in forms, and `asked_when` says whether it is
     asked for. `choices` are its values with their words, and `details` says more of each. `stops` are those of a
     slider. `mnemonic` is the letter of the title that leads to it with Alt. `brief` is what a folded section says of
-    it, with its value in braces; without one the section says its title where it differs from the default.
+    it, with its words in braces, or what makes that from its value; without one the section says its title where it
+    differs from the default.
     """
 
     flag: str = ""
@@ -114,7 +115,7 @@ class Option:
     details: Callable[[Any], str] | None = None
     stops: tuple[float, ...] = ()
     mnemonic: str = ""
-    brief: str = ""
+    brief: str | Callable[[Any], str] = ""
     placeholder: str = ""
     leads: bool = False
     asked_when: Callable[[Situation], bool] = always

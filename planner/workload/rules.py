@@ -6,9 +6,8 @@ forms offer only the answers with which they hold.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import prod
-from operator import attrgetter
 from typing import Any, Final
 
 from planner.dtypes import SCHEMES
@@ -116,17 +115,19 @@ def obey(workload: object, rules: Iterable[Rule], *, adapters: bool = True) -> N
 
 
 def reader(workload: object, **others: object) -> Read:
-    """Return what reads the fields of `workload` by their dotted names, and `others` by theirs."""
+    """Return what reads the fields of `workload` by their dotted names, and `others` by theirs.
+
+    A field of a part that is not there is none: of adapters, or a setting of another program.
+    """
 
     def read(name: str) -> FieldValue:
-        return others[name] if name in others else _getter(name)(workload)
+        if name in others:
+            return others[name]
+        outer, _, inner = name.partition(".")
+        held = getattr(workload, outer)
+        return getattr(held, inner, None) if inner else held
 
     return read
-
-
-@lru_cache(maxsize=256)
-def _getter(name: str) -> Callable[[object], Any]:
-    return attrgetter(name)
 
 
 def is_offered(name: str, value: object, read: Read, task: str, *, adapters: bool) -> bool:

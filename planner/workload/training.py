@@ -24,7 +24,7 @@ from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep, li
 from planner.workload.option import Option, doubling
 from planner.workload.parallel import OtherProcesses, Parallel, UnequalCards
 from planner.workload.rules import OF_TRAINING, obey
-from planner.workload.software.registry import DEFAULT, TrainerName, trainers
+from planner.workload.software.registry import DEFAULT, SOFTWARE, TrainerName, trainers
 
 
 class Lora(Spec):
@@ -56,7 +56,7 @@ class Lora(Spec):
         Option(
             group="adapters",
             choices={"fp32": "FP32", "bf16": "BF16"},
-            brief="in {}",
+            brief="{}",
             asked_when=lambda now: now.used.adapts,
         ),
     ] = "fp32"
@@ -125,7 +125,7 @@ class Training(Spec):
             metavar="FORMAT",
             default="fp32 under autocast, else as computed; adapters: 16 bits, or nf4",
             choices=OF_FORMATS,
-            brief="weights in {}",
+            brief="Weights in {}",
         ),
     ] = None
     compute: Annotated[
@@ -290,7 +290,7 @@ class Training(Spec):
             metavar="NAME",
             explanation="What trains the model: each stores other things for the same network.",
             choices={name: one.title_for("training") for name, one in trainers().items()},
-            brief="{}",
+            brief=lambda name: SOFTWARE[name].in_short,
             leads=True,
         ),
     ] = DEFAULT

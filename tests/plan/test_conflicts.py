@@ -152,7 +152,9 @@ def test_one_card_shares_nothing(catalog):
 
 def test_llama_cpp_takes_its_own_format_of_a_quantised_checkpoint(catalog):
     awq = next(name for record in catalog.models.records for name, scheme in record.variants.items() if "awq" in scheme)
-    resolved = resolve_conflicts(plan_of(Inference(), model=ModelChoice(id=awq)), {"workload.profile": "llama.cpp"}, catalog)
+    resolved = resolve_conflicts(
+        plan_of(Inference(), model=ModelChoice(id=awq)), {"workload.profile": "llama.cpp"}, catalog
+    )
     assert resolved.plan.workload.weights == "Q4_K_M"
     assert resolved.adjustments == ("weights",)
 
@@ -165,7 +167,9 @@ def test_one_card_still_offloads(catalog):
 
 def test_another_model_takes_what_it_can(catalog):
     workload = Training(method="lora", lora=Lora(rank=8, targets=("q_proj",)), parallel=Parallel(tensor=8))
-    resolved = resolve_conflicts(plan_of(workload, count=8), {"model": ModelChoice(id="openai-community/gpt2")}, catalog)
+    resolved = resolve_conflicts(
+        plan_of(workload, count=8), {"model": ModelChoice(id="openai-community/gpt2")}, catalog
+    )
     assert resolved.plan.workload.lora == Lora(rank=8, targets="all-linear")
     assert set(resolved.adjustments) == {"parallel.tensor", "lora.targets"}
 

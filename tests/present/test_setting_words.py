@@ -1,6 +1,6 @@
 import pytest
-from planner.present.settled import moved_sentence
 
+from planner.present.settings import adjustments_sentence
 from planner.workload.parallel import Parallel
 from planner.workload.training import Lora
 from planner.workload.workload import Training
@@ -17,13 +17,19 @@ WORKLOAD = Training(
     ("moved", "words"),
     [
         ((), ""),
-        (("compute",), "Also changed: precision to bf16 autocast."),
-        (("parallel.zero", "weights"), "Also changed: ZeRO stage to 1, parameters as usual."),
+        (("compute",), "Also changed: compute precision to BF16 autocast."),
+        (
+            ("parallel.zero", "weights"),
+            "Also changed: ZeRO stage to Optimizer states (ZeRO-1), weight format to default.",
+        ),
         (("parallel.sequence",), "Also changed: sequence parallel to yes."),
         (("gradient_accumulation",), "Also changed: gradient accumulation to 1,000."),
-        (("lora.targets", "trainable"), "Also changed: targets to q_proj v_proj, what is trained as usual."),
-        (("attention",), "Also changed: attention to sdpa."),
+        (
+            ("lora.targets", "trainable"),
+            "Also changed: target modules to q_proj, v_proj, trainable parameters to every parameter.",
+        ),
+        (("attention",), "Also changed: attention to SDPA (PyTorch)."),
     ],
 )
 def test_what_moved_is_said_with_its_new_value(moved, words):
-    assert moved_sentence(moved, WORKLOAD) == words
+    assert adjustments_sentence(moved, WORKLOAD) == words

@@ -28,7 +28,7 @@ _CARDS_IN_A_ROW: Final = 8
 
 
 _SOLVED: Final[tuple[Field, ...]] = ("micro_batch", "sequence_length", "batch", "context_length", "gpu_layers")
-_NAMES: Final[dict[Axis, str]] = {"lora_rank": "lora.rank"}
+_NAMES: Final[dict[str, str]] = {"lora_rank": "lora.rank"}
 """The fields of the workload that axes are of, where they have another name."""
 
 
@@ -44,7 +44,7 @@ class Found:
     is_taken: bool = False
 
 
-def title_of(axis: Axis) -> str:
+def title_of(axis: str) -> str:
     """Return what a number is called: in the list to choose from, in the history and at the axis."""
     return setting_title(_NAMES.get(axis, axis))
 

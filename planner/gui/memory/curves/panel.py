@@ -16,7 +16,7 @@ from planner.present import format as fmt
 if TYPE_CHECKING:
     from planner.gui.memory.curves.plot import CurvePlot
 
-_WIDEST: Final = "Micro-batch size"
+_WIDEST: Final = "Number of cards"
 
 
 class CurvePanel(PlotPanel):

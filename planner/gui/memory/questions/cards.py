@@ -26,13 +26,13 @@ from planner.gui.workspace import Workspace
 from planner.plan.answers.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
 from planner.present.parallel import cards_phrase
-from planner.present.settings import in_sentence
+from planner.present.settings import in_sentence, setting_title
 from planner.workload.fields import fields_of
 from planner.workload.option import GROUPS
 from planner.workload.parallel import CardCount
 
 _LIST_WIDTH = 560
-_COUNT = "number of cards"
+_COUNT = in_sentence(setting_title("count"))
 
 
 class CardsQuestions(QWidget):

@@ -27,6 +27,7 @@ from planner.present.settings import choices_in, in_sentence, summary
 from planner.workload.choices import Task
 from planner.workload.fields import WorkloadField, fields_of
 from planner.workload.option import GROUPS, Group, Situation
+from planner.workload.rules import reader
 from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training, Workload
 
@@ -165,11 +166,10 @@ def _in_use(evaluation: Evaluation) -> Workload:
 
 def value_of(workload: Workload, name: str) -> object:
     """Return the workload's field `name`; adapters that are left open have their defaults."""
-    outer, _, inner = name.partition(".")
-    held: object = getattr(workload, outer)
-    if not inner:
-        return held
-    return getattr(Lora() if held is None else held, inner, None)
+    part, _, inner = name.partition(".")
+    if part == "lora" and isinstance(workload, Training) and workload.lora is None:
+        return getattr(Lora(), inner)
+    return reader(workload)(name)
 
 
 def explained(error: PlannerError) -> str:
