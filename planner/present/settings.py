@@ -30,6 +30,8 @@ def setting_words(name: str, value: FieldValue, hardware: HardwareCatalog) -> st
     """Return the value of a field of the plan as it is read: `2,048`, `yes`, `AdamW`, `GeForce RTX 4090`."""
     if name == "gpu":
         return _cards(value, hardware) if value else "none"
+    if isinstance(value, bool):
+        return fmt.yes_no(value)
     found = [fields[name] for task in TASKS if name in (fields := fields_of(task))]
     words = (value_words(field, value) for field in found if value in field.choices(None))
     return next(words, None) or value_words(found[0] if found else None, value)
@@ -48,8 +50,6 @@ def value_words(field: WorkloadField | None, value: FieldValue, situation: Situa
         return choices[value]
     if value is None or value in ("", ()):
         return (field.option.placeholder if field else "") or _OPEN
-    if isinstance(value, bool):
-        return fmt.yes_no(value)
     if isinstance(value, int):
         return fmt.size(value) if field is not None and field.kind == "bytes" else fmt.integer(value)
     if isinstance(value, float):
@@ -116,7 +116,7 @@ def _new(name: str, workload: Workload) -> str:
     if name == "task":
         return workload.task
     value = reader(workload)(name)
-    return value_words(field_of(name, workload.task), value)
+    return fmt.yes_no(value) if isinstance(value, bool) else value_words(field_of(name, workload.task), value)
 
 
 def _cards(text: str, hardware: HardwareCatalog) -> str:

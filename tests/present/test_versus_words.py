@@ -89,7 +89,7 @@ def test_what_a_card_cannot_run_has_a_reason_and_no_numbers(catalog):
         ("optimizer", "adamw", "AdamW"),
         ("compute", "amp-bf16", "BF16 autocast"),
         ("profile", "hf", "Hugging Face Transformers"),
-        ("weights", "nf4", "NF4"),
+        ("weights", "nf4", "NF4, 64-element blocks"),
     ],
 )
 def test_a_value_is_told_as_it_is_read(catalog, field, value, words):

@@ -9,10 +9,9 @@ from planner.base import Spec
 from planner.errors import SpecError
 from planner.workload.rules import OPEN, FieldValue, Rule
 from planner.workload.training import Lora
-from planner.workload.workload import Inference, Training, Workload
+from planner.workload.workload import Workload
 
 WORKLOAD: Final = "workload."
-_FRESH: Final[dict[type[Training] | type[Inference], Workload]] = {Training: Training(), Inference: Inference()}
 
 
 class Draft:
@@ -25,7 +24,8 @@ class Draft:
     def __init__(
         self, workload: Workload, asked: Mapping[str, object], others: Mapping[str, object], kept: Collection[str] = ()
     ) -> None:
-        self.kind = type(workload)
+        self._kind = type(workload)
+        self._fresh = self._kind()
         self._task = workload.task
         self._others = others
         self._asked = asked
@@ -46,7 +46,7 @@ class Draft:
             pydantic.ValidationError: If a value is not allowed.
         """
         try:
-            self.kind.model_validate(_nested(self._asked))
+            self._kind.model_validate(_nested(self._asked))
         except ValidationError as error:
             # What does not go together with defaults is no problem of the answer itself.
             place = ".".join(map(str, error.errors(include_url=False)[0]["loc"]))
@@ -98,7 +98,7 @@ class Draft:
         Raises:
             pydantic.ValidationError: If a value is not allowed.
         """
-        return self.kind.model_validate(_nested(self._fields))
+        return self._kind.model_validate(_nested(self._fields))
 
     def _concerns(self, rule: Rule) -> bool:
         if not rule.concerns(self._task) or (self._others["model"] is None and "model" in rule.fields):
@@ -124,8 +124,8 @@ class Draft:
     def _default(self, name: str) -> FieldValue:
         outer, _, inner = name.partition(".")
         if not inner:
-            return getattr(_FRESH[self.kind], outer, None)
-        held = Lora() if outer == "lora" else getattr(_FRESH[self.kind], outer, None)
+            return getattr(self._fresh, outer, None)
+        held = Lora() if outer == "lora" else getattr(self._fresh, outer, None)
         return getattr(held, inner, None)
 
 

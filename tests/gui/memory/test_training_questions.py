@@ -203,9 +203,7 @@ def test_a_changed_adapter_is_bold_and_resets_alone(training: MemoryTab, qtbot):
     answer(training, "lora.rank", 64)
     label = next(made for made in training.controls.findChildren(QLabel) if made.text() == "Lo&RA rank")
     assert label.font().bold()
-    buttons = training.controls.findChildren(QToolButton)
-    qtbot.mouseClick(
-        next(made for made in buttons if made.accessibleName() == "Reset lora rank"), Qt.MouseButton.LeftButton
-    )
+    buttons = {made.accessibleName(): made for made in training.controls.findChildren(QToolButton)}
+    qtbot.mouseClick(buttons["Reset lora rank"], Qt.MouseButton.LeftButton)
     assert not label.font().bold()
     assert workload(training).lora == Lora()

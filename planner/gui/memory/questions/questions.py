@@ -25,7 +25,7 @@ from planner.present import format as fmt
 from planner.present.parallel import sharing_summary
 from planner.present.settings import choices_in, in_sentence, summary
 from planner.workload.choices import Task
-from planner.workload.fields import WorkloadField, fields_of
+from planner.workload.fields import TASKS, WorkloadField, fields_of
 from planner.workload.option import GROUPS, Group, Situation
 from planner.workload.rules import reader
 from planner.workload.training import Lora
@@ -54,7 +54,7 @@ class Questions(QWidget):
     def __init__(self, workspace: Workspace, theme: Theme, task: Task, groups: Sequence[Group]) -> None:
         super().__init__()
         self.workspace, self.theme = workspace, theme
-        self._defaults: Workload = Training() if task == "training" else Inference()
+        self._defaults: Workload = TASKS[task]()
         self._inputs: dict[str, Field] = {}
         self._offered: dict[str, Sequence[tuple[object, str]]] = {}
         self._from_scratch = False
