@@ -8,7 +8,7 @@ from planner.present import format as fmt
 from planner.workload.fields import TASKS, WorkloadField, field_of, fields_of
 from planner.workload.option import Situation
 from planner.workload.rules import FieldValue, is_offered, reader
-from planner.workload.workload import Training, Workload
+from planner.workload.workload import Workload
 
 _OF_PLAN: Final = {
     "model": "Model",
@@ -62,13 +62,8 @@ def value_words(field: WorkloadField | None, value: FieldValue, situation: Situa
 def choices_in(field: WorkloadField, situation: Situation, value: FieldValue) -> Mapping[Any, str]:
     """Return what can be chosen for `field` where it has `value`: what goes with the rest, and what it has already."""
     read = reader(situation.used, count=situation.count, model=situation.architecture)
-    adapters = isinstance(situation.used, Training) and situation.used.adapts
     known = field.choices(situation) or {stop: value_words(field, stop) for stop in field.option.stops}
-    offered = {
-        one: words
-        for one, words in known.items()
-        if is_offered(field.name, one, read, situation.used.task, adapters=adapters)
-    }
+    offered = {one: words for one, words in known.items() if is_offered(field.name, one, read, situation.used.task)}
     usual = {None: default_words(field, read(field.name) if value is None else None, situation)}
     found = {**(usual if field.is_optional else {}), **offered}
     return found if value in found else {**found, value: value_words(field, value, situation)}

@@ -11,7 +11,7 @@ from planner.models.images import reads_images, tokens_of_image
 from planner.workload.formats import arithmetic, autocasts
 from planner.workload.layout import laid_out
 from planner.workload.optimizers import OPTIMIZERS
-from planner.workload.rules import OF_FILES, reader, refuse
+from planner.workload.rules import OF_FILES
 from planner.workload.software.registry import DEFAULT, SOFTWARE, serving, settings_for, trainer
 from planner.workload.training import Lora
 from planner.workload.weight_files import OWN_FIELDS, default_profile, name_in_files
@@ -62,7 +62,7 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
         hint = f"Choose the profile {DEFAULT}, and weights that are no GGUF file."
         raise SpecError("profile", f"{SOFTWARE[profile].title} runs no image encoder by itself", hint)
     images = _images(workload, architecture, profile)
-    refuse(OF_FILES, reader(workload, model=architecture), workload.task)
+    OF_FILES.refuse(workload, model=architecture)
     if images:
         prompt = max(prompt, images * tokens_of_image(architecture.stacks[0], workload.image_size) + 1)
     return _checked(

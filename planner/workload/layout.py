@@ -6,7 +6,7 @@ from typing import Final
 from planner.errors import SpecError
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe
 from planner.workload.parallel import Parallel
-from planner.workload.rules import COUNT_HINT, OF_COUNT, OF_SHARING, reader, refuse
+from planner.workload.rules import COUNT_HINT, OF_COUNT, OF_SHARED_INFERENCE, OF_SHARED_TRAINING, OF_SHARING
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
@@ -20,11 +20,12 @@ def laid_out(workload: Training | Inference, architecture: Architecture, count: 
         SpecError: If the cards are not as many as the ways to share them multiply to, or if the network or the
             software cannot be shared so.
     """
-    refuse(OF_COUNT, reader(workload, count=count), workload.task)
+    OF_COUNT.refuse(workload, count=count)
     parallel = _with_replicas(workload.parallel, count)
     if not parallel.is_plain:
         _check_network(parallel, architecture)
-        refuse(OF_SHARING, reader(workload, model=architecture), workload.task)
+        OF_SHARING.refuse(workload, model=architecture)
+        (OF_SHARED_TRAINING if isinstance(workload, Training) else OF_SHARED_INFERENCE).refuse(workload)
     return parallel
 
 

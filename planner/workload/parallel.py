@@ -8,7 +8,7 @@ from planner.base import Spec
 from planner.models.architecture import Moe
 from planner.workload.choices import OF_OFFLOADS, Offload
 from planner.workload.option import Option, Situation, of_text, shared
-from planner.workload.rules import OF_STAGES, obey
+from planner.workload.rules import OF_STAGES
 from planner.workload.software.registry import serving, trainer
 
 MOST_CARDS: Final = 100_000
@@ -159,7 +159,7 @@ class Parallel(Spec):
     @model_validator(mode="after")
     def _obeys_the_rules(self) -> Self:
         """Refuse settings of something that is not there."""
-        obey(_Held(self), OF_STAGES)
+        OF_STAGES.obey(_Held(self))
         if any(layers < 1 for layers in self.pipeline_layers):
             raise ValueError("each of pipeline_layers is at least 1")
         return self
@@ -188,6 +188,7 @@ class _Held(NamedTuple):
     """What `parallel` is a part of, as far as rules about it alone are concerned."""
 
     parallel: Parallel
+    task: None = None
 
 
 UnequalCards = Annotated[

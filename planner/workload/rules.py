@@ -4,10 +4,12 @@ Validation refuses by these rules, editing moves what was not asked for until th
 forms offer only the answers with which they hold.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
+from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any, Final
 
 from planner.dtypes import SCHEMES
@@ -38,6 +40,7 @@ Remedy = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
 OPEN: Final = object()
 """Set a field back to its default."""
 
+_BESIDE: Final = ("count", "model")
 _SHARED: Final = ("parallel.tensor", "parallel.pipeline", "parallel.context")
 _STAGES: Final = {"parallel.interleave": OPEN, "parallel.pipeline_layers": OPEN}
 _ALONE: Final = {**dict.fromkeys((*_SHARED, "parallel.expert", "parallel.data"), OPEN), **_STAGES}
@@ -55,8 +58,8 @@ class Rule:
 
     `remedies` are tried in their order: the first that moves nothing that was asked for, and after which the rule
     holds. `narrows` are the fields of which forms offer only what goes with the others. `blames` is the field that the
-    refusal names, none where several do not go together. A rule of one `task` does not concern the other. Editing
-    obeys it after any answer, or only after one about a field of `after`, and not after one about `yields_to`.
+    refusal names, else the first. A rule of one `task` does not concern the other. Editing obeys it after any answer,
+    or only after one about a field of `after`, and not after one about `yields_to`.
     """
 
     fields: tuple[str, ...]
@@ -70,48 +73,61 @@ class Rule:
     after: tuple[str, ...] = ()
     yields_to: tuple[str, ...] = ()
 
-    @cached_property
-    def reads_adapters(self) -> bool:
-        """Return whether the rule is about adapters, and means nothing without them."""
-        return any(name.startswith("lora.") for name in self.fields)
-
     def values(self, read: Read) -> tuple[Any, ...]:
         """Return the values of the rule's fields."""
         return tuple(map(read, self.fields))
 
-    def refusal(self, *values: object) -> SpecError:
-        """Return the error that refuses `values`."""
-        message, hint = (said if isinstance(said, str) else said(*values) for said in (self.message, self.hint))
-        return SpecError(self.blames, message, hint)
+    def refusal(self, *values: object) -> tuple[str, str, str]:
+        """Return the field, the reason and the hint with which `values` are refused."""
+        reason, hint = (said if isinstance(said, str) else said(*values) for said in (self.message, self.hint))
+        return self.blames or self.fields[0], reason, hint
 
-    def concerns(self, task: str | None) -> bool:
+    def concerns(self, task: str) -> bool:
         """Return whether the rule is about `task`."""
-        return task is None or self.task in (None, task)
+        return self.task in (None, task)
 
 
-def refuse(rules: Iterable[Rule], read: Read, task: str | None = None, *, adapters: bool = True) -> None:
-    """Refuse a workload with which one of `rules` does not hold; those about adapters need some.
+class Rulebook:
+    """Rules that are asked of a workload at once, all of `task` where there is one.
 
-    Raises:
-        SpecError: If a rule does not hold, about the field that it blames.
+    What they say of values is remembered: the same workload is made again and again while numbers are tried.
     """
-    for rule in rules:
-        if rule.concerns(task) and (adapters or not rule.reads_adapters):
-            values = rule.values(read)
-            if not rule.holds(*values):
-                raise rule.refusal(*values)
 
+    def __init__(self, *rules: Rule, task: Task | None = None) -> None:
+        self.rules = tuple(replace(rule, task=task) for rule in rules) if task else rules
+        outer = dict.fromkeys(name.partition(".")[0] for rule in rules for name in rule.fields)
+        self._names = ("task", *(name for name in outer if name not in _BESIDE))
+        self._values = attrgetter(*self._names)
+        self._refusal = lru_cache(maxsize=4096)(self._first_refusal)
 
-def obey(workload: object, rules: Iterable[Rule], *, adapters: bool = True) -> None:
-    """Refuse a model of pydantic that is being made, as its validators do.
+    def obey(self, made: object) -> None:
+        """Refuse a model of pydantic that is being made, as its validators do.
 
-    Raises:
-        ValueError: If a rule does not hold.
-    """
-    try:
-        refuse(rules, reader(workload), adapters=adapters)
-    except SpecError as error:
-        raise ValueError(error.reason) from None
+        Raises:
+            ValueError: If a rule does not hold.
+        """
+        if refusal := self._refusal(*self._values(made)):
+            raise ValueError(refusal[1])
+
+    def refuse(self, workload: object, **beside: object) -> None:
+        """Refuse a workload with which a rule does not hold; `beside` are the number of GPUs and the network.
+
+        Raises:
+            SpecError: If a rule does not hold, about the field that it blames.
+        """
+        if refusal := self._refusal(*self._values(workload), **beside):
+            raise SpecError(*refusal)
+
+    def _first_refusal(self, *values: object, **beside: object) -> tuple[str, str, str] | None:
+        fields = dict(zip(self._names, values, strict=True))
+        read = reader(SimpleNamespace(**fields), **beside)
+        found = (rule.values(read) for rule in self.rules)
+        broken = (
+            rule.refusal(*held)
+            for rule, held in zip(self.rules, found, strict=True)
+            if rule.task in (None, fields["task"]) and not rule.holds(*held)
+        )
+        return next(broken, None)
 
 
 def reader(workload: object, **others: object) -> Read:
@@ -130,18 +146,14 @@ def reader(workload: object, **others: object) -> Read:
     return read
 
 
-def is_offered(name: str, value: object, read: Read, task: str, *, adapters: bool) -> bool:
+def is_offered(name: str, value: object, read: Read, task: str) -> bool:
     """Return whether `value` goes with the other fields by the rules that narrow what `name` can be."""
 
     def changed(other: str) -> FieldValue:
         return value if other == name else read(other)
 
-    narrowing = (rule for rule in RULES if name in rule.narrows)
-    try:
-        refuse(narrowing, changed, task, adapters=adapters)
-    except SpecError:
-        return False
-    return True
+    narrowing = (rule for rule in RULES if name in rule.narrows and rule.concerns(task))
+    return all(rule.holds(*rule.values(changed)) for rule in narrowing)
 
 
 def _adapts(method: str) -> bool:
@@ -227,26 +239,23 @@ def _product(*sizes: int | None) -> str:
     return " × ".join(f"{name} {size:,}" for name, size in named if size is not None and size > 1)
 
 
-OF_TRAINING: Final = (
+OF_TRAINING: Final = Rulebook(
     Rule(
         ("lora", "method"),
         lambda lora, method: lora is None or _adapts(method),
         "adapters belong to the methods lora and qlora, and the method is full",
-        task="training",
         remedies=({"lora": None}, {"method": "lora"}),
     ),
     Rule(
         ("trainable", "method"),
         lambda patterns, method: not (patterns and _adapts(method)),
         lambda _, method: f"{method} trains its adapters only: leave out trainable, or choose the method full",
-        task="training",
         remedies=({"trainable": ()}, {"method": "full", "lora": None}),
     ),
     Rule(
         ("compute", "method"),
         lambda compute, method: not (compute == "fp8" and _adapts(method)),
         "fp8 takes the place of linear layers, and so do adapters: choose amp-bf16",
-        task="training",
         narrows=("compute",),
         remedies=({"compute": "amp-bf16"}, {"method": "full", "lora": None}),
     ),
@@ -257,7 +266,6 @@ OF_TRAINING: Final = (
             f"fp8 is torchao's, and {SOFTWARE[profile].title_for('training')} has linear layers of its own: "
             "choose bf16 or amp-bf16"
         ),
-        task="training",
         narrows=("compute",),
         remedies=({"compute": "amp-bf16"}, {"profile": OPEN}),
     ),
@@ -267,7 +275,6 @@ OF_TRAINING: Final = (
         lambda _, compute, profile: (
             f"qlora is not computed in {compute} here: choose {' or '.join(trainer(profile).quantised_compute)}"
         ),
-        task="training",
         narrows=("compute",),
         remedies=(_compute_for_quantised,),
     ),
@@ -275,7 +282,6 @@ OF_TRAINING: Final = (
         ("weights", "method", "compute", "profile"),
         lambda weights, method, compute, profile: weights in (None, *formats_for(method, compute, profile)),
         _format_message,
-        task="training",
         narrows=("weights",),
         remedies=({"weights": None}, _compute_for_format),
     ),
@@ -283,7 +289,6 @@ OF_TRAINING: Final = (
         ("lora.adapter_dtype", "compute"),
         lambda adapters, compute: not (adapters == "bf16" and compute in ("fp16", "amp-fp16")),
         lambda _, compute: f"adapters in bf16 do not go with {compute}; keep them in fp32",
-        task="training",
         narrows=("lora.adapter_dtype",),
         remedies=({"lora.adapter_dtype": "fp32"}, {"compute": "amp-bf16"}),
     ),
@@ -293,7 +298,6 @@ OF_TRAINING: Final = (
         lambda step, optimizer: (
             f"{OPTIMIZERS[optimizer].title} has no {step} step; it has {', '.join(OPTIMIZERS[optimizer].steps)}"
         ),
-        task="training",
         narrows=("optimizer_step",),
         remedies=({"optimizer_step": None},),
     ),
@@ -301,14 +305,12 @@ OF_TRAINING: Final = (
         ("checkpoint_every", "activation_checkpointing"),
         lambda every, kind: every == 1 or kind == "full",
         "checkpoint_every needs activation_checkpointing full",
-        task="training",
         remedies=({"checkpoint_every": 1}, {"activation_checkpointing": "full"}),
     ),
     Rule(
         ("activation_checkpointing", "profile"),
         lambda kind, profile: kind in trainer(profile).checkpointing,
         lambda _, profile: f"{profile}'s selective checkpoints are every k-th layer's: choose full or none",
-        task="training",
         narrows=("activation_checkpointing",),
         remedies=({"activation_checkpointing": "full"}, {"profile": OPEN}),
     ),
@@ -316,7 +318,6 @@ OF_TRAINING: Final = (
         ("activation_checkpointing", "lora.dora"),
         lambda kind, dora: not (kind == "selective" and dora),
         "selective checkpoints would keep DoRA's products of weights, too: choose full or none",
-        task="training",
         narrows=("activation_checkpointing",),
         remedies=({"activation_checkpointing": "full"}, {"lora.dora": False}),
     ),
@@ -326,26 +327,24 @@ OF_TRAINING: Final = (
             optimizer != "soap" or _adapts(method) or not _is_16_bit(weights, compute)
         ),
         _SOAP,
-        task="training",
         remedies=({"weights": None, "compute": "amp-bf16"}, {"optimizer": OPEN}),
     ),
     Rule(
         ("optimizer", "lora.adapter_dtype"),
         lambda optimizer, adapters: not (optimizer == "soap" and adapters == "bf16"),
         _SOAP,
-        task="training",
         narrows=("lora.adapter_dtype",),
         remedies=({"lora.adapter_dtype": "fp32"}, {"optimizer": OPEN}),
     ),
+    task="training",
 )
 """What is refused as soon as a training run is written down."""
 
-OF_INFERENCE: Final = (
+OF_INFERENCE: Final = Rulebook(
     Rule(
         ("engine", "profile"),
         lambda engine, profile: not _foreign_settings(engine, profile),
         _foreign_message,
-        task="inference",
         remedies=(lambda engine, profile: {f"engine.{name}": None for name in _foreign_settings(engine, profile)},),
     ),
     *(
@@ -355,7 +354,6 @@ OF_INFERENCE: Final = (
             lambda _, profile, name=name, title=owner.title: (
                 f"{name} is a setting of {title}, and the profile is {SOFTWARE[profile].title}"
             ),
-            task="inference",
             remedies=({name: None},),
         )
         for owner in servers().values()
@@ -367,7 +365,6 @@ OF_INFERENCE: Final = (
         lambda cache, profile: (
             f"{SOFTWARE[profile].title} has no {cache} cache; it has {', '.join(serving(profile).cache_formats)}"
         ),
-        task="inference",
         narrows=("kv_cache",),
         remedies=({"kv_cache": OPEN},),
     ),
@@ -379,30 +376,29 @@ OF_INFERENCE: Final = (
         lambda _cache, _attention, profile: (
             f"{SOFTWARE[profile].title} quantises the cached values only with flash attention"
         ),
-        task="inference",
         remedies=({"attention": "sdpa"}, {"kv_cache": OPEN}),
     ),
+    task="inference",
 )
 """What is refused as soon as a run is written down."""
 
-OF_FILES: Final = (
+OF_FILES: Final = Rulebook(
     Rule(
         ("weights", "profile", "engine", "model", *OWN_FIELDS),
         lambda *values: not _why_files_fail(*values),
         lambda *values: _why_files_fail(*values)[0],
         hint=lambda *values: _why_files_fail(*values)[1],
-        blames="weights",
-        task="inference",
         remedies=(
             {"weights": None},
             {"weights": USUAL_GGUF},
             {"profile": None, **dict.fromkeys((*OWN_FIELDS, *_ALL_SETTINGS))},
         ),
     ),
+    task="inference",
 )
 """What is refused once the model's files are known."""
 
-OF_STAGES: Final = (
+OF_STAGES: Final = Rulebook(
     Rule(
         ("parallel.pipeline_layers", "parallel.pipeline"),
         lambda layers, stages: not layers or len(layers) == stages,
@@ -424,13 +420,12 @@ OF_STAGES: Final = (
 )
 """What is refused as soon as stages of a pipeline are written down."""
 
-OF_COUNT: Final = (
+OF_COUNT: Final = Rulebook(
     Rule(
         ("profile", "count"),
         lambda profile, count: count <= (trainer(profile).most_cards or count),
         lambda profile, _: f"{SOFTWARE[profile].title} on several cards is not described",
         hint=f"Choose the profile {DEFAULT}.",
-        blames="profile",
         task="training",
         narrows=("profile",),
         remedies=({"profile": OPEN},),
@@ -440,7 +435,6 @@ OF_COUNT: Final = (
         lambda data, *sizes: data is None or prod(sizes[:-1]) > 1 or data == sizes[-1],
         lambda data, *sizes: f"{data:,} replicas need as many cards, not {sizes[-1]:,}",
         hint="Leave it out, or change the number of cards.",
-        blames="parallel.data",
         remedies=({"parallel.data": None},),
     ),
     Rule(
@@ -468,12 +462,11 @@ OF_COUNT: Final = (
 )
 """What is refused once the number of cards is known."""
 
-OF_SHARING: Final = (
+OF_SHARING: Final = Rulebook(
     Rule(
         ("parallel.interleave", "parallel.pipeline", "model"),
         lambda groups, stages, model: groups == 1 or stages == 1 or model.depth % (stages * groups) == 0,
         lambda groups, stages, model: f"{model.depth:,} layers cannot be divided into {stages * groups:,} even groups",
-        blames="parallel.interleave",
         narrows=("parallel.interleave",),
         remedies=({"parallel.interleave": 1},),
     ),
@@ -482,16 +475,17 @@ OF_SHARING: Final = (
         lambda cards, attention: cards == 1 or attention != "eager",
         "cards that share a sequence attend in a ring with flash attention, not eagerly",
         hint="Choose sdpa or flash.",
-        blames="parallel.context",
         remedies=({"attention": "sdpa"}, {"parallel.context": 1}),
     ),
+)
+"""What is refused once the network is known, where cards share it or something is offloaded."""
+
+OF_SHARED_TRAINING: Final = Rulebook(
     Rule(
         ("parallel.offload", "parallel.zero"),
         lambda offload, zero: offload != "optimizer" or zero > 0,
         "optimizer states are offloaded by ZeRO",
         hint="Set zero to 1, 2 or 3.",
-        blames="parallel.offload",
-        task="training",
         remedies=({"parallel.offload": "none"}, {"parallel.zero": 2}),
     ),
     Rule(
@@ -499,8 +493,6 @@ OF_SHARING: Final = (
         lambda offload, zero: offload not in ("parameters", "nvme") or zero == _PARAMETERS_SHARED,
         "parameters are offloaded by ZeRO-3 and FSDP",
         hint="Set zero to 3.",
-        blames="parallel.offload",
-        task="training",
         remedies=(
             lambda _, zero: {"parallel.offload": "optimizer" if zero else "none"},
             {"parallel.zero": _PARAMETERS_SHARED},
@@ -511,8 +503,6 @@ OF_SHARING: Final = (
         lambda zero, profile, stages: zero <= _zero_limit(profile, stages),
         _zero_message,
         hint="Set zero lower.",
-        blames="parallel.zero",
-        task="training",
         narrows=("parallel.zero",),
         remedies=(lambda _, profile, stages: {"parallel.zero": _zero_limit(profile, stages)},),
     ),
@@ -521,18 +511,19 @@ OF_SHARING: Final = (
         lambda offload, profile, stages: offload in _offloads(profile, stages),
         lambda _, profile, stages: f"{SOFTWARE[profile].title} offloads {' or '.join(_offloads(profile, stages)[1:])}",
         hint="Choose another.",
-        blames="parallel.offload",
-        task="training",
         narrows=("parallel.offload",),
         remedies=({"parallel.offload": "parameters"}, {"parallel.offload": "optimizer"}),
     ),
+    task="training",
+)
+"""What is refused of training then, too."""
+
+OF_SHARED_INFERENCE: Final = Rulebook(
     Rule(
         ("parallel.zero",),
         lambda zero: zero == 0,
         "ZeRO shares what training keeps",
         hint="Share layers: pipeline or tensor.",
-        blames="parallel.zero",
-        task="inference",
         narrows=("parallel.zero",),
         remedies=({"parallel.zero": 0},),
     ),
@@ -541,8 +532,6 @@ OF_SHARING: Final = (
         lambda offload: offload in ("none", "parameters"),
         lambda offload: f"answering has no {offload} to offload",
         hint="Try parameters.",
-        blames="parallel.offload",
-        task="inference",
         narrows=("parallel.offload",),
         remedies=({"parallel.offload": "none"},),
     ),
@@ -551,8 +540,6 @@ OF_SHARING: Final = (
         lambda offload, profile: offload in serving(profile).offloads,
         lambda _, profile: f"{profile} has a way of its own",
         hint="llama.cpp takes gpu_layers.",
-        blames="parallel.offload",
-        task="inference",
         narrows=("parallel.offload",),
         remedies=({"parallel.offload": "none"},),
     ),
@@ -560,15 +547,14 @@ OF_SHARING: Final = (
         ("parallel.sequence",),
         lambda sequence: not sequence,
         "norms share their tokens in training only",
-        blames="parallel.sequence",
-        task="inference",
         narrows=("parallel.sequence",),
         remedies=({"parallel.sequence": False},),
     ),
+    task="inference",
 )
-"""What is refused once the network is known, where cards share it or something is offloaded."""
+"""What is refused of inference then, too."""
 
-OF_FORMS: Final = (
+OF_FORMS: Final = Rulebook(
     Rule(
         (*_SHARED, "parallel.expert", "count"),
         lambda *sizes: sizes[-1] > 1 or prod(sizes[:-1]) == 1,
@@ -594,5 +580,16 @@ OF_FORMS: Final = (
 )
 """What nobody refuses, and editing takes back: what a form would not show, or would lead away from the answer."""
 
-RULES: Final = (*OF_FORMS, *OF_TRAINING, *OF_INFERENCE, *OF_FILES, *OF_STAGES, *OF_COUNT, *OF_SHARING)
+_BOOKS: Final = (
+    OF_FORMS,
+    OF_TRAINING,
+    OF_INFERENCE,
+    OF_FILES,
+    OF_STAGES,
+    OF_COUNT,
+    OF_SHARING,
+    OF_SHARED_TRAINING,
+    OF_SHARED_INFERENCE,
+)
+RULES: Final = tuple(rule for book in _BOOKS for rule in book.rules)
 """Every rule, in the order in which editing obeys them."""

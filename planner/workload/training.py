@@ -23,7 +23,7 @@ from planner.workload.diffusion import ImageSizeField
 from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep, library_of, optimizer_words, step_words
 from planner.workload.option import Option, doubling
 from planner.workload.parallel import OtherProcesses, Parallel, UnequalCards
-from planner.workload.rules import OF_TRAINING, obey
+from planner.workload.rules import OF_TRAINING
 from planner.workload.software.registry import DEFAULT, SOFTWARE, TrainerName, trainers
 
 
@@ -306,5 +306,5 @@ class Training(Spec):
     @model_validator(mode="after")
     def _obeys_the_rules(self) -> Self:
         """Refuse what does not go together."""
-        obey(self, OF_TRAINING, adapters=self.lora is not None)
+        OF_TRAINING.obey(self)
         return self

@@ -11,7 +11,7 @@ from planner.workload.choices import OF_ATTENTION, Attention
 from planner.workload.diffusion import Diffusion, ImageSizeField
 from planner.workload.option import Option, Situation, doubling, generates, of_text
 from planner.workload.parallel import OtherProcesses, Parallel, UnequalCards
-from planner.workload.rules import OF_INFERENCE, obey
+from planner.workload.rules import OF_INFERENCE
 from planner.workload.software.registry import (
     FlatSettings,
     ServerName,
@@ -244,7 +244,7 @@ class Inference(Spec):
     @model_validator(mode="after")
     def _obeys_the_rules(self) -> Self:
         """Refuse settings of another engine than the one that is named, and formats that it does not have."""
-        obey(self, OF_INFERENCE)
+        OF_INFERENCE.obey(self)
         return self
 
 

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from planner.errors import PlannerError, SpecError
+from planner.errors import SpecError
 from planner.plan.answers.conflicts import resolve_conflicts
 from planner.plan.answers.draft import Draft
 from planner.plan.evaluate import evaluate
@@ -11,7 +11,7 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.present.settings import choices_in
 from planner.workload.fields import fields_of
 from planner.workload.option import Situation
-from planner.workload.rules import OF_COUNT, OF_FORMS, OF_SHARING, RULES, Rule, is_offered, reader, refuse
+from planner.workload.rules import OF_FORMS, RULES, Rule, Rulebook, is_offered, reader
 from planner.workload.workload import Inference, Training
 
 LLAMA = "meta-llama/Llama-3.2-1B"
@@ -103,11 +103,11 @@ def test_a_rule_is_refused_and_obeyed(catalog, architecture, before, answer, cou
     broken = broken_rules(before, answer, count, architecture)
     assert broken
     plan = Plan(model=ModelChoice(id=LLAMA), workload=made(before), gpu="h100-sxm5-80gb", count=count)
-    if not all(rule in OF_FORMS for rule in broken):
+    if not all(rule in OF_FORMS.rules for rule in broken):
         with pytest.raises((ValidationError, SpecError)) as refused:
             evaluate(plan.evolve(workload=made(changed(before, answer)), count=answer.get("count", count)), catalog)
         read = draft_of(before, answer, count, architecture).value
-        reasons = [rule.refusal(*rule.values(read)).reason for rule in broken if rule not in OF_FORMS]
+        reasons = [rule.refusal(*rule.values(read))[1] for rule in broken if rule not in OF_FORMS.rules]
         assert any(reason in str(refused.value) for reason in reasons)
     asked = {name if name == "count" else f"workload.{name}": value for name, value in answer.items()}
     resolved = resolve_conflicts(plan, asked, catalog)
@@ -148,8 +148,7 @@ def test_what_narrows_is_one_of_the_fields():
     for rule in RULES:
         assert set(rule.narrows) <= set(rule.fields)
         assert rule.remedies
-        assert bool(rule.message) == (rule not in OF_FORMS)
-    assert all(rule.blames for rule in (*OF_COUNT, *OF_SHARING))
+        assert bool(rule.message) == (rule not in OF_FORMS.rules)
 
 
 @pytest.mark.parametrize(
@@ -176,22 +175,21 @@ def test_what_narrows_is_one_of_the_fields():
 )
 def test_what_goes_with_the_rest_is_offered(architecture, name, value, workload, offered):
     read = reader(workload, count=8, model=architecture)
-    adapters = isinstance(workload, Training) and workload.lora is not None
-    assert is_offered(name, value, read, workload.task, adapters=adapters) is offered
+    assert is_offered(name, value, read, workload.task) is offered
 
 
-def test_a_rule_of_ones_own_is_used_in_all_three_ways():
+def test_a_rule_of_ones_own_is_refused_with_its_hint_and_about_its_task_only():
     rule = Rule(
         ("batch", "prompt_logits"),
         lambda batch, logits: batch < 3 or logits == "last",
         lambda batch, _: f"{batch} prompts with all logits",
         hint="Ask for fewer.",
-        blames="batch",
-        task="inference",
-        remedies=({"batch": 1},),
     )
-    read = reader(Inference(batch=4, prompt_logits="all"))
-    with pytest.raises(PlannerError, match="4 prompts with all logits") as refused:
-        refuse((rule,), read, "inference")
+    book = Rulebook(rule, task="inference")
+    with pytest.raises(SpecError, match="batch: 4 prompts with all logits") as refused:
+        book.refuse(Inference(batch=4, prompt_logits="all"))
     assert refused.value.hint == "Ask for fewer."
-    refuse((rule,), read, "training")
+    with pytest.raises(ValueError, match=r"^4 prompts with all logits$"):
+        book.obey(Inference(batch=4, prompt_logits="all"))
+    book.refuse(Inference(batch=4))
+    assert not book.rules[0].concerns("training")
