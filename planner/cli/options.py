@@ -36,7 +36,7 @@ def add_workload_options(parser: argparse.ArgumentParser) -> None:
     for flag, fields in _flags().items():
         words = "; to train ".join(dict.fromkeys(f"{field.help}{_default(field)}" for field in fields))
         group = groups.get(_heading(fields[0]), both)
-        group.add_argument(flag, metavar=fields[0].option.metavar, help=words.replace("%", "%%"))
+        group.add_argument(flag, metavar=fields[0].metavar, help=words.replace("%", "%%"))
     both.add_argument(
         "--set",
         metavar="NAME=VALUE",

@@ -94,13 +94,18 @@ def sentence(text: str) -> str:
 
 def _brief(field: WorkloadField, value: FieldValue, situation: Situation) -> str:
     """Return what is said of a field: choices and lists always, other values where they differ from the default."""
-    always = field.option.brief and (field.option.choices is not None or field.kind == "list")
+    brief, title = field.option.brief, in_sentence(field.title)
+    always = field.option.choices is not None or (brief and field.kind == "list")
     if value is None or (value == field.default and not always):
         return ""
-    if callable(field.option.brief):
-        return field.option.brief(value)
+    if callable(brief):
+        return brief(value)
     words = value_words(field, value, situation).partition(" (")[0]
-    return field.option.brief.format(words) if field.option.brief else f"{in_sentence(field.title)} {words}"
+    if field.option.choices is None and isinstance(value, bool):
+        return title if value else f"no {title}"
+    if not brief:
+        return words if field.option.choices is not None else f"{title} {words}"
+    return brief.format(words)
 
 
 def _adjusted(name: str) -> str:

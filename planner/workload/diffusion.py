@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, field_validator
 from planner.base import Spec, no_such_name
 from planner.dtypes import AS_STORED, SCHEMES
 from planner.models.images import reads_images
-from planner.workload.option import Option, Situation, makes_images, never
+from planner.workload.option import Option, Situation, never
 
 Offload = Literal["none", "model", "sequential"]
 Side = Annotated[int, Field(ge=1, le=65_536)]
@@ -72,8 +72,6 @@ class Diffusion(Spec):
             default="true unless the model is distilled",
             explanation="It compares the image with one made without the prompt.",
             choices={True: "Two passes (one without the prompt)", False: "One pass"},
-            brief="{}",
-            asked_when=makes_images,
         ),
     ] = None
     offload: Annotated[
@@ -91,18 +89,17 @@ class Diffusion(Spec):
                 "sequential": "All but the running module",
             },
             mnemonic="r",
-            asked_when=makes_images,
         ),
     ] = "none"
     vae_tiling: Annotated[
         bool,
         Field(title="VAE tiling", description="decode large images in tiles, one after the other"),
-        Option(group="decoding", brief="in tiles", asked_when=makes_images),
+        Option(group="decoding"),
     ] = False
     vae_slicing: Annotated[
         bool,
         Field(title="VAE slicing", description="decode the images of a batch one after the other"),
-        Option(group="decoding", brief="image by image", asked_when=makes_images),
+        Option(group="decoding"),
     ] = False
     prompt_tokens: Annotated[
         int | None,
@@ -112,7 +109,7 @@ class Diffusion(Spec):
             title="Prompt tokens",
             description="length that prompts are padded to, where an encoder leaves it open",
         ),
-        Option(group="decoding", default="the pipeline's", unit="tokens", asked_when=never),
+        Option(group="decoding", default="the pipeline's", asked_when=never),
     ] = None
     text_weights: Annotated[
         str | None,
@@ -122,7 +119,6 @@ class Diffusion(Spec):
             default="as computed",
             choices={name: name.upper() for name in ("fp32", "bf16", "fp16", "int8", "nf4", "fp8")},
             brief="text encoders in {}",
-            asked_when=makes_images,
         ),
     ] = None
 

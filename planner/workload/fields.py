@@ -4,7 +4,7 @@ The command line, forms, sentences and documentation are made from these: a new 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from types import NoneType
 from typing import Final, Literal, get_args
@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from planner.base import Spec
 from planner.workload.choices import Task
-from planner.workload.option import YES_OR_NO, Choices, Option, Situation
+from planner.workload.option import YES_OR_NO, Choices, Group, Option, Situation
 from planner.workload.rules import FieldValue
 from planner.workload.software.registry import servers, serving
 from planner.workload.software.settings import EngineSettings
@@ -33,6 +33,17 @@ class WorkloadField:
     tasks: tuple[Task, ...]
     info: FieldInfo
     option: Option
+    whole: Option | None = None
+
+    @property
+    def group(self) -> Group:
+        """Return its section in forms: its own, or that of the field which it is a part of."""
+        return self.option.group or (self.whole.group if self.whole else "")
+
+    @property
+    def metavar(self) -> str:
+        """Return what stands for its value in the help of the command line."""
+        return self.option.metavar or self.option.unit.upper() or ("N" if self.kind == "number" else "NAME")
 
     @property
     def title(self) -> str:
@@ -74,7 +85,7 @@ class WorkloadField:
                 return False
             if self.name in own.ignored_fields or (self.name in OWN_FIELDS and self.name not in own.own_fields):
                 return False
-        return self.option.asked_when(now)
+        return self.option.asked_when(now) and (self.whole is None or self.whole.asked_when(now))
 
     def bound(self, name: Literal["ge", "le"], otherwise: int) -> int:
         """Return its smallest or largest value."""
@@ -89,22 +100,22 @@ class WorkloadField:
         return found if found is not None else YES_OR_NO if self.kind == "choice" else {}
 
 
-@lru_cache(maxsize=1)
-def all_fields() -> tuple[WorkloadField, ...]:
-    """Return every field of both tasks once; those that differ between the tasks in each way."""
-    found: dict[tuple[str, int], WorkloadField] = {}
-    for task, model in TASKS.items():
-        for name, info, option in _declared(model, ""):
-            same = found.get((name, id(option)))
-            tasks = (*same.tasks, task) if same else (task,)
-            found[name, id(option)] = WorkloadField(name, tasks, info, option)
-    return tuple(found.values())
-
-
 @lru_cache(maxsize=2)
 def fields_of(task: Task) -> Mapping[str, WorkloadField]:
-    """Return the fields of the workloads of one task, by name."""
-    return {field.name: field for field in all_fields() if task in field.tasks}
+    """Return the fields of the workloads of one task by name, in the order in which they are declared."""
+    return {field.name: field for field in _declared(TASKS[task], task)}
+
+
+@lru_cache(maxsize=1)
+def all_fields() -> tuple[WorkloadField, ...]:
+    """Return every field of both tasks once; one that the tasks declare for themselves as each of them does."""
+    found: dict[tuple[str, int], WorkloadField] = {}
+    for task in TASKS:
+        for field in fields_of(task).values():
+            same = found.get((field.name, id(field.option)))
+            tasks = (*same.tasks, task) if same else (task,)
+            found[field.name, id(field.option)] = replace(field, tasks=tasks)
+    return tuple(found.values())
 
 
 def field_of(name: str, task: Task | None = None) -> WorkloadField | None:
@@ -113,19 +124,19 @@ def field_of(name: str, task: Task | None = None) -> WorkloadField | None:
     return next((found for one in tasks if (found := fields_of(one).get(name))), None)
 
 
-def _declared(model: type[Spec], prefix: str) -> Iterator[tuple[str, FieldInfo, Option]]:
+def _declared(model: type[Spec], task: Task, prefix: str = "", whole: Option | None = None) -> Iterator[WorkloadField]:
     for name, info in model.model_fields.items():
         option = next((one for one in info.metadata if isinstance(one, Option)), None)
-        if option is not None:
-            yield f"{prefix}{name}", info, option
-        else:
-            for part in _parts(info.annotation):
-                yield from _declared(part, f"{prefix}{name}.")
+        parts = _parts(info.annotation)
+        for part in parts:
+            yield from _declared(part, task, f"{prefix}{name}.", option)
+        if option is not None and not parts:
+            yield WorkloadField(f"{prefix}{name}", (task,), info, option, whole)
 
 
 def _parts(annotation: object) -> list[type[Spec]]:
     """Return the models that a field of this type can hold; of settings those of every program."""
     if annotation is EngineSettings:
         return [serving(name).settings for name in servers()]
-    kinds = (annotation, *get_args(annotation))
+    kinds = get_args(annotation) if NoneType in get_args(annotation) else (annotation,)
     return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Spec)]

@@ -101,13 +101,14 @@ class Option:
     left out, if its own default does not say it. `group` is its section in forms, and `asked_when` says whether it is
     asked for. `choices` are its values with their words, and `details` says more of each. `stops` are those of a
     slider. `mnemonic` is the letter of the title that leads to it with Alt. `brief` is what a folded section says of
-    it, with its words in braces, or what makes that from its value; without one the section says its title where it
-    differs from the default.
+    it, with its words in braces, or what makes that from its value; without one it says choices as they are, and the
+    title of other fields where they differ from the default. The option of a field that holds others stands for what
+    these leave out: their section, and when they are asked for.
     """
 
     flag: str = ""
     group: Group = ""
-    metavar: str = "N"
+    metavar: str = ""
     default: str = ""
     explanation: str = ""
     unit: str = ""

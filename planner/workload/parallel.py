@@ -51,7 +51,6 @@ class Parallel(Spec):
             "sharing",
             default="the number of cards, divided by --tp, --pp and --cp",
             explanation="What the other ways to share leave.",
-            unit="replicas",
             asked_when=shared,
         ),
     ] = None
@@ -66,7 +65,6 @@ class Parallel(Spec):
         Option(
             "--zero",
             "sharing",
-            metavar="0-3",
             explanation="ZeRO and FSDP divide what replicas would each hold in full.",
             choices={
                 0: "Nothing (DDP)",
@@ -81,7 +79,7 @@ class Parallel(Spec):
     tensor: Annotated[
         int,
         Field(ge=1, le=1024, title="Tensor parallel", description="cards that share each matrix"),
-        Option("--tp", "sharing", unit="cards", asked_when=shared),
+        Option("--tp", "sharing", asked_when=shared),
     ] = 1
     sequence: Annotated[
         bool,
@@ -91,17 +89,17 @@ class Parallel(Spec):
     pipeline: Annotated[
         int,
         Field(ge=1, le=4096, title="Pipeline parallel", description="cards that each hold some of the layers"),
-        Option("--pp", "sharing", unit="stages", asked_when=shared),
+        Option("--pp", "sharing", asked_when=shared),
     ] = 1
     context: Annotated[
         int,
         Field(ge=1, le=4096, title="Context parallel", description="cards that share each sequence"),
-        Option("--cp", "sharing", unit="cards", asked_when=trains_shared),
+        Option("--cp", "sharing", asked_when=trains_shared),
     ] = 1
     expert: Annotated[
         int,
         Field(ge=1, le=4096, title="Expert parallel", description="replicas that share the routed experts"),
-        Option("--ep", "sharing", unit="replicas", asked_when=_has_experts),
+        Option("--ep", "sharing", asked_when=_has_experts),
     ] = 1
     offload: Annotated[
         Offload,
@@ -109,7 +107,7 @@ class Parallel(Spec):
             title="Offload",
             description="what stays in RAM between uses: optimizer (its states), parameters with them, or both on nvme",
         ),
-        Option("--offload", "offload", metavar="WHAT", choices=OF_OFFLOADS, brief="{}", asked_when=_can_offload),
+        Option("--offload", "offload", choices=OF_OFFLOADS, asked_when=_can_offload),
     ] = "none"
     gradient_as_bucket_view: Annotated[
         bool,
@@ -201,5 +199,5 @@ OtherProcesses = Annotated[
     Field(
         ge=0, title="Used by other programs", description="memory that other programs hold on each card: 2GiB, 512MiB"
     ),
-    Option(group="cards", unit="bytes"),
+    Option(group="cards"),
 ]

@@ -39,7 +39,6 @@ class Lora(Spec):
             explanation="Their weights, gradients and states grow with it.",
             stops=doubling(4, 256),
             mnemonic="r",
-            asked_when=lambda now: now.used.adapts,
         ),
     ] = 16
     targets: Annotated[
@@ -48,7 +47,7 @@ class Lora(Spec):
             title="Target modules",
             description="layers with adapters: all-linear (all but the output head), or such as q_proj,v_proj",
         ),
-        Option("--lora-targets", "main", metavar="NAMES", mnemonic="g", asked_when=lambda now: now.used.adapts),
+        Option("--lora-targets", "main", metavar="NAMES", mnemonic="g"),
     ] = "all-linear"
     adapter_dtype: Annotated[
         Literal["fp32", "bf16"],
@@ -56,8 +55,6 @@ class Lora(Spec):
         Option(
             group="adapters",
             choices={"fp32": "FP32", "bf16": "BF16"},
-            brief="{}",
-            asked_when=lambda now: now.used.adapts,
         ),
     ] = "fp32"
     dropout: Annotated[
@@ -67,8 +64,6 @@ class Lora(Spec):
             group="adapters",
             explanation="Its masks are kept for the backward pass.",
             stops=(0.0, 0.05, 0.1),
-            brief="dropout {}",
-            asked_when=lambda now: now.used.adapts,
         ),
     ] = 0.0
     dora: Annotated[
@@ -77,8 +72,6 @@ class Lora(Spec):
         Option(
             group="adapters",
             explanation="Products of whole weights are kept on the way.",
-            brief="DoRA",
-            asked_when=lambda now: now.used.adapts,
         ),
     ] = False
 
@@ -109,7 +102,6 @@ class Training(Spec):
         Option(
             "--method",
             "main",
-            metavar="NAME",
             explanation="Every parameter, or adapters beside a frozen network;\nQLoRA keeps that network in 4 bits.",
             choices=OF_METHODS,
             mnemonic="d",
@@ -122,7 +114,6 @@ class Training(Spec):
         Option(
             "--weights",
             "precision",
-            metavar="FORMAT",
             default="fp32 under autocast, else as computed; adapters: 16 bits, or nf4",
             choices=OF_FORMATS,
             brief="Weights in {}",
@@ -134,14 +125,16 @@ class Training(Spec):
         Option(
             "--compute",
             "precision",
-            metavar="FORMAT",
             explanation="Autocast (amp-…) keeps trained parameters in fp32 and computes in 16 bits;\n"
             "fp8 takes the place of linear layers, by torchao.",
             choices=OF_COMPUTE,
-            brief="{}",
         ),
     ] = "amp-bf16"
-    lora: Annotated[Lora | None, Field(description="of the methods lora and qlora")] = None
+    lora: Annotated[
+        Lora | None,
+        Field(description="of the methods lora and qlora"),
+        Option(asked_when=lambda now: now.used.adapts),
+    ] = None
     trainable: Annotated[
         tuple[str, ...],
         Field(
@@ -163,7 +156,6 @@ class Training(Spec):
         Option(
             "--optimizer",
             "main",
-            metavar="NAME",
             explanation="Decides what is kept beside each parameter: AdamW two numbers, momentum one, SGD none.",
             choices=optimizer_words(),
             details=library_of,
@@ -178,14 +170,13 @@ class Training(Spec):
             default="as the optimizer's library does",
             explanation="All tensors at once needs temporary copies of them; fused kernels and a loop do not.",
             choices=step_words(),
-            brief="{}",
             asked_when=lambda now: len(OPTIMIZERS[now.used.optimizer].steps) > 1,
         ),
     ] = None
     gradient_clipping: Annotated[
         bool,
         Field(title="Gradient clipping", description="whether gradients are clipped by their norm"),
-        Option(group="step", explanation="It takes temporary tensors.", brief="clipped"),
+        Option(group="step", explanation="It takes temporary tensors."),
     ] = False
     micro_batch: Annotated[
         int,
@@ -194,7 +185,6 @@ class Training(Spec):
             "--micro-batch",
             "main",
             explanation="Activations and logits grow with it.",
-            unit="sequences",
             stops=doubling(1, 256),
             mnemonic="b",
         ),
@@ -207,7 +197,6 @@ class Training(Spec):
             "step",
             explanation="With more than one, the gradients stay in memory during the next forward pass.\n"
             "In a pipeline they are the micro-batches: as many are on their way at once as there are stages.",
-            unit="passes",
             brief="{} accumulated",
         ),
     ] = 1
@@ -218,7 +207,6 @@ class Training(Spec):
         Option(
             "--seq",
             "main",
-            metavar="TOKENS",
             default="2,048, or the model's maximum",
             unit="tokens",
             stops=doubling(128, 131_072),
@@ -232,12 +220,10 @@ class Training(Spec):
         Option(
             "--checkpointing",
             "checkpointing",
-            metavar="KIND",
             explanation="Full keeps only each layer's input and computes the rest again in the backward pass:\n"
             "much less memory, about a third more time.",
             choices=OF_CHECKPOINTING,
             mnemonic="k",
-            brief="{}",
         ),
     ] = "none"
     checkpoint_every: Annotated[
@@ -246,7 +232,6 @@ class Training(Spec):
         Option(
             group="checkpointing",
             explanation="With more, fewer inputs are kept, and more is computed again at once.",
-            unit="layers",
             brief="every {} layers",
             asked_when=lambda now: now.used.activation_checkpointing == "full",
         ),
@@ -257,10 +242,8 @@ class Training(Spec):
         Option(
             "--attention",
             "software",
-            metavar="KIND",
             explanation="Eager attention keeps a matrix of tokens × tokens for every head; the others do not.",
             choices=OF_ATTENTION,
-            brief="{}",
         ),
     ] = "sdpa"
     loss: Annotated[
@@ -269,11 +252,9 @@ class Training(Spec):
         Option(
             "--loss",
             "software",
-            metavar="KIND",
             default="full-logits, or the software's",
             explanation="Full logits take tokens × vocabulary several times over.",
             choices=OF_LOSSES,
-            brief="{}",
         ),
     ] = None
     loss_chunks: Annotated[
@@ -287,7 +268,6 @@ class Training(Spec):
         Option(
             "--profile",
             "software",
-            metavar="NAME",
             explanation="What trains the model: each stores other things for the same network.",
             choices={name: one.title_for("training") for name, one in trainers().items()},
             brief=lambda name: SOFTWARE[name].in_short,

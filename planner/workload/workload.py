@@ -9,7 +9,7 @@ from planner.dtypes import AS_STORED, KV_FORMATS, SCHEMES, Family
 from planner.models.images import reads_images
 from planner.workload.choices import OF_ATTENTION, Attention
 from planner.workload.diffusion import Diffusion, ImageSizeField
-from planner.workload.option import Option, Situation, doubling, generates, of_text
+from planner.workload.option import Option, Situation, doubling, generates, makes_images, of_text
 from planner.workload.parallel import OtherProcesses, Parallel, UnequalCards
 from planner.workload.rules import OF_INFERENCE
 from planner.workload.software.registry import (
@@ -72,7 +72,6 @@ class Inference(Spec):
         Option(
             "--weights",
             "main",
-            metavar="FORMAT",
             default="as stored",
             choices={AS_STORED: "The formats of its files", **{name: scheme.title for name, scheme in SCHEMES.items()}},
             details=_scheme_detail,
@@ -85,9 +84,7 @@ class Inference(Spec):
         Option(
             "--compute",
             "precision",
-            metavar="FORMAT",
             choices={"bf16": "BF16", "fp16": "FP16", "fp32": "FP32"},
-            brief="{}",
         ),
     ] = "bf16"
     batch: Annotated[
@@ -107,7 +104,6 @@ class Inference(Spec):
         Option(
             "--context",
             "main",
-            metavar="TOKENS",
             default="4,096, or the model's maximum",
             explanation="The KV cache grows with it.",
             unit="tokens",
@@ -124,7 +120,6 @@ class Inference(Spec):
         Option(
             "--prompt",
             "main",
-            metavar="TOKENS",
             default="4,096, or the context",
             explanation="Activations grow with it.",
             unit="tokens",
@@ -139,7 +134,6 @@ class Inference(Spec):
         Option(
             "--kv-cache",
             "precision",
-            metavar="FORMAT",
             explanation="Fewer bits leave room for longer contexts.",
             choices={name: _cache_words(name) for name in KV_FORMATS},
             mnemonic="k",
@@ -153,10 +147,8 @@ class Inference(Spec):
         Option(
             "--attention",
             "attention",
-            metavar="KIND",
             explanation="Eager attention makes a matrix of tokens × tokens for every head; the others do not.",
             choices=_attention_words,
-            brief="{}",
             asked_when=of_text,
         ),
     ] = "sdpa"
@@ -176,11 +168,9 @@ class Inference(Spec):
         Option(
             "--profile",
             "software",
-            metavar="NAME",
             default="by the weights",
             explanation="It decides what is reserved.",
             choices={name: one.title for name, one in servers().items()},
-            brief="{}",
             leads=True,
             asked_when=of_text,
         ),
@@ -193,7 +183,6 @@ class Inference(Spec):
             "software",
             default="all",
             explanation="The last layers stand on the card, the others in RAM.",
-            unit="layers",
             placeholder="all",
             brief="{} layers on the GPU",
         ),
@@ -208,13 +197,16 @@ class Inference(Spec):
             group="main",
             default="1",
             explanation="The vision tower reads them before the prompt is read.",
-            unit="images",
             asked_when=lambda now: reads_images(now.architecture),
         ),
     ] = None
-    diffusion: Annotated[Diffusion, Field(description="settings of a diffusion pipeline")] = Diffusion()
+    diffusion: Annotated[
+        Diffusion, Field(description="settings of a diffusion pipeline"), Option(asked_when=makes_images)
+    ] = Diffusion()
     engine: Annotated[
-        FlatSettings, Field(validate_default=True, description="settings of the engine by its own names")
+        FlatSettings,
+        Field(validate_default=True, description="settings of the engine by its own names"),
+        Option(group="software"),
     ] = EngineSettings()
     parallel: Parallel = Parallel()
     gpus: UnequalCards = ()

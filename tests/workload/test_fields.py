@@ -29,7 +29,7 @@ def test_a_field_says_what_it_is(field):
     assert field.title != field.name
     assert field.help
     assert not field.help.endswith(".")
-    assert field.option.group in GROUPS
+    assert field.group in GROUPS
     assert field.option.mnemonic in field.title.lower()
     if field.option.details is not None:
         assert all(field.option.details(value) for value in field.choices(None))
@@ -82,7 +82,7 @@ def test_one_option_is_one_declaration(monkeypatch):
         lora: Wider = Wider()
 
     monkeypatch.setitem(fields.TASKS, "training", Host)
-    declared = {field.name: field for field in all_fields.__wrapped__()}
+    declared = fields_of.__wrapped__("training")
     assert declared["lora.alpha"].title == "LoRA alpha"
     assert declared["lora.rank"].option is field_of("lora.rank").option
 

@@ -15,25 +15,22 @@ class LlamaCppSettings(EngineSettings):
     n_batch: Annotated[
         int | None,
         Field(ge=1, le=1_000_000, title="Tokens in a batch", description="llama.cpp: tokens in one batch"),
-        Option(
-            group="software", default="2,048", explanation="What is handed to the model in one call.", unit="tokens"
-        ),
+        Option(default="2,048", explanation="What is handed to the model in one call."),
     ] = None
     n_ubatch: Annotated[
         int | None,
         Field(ge=1, le=1_000_000, title="Tokens at once", description="llama.cpp: tokens computed at once"),
-        Option(group="software", default="512", explanation="The compute buffer grows with it.", unit="tokens"),
+        Option(default="512", explanation="The compute buffer grows with it."),
     ] = None
     slots: Annotated[
         int | None,
         Field(ge=1, le=256, title="Slots", description="llama.cpp: sequences that llama-server answers at once"),
-        Option(group="software", default="4, or the batch if that is more", unit="sequences"),
+        Option(default="4, or the batch if that is more"),
     ] = None
     kv_unified: Annotated[
         bool | None,
         Field(title="Unified KV cache", description="llama.cpp: one cache for all slots"),
         Option(
-            group="software",
             default="true, unless slots are given",
             explanation="Slots share one cache, or have one of their own each.",
         ),
@@ -41,12 +38,12 @@ class LlamaCppSettings(EngineSettings):
     swa_full: Annotated[
         bool | None,
         Field(title="Full sliding layers", description="llama.cpp: whole contexts for sliding layers"),
-        Option(group="software", default="false", explanation="Keep the whole context in layers with a window."),
+        Option(default="false", explanation="Keep the whole context in layers with a window."),
     ] = None
     n_outputs_max: Annotated[
         int | None,
         Field(ge=1, le=1_000_000, title="Rows of logits", description="llama.cpp: rows with logits in one batch"),
-        Option(group="software", default="one for each slot", unit="rows"),
+        Option(default="one for each slot"),
     ] = None
 
 

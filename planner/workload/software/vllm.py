@@ -18,28 +18,25 @@ class VllmSettings(EngineSettings):
         VllmVersion | None,
         Field(title="Version", description="vLLM: 0.33, 0.19 (to 0.17) or 0.11"),
         Option(
-            group="software",
             default="0.33",
             explanation="What is reserved differs between versions.",
             choices={version: f"vLLM {version}" for version in get_args(VllmVersion)},
-            brief="{}",
         ),
     ] = None
     max_num_seqs: Annotated[
         int | None,
         Field(ge=1, le=1_000_000, title="Sequences in a step", description="vLLM: sequences in one step"),
-        Option(group="software", explanation="vLLM warms up for this many, and reserves logits.", unit="sequences"),
+        Option(explanation="vLLM warms up for this many, and reserves logits."),
     ] = None
     max_num_batched_tokens: Annotated[
         int | None,
         Field(ge=1, le=100_000_000, title="Tokens in a step", description="vLLM: tokens in one step"),
-        Option(group="software", explanation="The activations of a step grow with it.", unit="tokens"),
+        Option(explanation="The activations of a step grow with it."),
     ] = None
     memory_utilization: Annotated[
         float | None,
         Field(gt=0, le=1, title="Memory utilization", description="vLLM: share of the card's memory that it takes"),
         Option(
-            group="software",
             default="0.92",
             explanation="What is left holds the cache.",
             stops=(0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.92, 0.95, 0.98),
@@ -48,14 +45,12 @@ class VllmSettings(EngineSettings):
     block_size: Annotated[
         int | None,
         Field(ge=1, le=4096, title="Block size", description="vLLM: tokens in one page"),
-        Option(
-            group="software", default="16", explanation="The cache is kept in pages of this many tokens.", unit="tokens"
-        ),
+        Option(default="16", explanation="The cache is kept in pages of this many tokens."),
     ] = None
     enforce_eager: Annotated[
         bool | None,
         Field(title="No CUDA graphs", description="vLLM: no CUDA graphs"),
-        Option(group="software", default="false", explanation="Graphs are faster, and take memory of their own."),
+        Option(default="false", explanation="Graphs are faster, and take memory of their own."),
     ] = None
 
     @field_validator("version", mode="before")

@@ -99,7 +99,7 @@ def test_sentences_speak_of_each_field_by_its_title(field):
 
 
 def test_every_section_has_fields():
-    assert {field.option.group for field in all_fields()} == set(GROUPS)
+    assert {field.group for field in all_fields()} == set(GROUPS)
 
 
 def test_a_new_option_is_one_declaration(tab: MemoryTab, workspace: Workspace, monkeypatch):

@@ -62,7 +62,7 @@ class Questions(QWidget):
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(theme.spacing.small)
         declared = sorted(fields_of(task).values(), key=lambda one: not one.option.leads)
-        self._parts = [self._part(group, [one for one in declared if one.option.group == group]) for group in groups]
+        self._parts = [self._part(group, [one for one in declared if one.group == group]) for group in groups]
 
     def field(self, name: str) -> Field:
         """Return the input for the workload's field `name`.
