@@ -12,7 +12,6 @@ from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.models.catalog import resolve_model
 from planner.performance.efficiency import family_of
-from planner.performance.inference.engines import EngineName
 from planner.performance.inference.machine import machine_of
 from planner.performance.inference.passes import Sharing
 from planner.performance.inference.request import Run, cached_bytes, read_prompt, write_token
@@ -21,6 +20,8 @@ from planner.performance.inference.throughput import Queued, queued, sequences_t
 from planner.performance.inference.work import work_of
 from planner.performance.links import links_of
 from planner.performance.setting import TimeSetting
+from planner.performance.software import litgpt, llama_cpp, tensorrt_llm, transformers, vllm
+from planner.performance.software.engine import Engine
 from planner.plan.catalog import Catalog
 
 TASKS: Final = ("infer_decode", "infer_prefill", "infer_offline", "image_infer", "image_train")
@@ -81,26 +82,26 @@ _DATASETS: Final = {
     "Llama-3.1-8B (MLPerf)": (778.0, 73.0),
 }
 """Mean tokens of prompts and answers of MLPerf's data sets: the rows state answers at the most, so both are assumed."""
-_ENGINES: Final[tuple[tuple[str, EngineName], ...]] = (
-    ("llama.cpp", "llama.cpp"),
-    ("ollama", "llama.cpp"),
-    ("vllm (nov 2023)", "vllm-v0"),
-    ("vllm 0.5", "vllm-v0"),
-    ("vllm 0.6.1", "vllm-v0"),
-    ("vllm 0.6.2", "vllm-v0"),
-    ("vllm 0.6.3", "vllm-v0"),
-    ("trt", "tensorrt-llm"),
-    ("tensorrt", "tensorrt-llm"),
-    ("vllm", "vllm"),
-    ("sglang", "vllm"),
-    ("lmdeploy", "vllm"),
-    ("mango", "vllm"),
-    ("gpt-fast", "compiled"),
-    ("autoawq", "compiled"),
-    ("mlc", "compiled"),
-    ("exllama", "compiled"),
-    ("transformers", "hf"),
-    ("litgpt", "bnb-eager"),
+_ENGINES: Final[tuple[tuple[str, Engine], ...]] = (
+    ("llama.cpp", llama_cpp.ENGINE),
+    ("ollama", llama_cpp.ENGINE),
+    ("vllm (nov 2023)", vllm.VERSION_0),
+    ("vllm 0.5", vllm.VERSION_0),
+    ("vllm 0.6.1", vllm.VERSION_0),
+    ("vllm 0.6.2", vllm.VERSION_0),
+    ("vllm 0.6.3", vllm.VERSION_0),
+    ("trt", tensorrt_llm.ENGINE),
+    ("tensorrt", tensorrt_llm.ENGINE),
+    ("vllm", vllm.ENGINE),
+    ("sglang", vllm.ENGINE),
+    ("lmdeploy", vllm.ENGINE),
+    ("mango", vllm.ENGINE),
+    ("gpt-fast", transformers.COMPILED),
+    ("autoawq", transformers.COMPILED),
+    ("mlc", transformers.COMPILED),
+    ("exllama", transformers.COMPILED),
+    ("transformers", transformers.ENGINE),
+    ("litgpt", litgpt.ENGINE),
 )
 """Classes of engines by what their names hold, the first that fits."""
 _WEIGHTS: Final = {
@@ -135,7 +136,7 @@ class Case(NamedTuple):
     run: Run
     gpu: Gpu
     weights: str
-    engine: EngineName
+    engine: Engine
 
 
 def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
@@ -194,20 +195,20 @@ def _network(row: Row, catalog: Catalog) -> Architecture | Excluded:
     return found
 
 
-def _of(row: Row, architecture: Architecture, gpu: Gpu, engine: EngineName, weights: str) -> Case | Excluded:
-    if engine == "hf" and architecture.active_parameters < architecture.parameters:
+def _of(row: Row, architecture: Architecture, gpu: Gpu, engine: Engine, weights: str) -> Case | Excluded:
+    if engine is transformers.ENGINE and architecture.active_parameters < architecture.parameters:
         return Excluded("transformers before 5 loops over the experts in Python")
     if "AutoAWQ" in row.framework and row.task == "infer_prefill":
         return Excluded("AutoAWQ reads prompts with modules that are not fused")
     if "GEMV" in row.precision and (row.batch or 1) > 1:
         return Excluded("a product of one row, called for each sequence")
-    machine = machine_of(gpu, engine, weights, unfused=engine == "llama.cpp")
+    machine = machine_of(gpu, engine, weights, unfused=engine is llama_cpp.ENGINE)
     if machine is None:
         return Excluded(f"bandwidth or rate not in the catalog: {gpu.name}")
     tensor, stages = degrees(row)
     sharing = Sharing(links_of(gpu, TimeSetting()), tensor, stages)
-    cache = "fp8" if engine == "tensorrt-llm" else "fp16"
-    work = work_of(architecture, weights, every_expert=engine in ("hf", "bnb-eager"))
+    cache = "fp8" if engine is tensorrt_llm.ENGINE else "fp16"
+    work = work_of(architecture, weights, every_expert=engine.eager)
     return Case(row, Run(architecture, work, machine, sharing, cache), gpu, weights, engine)
 
 

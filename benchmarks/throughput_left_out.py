@@ -20,7 +20,7 @@ import throughput_images
 import throughput_inference
 from throughput_rows import Excluded, Row, truth
 
-from planner.performance.inference.machine import memory_class, width_of
+from planner.performance.reach import memory_class, width_of
 from planner.plan.catalog import Catalog, load_catalog
 
 
@@ -61,7 +61,7 @@ def class_of(row: Row, catalog: Catalog) -> tuple[str, ...]:
     case = throughput_inference.case_of(row, catalog)
     if isinstance(case, Excluded):
         raise TypeError(case.reason)  # only covered rows come here
-    return row.task, case.engine, memory_class(case.gpu), width_of(case.weights)
+    return row.task, case.engine.name, memory_class(case.gpu), width_of(case.weights)
 
 
 def print_task(task: str, found: list[Ratio], key: Callable[[Ratio], str]) -> None:

@@ -33,9 +33,9 @@ LATER = (
     "planner.plan.answers.conflicts",
     "planner.performance.training.estimate",
     "planner.plan.recipes",
-    "planner.present.system_row",
+    "planner.present.catalog.system_row",
     "planner.present.columns",
-    "planner.present.systems",
+    "planner.present.catalog.system_columns",
     "planner.trace.allocator",
     "planner.trace.child",
 )

@@ -1,1 +1,1 @@
-"""The command line: one file a command."""
+"""The command line: a file or a folder for each command, and what they share."""

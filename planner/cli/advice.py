@@ -12,9 +12,9 @@ from planner.plan.judge import AtWorst
 from planner.plan.plan import Plan
 from planner.plan.solve import Field, Solved, fewest_cards, largest_that_fits, smallest_card
 from planner.plan.warnings.warn import warnings_about
-from planner.present.advice import advice_row, advice_title, no_advice
-from planner.present.solved import solved_sentence
-from planner.present.verdict import in_need
+from planner.present.memory.advice import advice_row, advice_title, no_advice
+from planner.present.memory.solved import solved_sentence
+from planner.present.memory.verdict import in_need
 
 _SHORT: Final = 3
 _HEADS: Final = (

@@ -1,30 +1,231 @@
-"""`gpu-planner cost`: how long it takes, and whether to rent or to buy."""
+"""`gpu-planner cost`: how long it takes, and whether to rent or to buy, as a report with the evidence below."""
 
 import argparse
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pydantic_core import to_json
 
-from planner.cli.asked import add_plan_options, save_asked
-from planner.cli.cost_report import CostAnswer, Shown, cost_blocks
 from planner.cli.money_options import add_money_options, option_of, plan_with_money, whole_number
 from planner.cli.parser import Parser
-from planner.cli.people import persons_catalog
+from planner.cli.plan_arguments import add_plan_options, save_plan_as
 from planner.cli.report import prose_width, wrapped
 from planner.cli.table import Head, table, terminal_width
+from planner.cli.user_catalog import user_catalog
 from planner.cost.carbon import carbon_by_region
+from planner.cost.estimate import CostEstimate, hybrid_of_plan
+from planner.cost.hybrid import Hybrid
 from planner.cost.montecarlo import simulate
+from planner.cost.result import CostResult, Footprint
 from planner.cost.sensitivity import tornado
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import evaluate
-from planner.plan.money import PlanCost, evaluate_cost
+from planner.plan.evaluate import Evaluation, evaluate
+from planner.plan.money import PlanCost, evaluate_cost, pace_of
 from planner.plan.plan import Plan
-from planner.present.money import result_sentences
-from planner.present.plan import plan_phrase
-from planner.present.ways import Scenario, scenario_rows
+from planner.present import format as fmt
+from planner.present.cost.amounts import MoneyRow, money_rows, short_source, swing_rows
+from planner.present.cost.offers import JOB_OFFER_COLUMNS
+from planner.present.cost.rent_or_buy import Scenario, scenario_rows
+from planner.present.cost.summary import (
+    carbon_sentence,
+    chance_sentence,
+    hybrid_sentence,
+    own_sentence,
+    rent_sentence,
+    result_sentences,
+)
+from planner.present.cost.time import time_view
+from planner.present.memory.verdict import if_it_ran
+from planner.present.plan.phrase import plan_phrase
+
+_OFFER_KEYS: Final = ("provider", "instance", "instances", "region", "hours", "usd", "gpu_hour", "age", "remarks")
+_FLEXIBLE: Final = ("provider", "instance", "region", "remarks")
+_REGIONS: Final = 10
+_SOURCE: Final = Head("Source", flexible=True, narrowest=12)
+_MONEY_HEADS: Final = (
+    Head("", flexible=True),
+    Head("Amount", "right"),
+    Head("Range"),
+    Head("Certainty"),
+    Head("Oldest figure"),
+    _SOURCE,
+)
+
+
+class CostAnswer(NamedTuple):
+    """A plan with what it costs on a day; the card by its name."""
+
+    evaluation: Evaluation
+    estimate: CostEstimate
+    catalog: Catalog
+    today: date
+
+    @property
+    def card(self) -> str:
+        """Return the name of the plan's card."""
+        return self.catalog.hardware.gpu(str(self.evaluation.plan.gpu)).name
+
+    @property
+    def hybrid(self) -> Hybrid | None:
+        """Return what to own and what to rent of a service; none where that is no question."""
+        return hybrid_of_plan(self.estimate, self.evaluation.plan.cost, pace_of(self.evaluation))
+
+    @property
+    def energy_kwh(self) -> float | None:
+        """Return the electricity of a run or month on owned cards, else on rented ones whose place is known."""
+        rent, own = self.estimate.result.rent, self.estimate.result.own
+        if rent is not None and rent.carbon is not None:
+            return rent.carbon.energy_kwh
+        return None if own is None else own.carbon.energy_kwh
+
+
+class Shown(NamedTuple):
+    """How much of an answer is shown."""
+
+    width: int | None
+    explain: bool
+    offers: int
+    tornado: bool
+    carbon: bool
+
+
+def cost_blocks(answer: CostAnswer, shown: Shown) -> Iterator[str]:
+    """Yield the blocks of the answer; some may be empty."""
+    prose, result = prose_width(shown.width), answer.estimate.result
+    yield _prose(result_sentences(result, answer.card, answer.today), prose)
+    yield wrapped(plan_phrase(answer.evaluation, answer.catalog), prose)
+    yield _prose(if_it_ran(answer.evaluation.memory), prose)
+    if answer.evaluation.time is not None:
+        view = time_view(answer.evaluation.time)
+        yield _prose((view.answer, view.reason), prose)
+    yield from _amounts(result, answer, shown)
+    hybrid = answer.hybrid
+    yield wrapped(hybrid_sentence(hybrid, answer.evaluation.plan.cost.horizon_years), prose) if hybrid else ""
+    yield _prose(_carbon_sentences(answer), prose)
+    if shown.carbon:
+        yield _carbon_table(answer, shown.width)
+    if shown.tornado:
+        yield _tornado(answer.estimate, shown.width)
+    if shown.offers:
+        yield _offers(answer.estimate, shown)
+    yield "\n".join(wrapped(note, prose, "- ") for note in _notes(answer))
+
+
+def _prose(sentences: Iterable[str], width: int) -> str:
+    return "\n".join(wrapped(sentence, width) for sentence in sentences if sentence)
+
+
+def _amounts(result: CostResult, answer: CostAnswer, shown: Shown) -> Iterator[str]:
+    """Yield what renting and owning cost, each as a sentence and its parts."""
+    prose = prose_width(shown.width)
+    if result.rent is not None:
+        yield f"{wrapped(rent_sentence(result.rent), prose)}\n\n{_terms(money_rows(result.rent.terms), shown)}"
+    if result.own is not None:
+        yield wrapped(own_sentence(result.own, answer.estimate.demand), prose)
+        yield f"At the start:\n{_terms(money_rows(result.own.upfront), shown)}"
+        yield f"Each month:\n{_terms(money_rows(result.own.monthly), shown)}" if result.own.monthly else ""
+
+
+def _terms(rows: tuple[MoneyRow, ...], shown: Shown) -> str:
+    if shown.explain:
+        return "\n".join(_explained(row, prose_width(shown.width)) for row in rows)
+    cells = [[row.title, row.text, row.range_text, row.certainty, row.date, row.short_source] for row in rows]
+    return table(_MONEY_HEADS, cells, shown.width)
+
+
+def _explained(row: MoneyRow, width: int) -> str:
+    ends = f" ({row.range_text})" if row.range_text else ""
+    lines = [
+        f"= {row.how}",
+        *(f"{name} = {value}: {meaning} [{source}]" for name, value, meaning, source in row.symbols),
+        *(() if any(row.source in symbol[3] for symbol in row.symbols) else (f"source: {row.source}",)),
+    ]
+    head = f"{row.title}: {row.text}{ends}, {row.certainty}"
+    return "\n".join([head, *(wrapped(line, width, "    ", "      ") for line in lines)])
+
+
+def _carbon_sentences(answer: CostAnswer) -> Iterator[str]:
+    """Yield the electricity and carbon of a run or month where it is rented, and where it is owned."""
+    result = answer.estimate.result
+    if result.rent is not None and result.rent.carbon is not None:
+        where = f"Rented in {_named(result.rent.carbon, answer)}"
+        yield carbon_sentence(result.rent.carbon, where, answer.estimate.demand.period)
+    if result.own is not None:
+        yield carbon_sentence(result.own.carbon, f"Owned in {_named(result.own.carbon, answer)}", "month")
+
+
+def _named(carbon: Footprint, answer: CostAnswer) -> str:
+    return answer.catalog.cost.region(carbon.region).name
+
+
+def _carbon_table(answer: CostAnswer, width: int | None) -> str:
+    """Return what the same electricity would stand for in the regions with the least, and in the most."""
+    energy = answer.energy_kwh
+    if energy is None:
+        return ""
+    heads = (Head("Region", flexible=True), Head("g/kWh", "right"), Head("CO₂, kg", "right"), Head("Date"), _SOURCE)
+    everywhere = carbon_by_region(energy, answer.catalog.cost)
+    rows = [
+        [
+            *(row.name, fmt.plain(row.grams_per_kwh.value), fmt.plain(row.carbon_kg), row.grams_per_kwh.date or ""),
+            short_source(row.grams_per_kwh.source),
+        ]
+        for row in everywhere[:_REGIONS]
+    ]
+    last = everywhere[-1]
+    counted = (
+        f"{len(rows):,} of {len(everywhere):,} regions, the least first; "
+        f"the most is {fmt.quantity(last.carbon_kg, 'kg')} in {last.name}"
+    )
+    return f"{table(heads, rows, width)}\n\n{wrapped(counted, prose_width(width))}"
+
+
+def _tornado(estimate: CostEstimate, width: int | None) -> str:
+    if estimate.case is None or estimate.result.rent is None:
+        return ""
+    heads = (
+        Head("Input", flexible=True),
+        Head("from", "right"),
+        Head("to", "right"),
+        Head("owning saves", "right"),
+        Head("to", "right"),
+        Head(""),
+    )
+    rows = [
+        [
+            *(row.title, row.low_value, row.high_value, fmt.money(row.low_saving_usd), fmt.money(row.high_saving_usd)),
+            "flips" if row.flips else "",
+        ]
+        for row in swing_rows(tornado(estimate.case))
+    ]
+    simulation = simulate(estimate.case)
+    told = wrapped(chance_sentence(simulation), prose_width(width)) if simulation else ""
+    return "\n\n".join(part for part in (table(heads, rows, width), told) if part)
+
+
+def _offers(estimate: CostEstimate, shown: Shown) -> str:
+    rows = estimate.rows[: shown.offers]
+    if not rows:
+        return ""
+    saying = {
+        "instances": any(row.instances > 1 for row in rows),
+        "remarks": any(row.remarks for row in rows),
+    }
+    wanted = [key for key in _OFFER_KEYS if saying.get(key, True)]
+    columns = [column for column in JOB_OFFER_COLUMNS if column.key in wanted]
+    heads = [Head(column.title, column.align, column.key in _FLEXIBLE, narrowest=6) for column in columns]
+    cells = [[column.text(row) for column in columns] for row in rows]
+    return f"{table(heads, cells, shown.width)}\n\n{len(rows):,} of {len(estimate.rows):,} offers for this job"
+
+
+def _notes(answer: CostAnswer) -> tuple[str, ...]:
+    time, result = answer.evaluation.time, answer.estimate.result
+    parts = (time, result if result.answer else None, result.rent, result.own)
+    return tuple(dict.fromkeys(fmt.sentence(note) for part in parts if part is not None for note in part.notes))
+
 
 _DESCRIPTION: Final = """\
 Say how long the plan's job takes on its cards, what renting them costs, what owning them costs, and from when on
@@ -53,13 +254,13 @@ _OFFERS: Final = 8
 def run(argv: list[str], today: date | None = None) -> int:
     """Answer as of `today`, by default the day that it is, and return the exit code."""
     arguments = _parser().parse_args(argv)
-    catalog = persons_catalog()
+    catalog = user_catalog()
     plan = plan_with_money(arguments, catalog)
     day = today or datetime.now(UTC).date()
     answer = _answer(plan, catalog, day)
     other = _answer(_other(arguments.versus, plan, catalog), catalog, day) if arguments.versus else None
     if arguments.save:
-        save_asked(arguments.save, plan)
+        save_plan_as(arguments.save, plan)
     if arguments.json:
         fields = _fields(answer, arguments) | ({} if other is None else {"other": _fields(other, arguments)})
         print(to_json(fields, indent=2).decode())
@@ -108,7 +309,7 @@ def _no_cost(cost: PlanCost) -> SpecError:
 
 
 def _other(word: str, plan: Plan, catalog: Catalog) -> Plan:
-    from planner.cli.versus import other_plan
+    from planner.cli.comparisons import other_plan
 
     return other_plan(word, plan, catalog)
 

@@ -5,19 +5,18 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from planner.cli.asked import add_plan_options, asked_plan, save_asked
 from planner.cli.options import check_lengths, in_options, used_defaults
 from planner.cli.parser import Parser
-from planner.cli.people import persons_catalog
-from planner.cli.recipes import GivenRecipe, recipe_block
+from planner.cli.plan_arguments import GivenRecipe, add_plan_options, plan_from_arguments, recipe_block, save_plan_as
 from planner.cli.report import report
 from planner.cli.table import terminal_width
+from planner.cli.user_catalog import user_catalog
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.plan import Plan
-from planner.present.plan import evaluation_view, plan_phrase
-from planner.present.verdict import in_need
+from planner.present.memory.verdict import in_need
+from planner.present.plan.phrase import evaluation_view, plan_phrase
 
 if TYPE_CHECKING:
     from planner.plan.logs.compared import Comparison
@@ -70,10 +69,10 @@ def run(argv: list[str]) -> int:
 
 
 def _answer(arguments: argparse.Namespace) -> int:
-    catalog = persons_catalog()
+    catalog = user_catalog()
     if arguments.list_presets:
         return _list_presets(catalog, as_json=arguments.json)
-    plan, preset, recipe = asked_plan(arguments, catalog)
+    plan, preset, recipe = plan_from_arguments(arguments, catalog)
     if arguments.check and plan.gpu is None and not plan.workload.gpus:
         raise SpecError("--check", "there is no card to check against", "Add --gpu.")
     plan, comparison = _with_log(plan, catalog, arguments)
@@ -81,7 +80,7 @@ def _answer(arguments: argparse.Namespace) -> int:
     check_lengths(arguments, plan.workload, evaluation.architecture)
     beside = _beside(evaluation, catalog, arguments.versus)
     if arguments.save:
-        save_asked(arguments.save, plan)
+        save_plan_as(arguments.save, plan)
     if arguments.json:
         print(_json(evaluation, catalog, arguments, comparison, recipe, preset, beside))
     else:
@@ -136,7 +135,7 @@ def _with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tu
         plan = plan.evolve(corrections=())
     if arguments.log is None and not arguments.correct:
         return plan, None
-    from planner.cli.logs import compare_with_log  # its readers are needed by few
+    from planner.cli.comparisons import compare_with_log  # its readers are needed by few
 
     return compare_with_log(plan, catalog, arguments)
 
@@ -144,7 +143,7 @@ def _with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tu
 def _beside(evaluation: Evaluation, catalog: Catalog, word: str | None) -> "Versus | None":
     if word is None:
         return None
-    from planner.cli.versus import other_plan  # few ask for another plan
+    from planner.cli.comparisons import other_plan  # few ask for another plan
     from planner.plan.versus import versus_of
 
     return versus_of(evaluation, evaluate(other_plan(word, evaluation.plan, catalog), catalog))
@@ -206,11 +205,11 @@ def _text(
 
         more.extend(advice_blocks(evaluation, catalog, arguments.solve, width, asked=arguments.advise))
     if comparison is not None:
-        from planner.cli.logs import comparison_block
+        from planner.cli.comparisons import comparison_block
 
         more.append(comparison_block(comparison, width))
     if beside is not None:
-        from planner.cli.versus import versus_block
+        from planner.cli.comparisons import versus_block
 
         more.append(versus_block(evaluation, beside, catalog, width))
     return report(view, plan_phrase(evaluation, catalog), defaults, width, explain=arguments.explain, more=tuple(more))

@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 does not fit (only with `--check`), 2 wrong input, 3 somet
 """
 
 import atexit
+import codecs
 import errno
 import gc
 import importlib
@@ -13,7 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from planner.errors import PlannerError, TraceError
 
@@ -25,16 +26,23 @@ BROKEN_PIPE: Final = 141
 _OUTPUT_FAILED: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What writing to a file or terminal fails with that was opened by somebody else, and so has no name here."""
 
-# Each module offers `run(arguments) -> int`; it is imported only when its command is asked for.
+
+class Command(NamedTuple):
+    """A command: its module, which offers `run(arguments) -> int` and is imported only when asked for, and its help."""
+
+    module: str
+    about: str
+
+
 COMMANDS: Final = {
-    "cost": "how long a job takes, and whether to rent or to buy",
-    "fit": "does a model fit a card, and what takes the memory",
-    "gpus": "search, compare and show accelerators",
-    "models": "search and show models",
-    "monitor": "what the cards of this machine do right now",
-    "prices": "what renting costs, how old that is, and fresh prices on request",
-    "recommend": "which hardware to take for a job, within a budget and a deadline",
-    "trace": "the exact memory peak of any PyTorch module, without a GPU",
+    "cost": Command("planner.cli.cost", "how long a job takes, and whether to rent or to buy"),
+    "fit": Command("planner.cli.fit", "does a model fit a card, and what takes the memory"),
+    "gpus": Command("planner.cli.gpus.command", "search, compare and show accelerators"),
+    "models": Command("planner.cli.models", "search and show models"),
+    "monitor": Command("planner.cli.monitor.command", "what the cards of this machine do right now"),
+    "prices": Command("planner.cli.prices", "what renting costs, how old that is, and fresh prices on request"),
+    "recommend": Command("planner.cli.recommend", "which hardware to take for a job, within a budget and a deadline"),
+    "trace": Command("planner.cli.trace.command", "the exact memory peak of any PyTorch module, without a GPU"),
 }
 _HELP: Final = """usage: gpu-planner [PLAN.json]         open the window
        gpu-planner COMMAND [options]   answer in the terminal
@@ -62,6 +70,24 @@ _WITHOUT_WINDOW: Final = (
     "The commands cost, fit, gpus, models, monitor, prices, recommend and trace work without a window; see "
     "gpu-planner --help."
 )
+
+_STAND_INS: Final = str.maketrans(
+    {
+        "\u2009": " ",
+        "\u2013": "-",
+        "\u2212": "-",
+        "·": "*",
+        "×": "x",
+        "…": "~",
+        "≥": ">=",
+        "≤": "<=",
+        "²": "^2",
+        "³": "^3",
+        "✓": "+",
+        "✗": "-",
+    }
+)
+"""Plain characters for those that a terminal's encoding lacks."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -101,7 +127,7 @@ def _drop_output() -> None:
 def _dispatch(arguments: list[str]) -> int:
     first = arguments[0] if arguments else ""
     if first in ("-h", "--help", "help"):
-        print(_HELP.format(commands="\n".join(f"  {name:<8}  {about}" for name, about in COMMANDS.items())))
+        print(_HELP.format(commands="\n".join(f"  {name:<8}  {command.about}" for name, command in COMMANDS.items())))
         return 0
     if first == "--version":
         from planner import __version__
@@ -110,7 +136,7 @@ def _dispatch(arguments: list[str]) -> int:
         return 0
     if first in COMMANDS:
         with _soon_over():
-            return int(importlib.import_module(f"planner.cli.{first}").run(arguments[1:]))
+            return int(importlib.import_module(COMMANDS[first].module).run(arguments[1:]))
     return _open_window(arguments)
 
 
@@ -186,5 +212,13 @@ def _make_printable() -> None:
     for stream in (sys.stdout, sys.stderr):
         encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "")
         if encoding != "utf8" and hasattr(stream, "reconfigure"):
-            importlib.import_module("planner.cli.plain").register()
+            codecs.register_error("planner-plain", in_plain_characters)
             stream.reconfigure(errors="planner-plain")
+
+
+def in_plain_characters(error: UnicodeError) -> tuple[str, int]:
+    """Return plain stand-ins for what cannot be encoded, for `codecs.register_error`."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end].translate(_STAND_INS)
+    return "".join(character if character.isascii() else "?" for character in text), error.end

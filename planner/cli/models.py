@@ -5,14 +5,12 @@ from typing import Final
 
 from pydantic_core import to_json
 
-from planner.cli.details import details
 from planner.cli.parser import Parser
-from planner.cli.table import Head, table, terminal_width
+from planner.cli.table import Head, details, table, terminal_width
 from planner.models.catalog import ModelCatalog, ModelRecord, load_models, normalised
 from planner.models.load import load_model
 from planner.paths import catalog_dir
-from planner.present.architecture import architecture_details
-from planner.present.models import MODEL_COLUMNS, model_details
+from planner.present.catalog.models import MODEL_COLUMNS, architecture_details, model_details
 
 _DESCRIPTION: Final = """\
 List the models that are known by name, or show what one is made of. Parameters are counted exactly, tied ones once.

@@ -1,15 +1,14 @@
 """The options about money: the job, how it is rented or owned, and where."""
 
 import argparse
-import json
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from pydantic import ValidationError
 
-from planner.cli.asked import asked_plan
 from planner.cli.options import in_options
-from planner.cli.parser import Parser
+from planner.cli.parser import Option, Parser, add_options, named_value
+from planner.cli.plan_arguments import plan_from_arguments
 from planner.cost.job import DailyHours, Run, Service
 from planner.cost.terms import CostTerms
 from planner.errors import SpecError
@@ -35,46 +34,32 @@ _KINDS: Final[Mapping[str, type[Run | Service | DailyHours]]] = {
 }
 
 
-class MoneyFlag(NamedTuple):
-    """An option and the field of the plan's `cost` that it sets."""
-
-    name: str
-    field: str
-    metavar: str
-    help: str
-
-    @property
-    def key(self) -> str:
-        """Return the attribute that argparse gives it."""
-        return self.name.removeprefix("--").replace("-", "_")
-
-
-JOB_FLAGS: Final = (
-    MoneyFlag("--tokens", "job.amount", "N", "a run over N tokens, such as 50e6"),
-    MoneyFlag("--samples", "job.amount", "N", "a run over N samples: sequences or images"),
-    MoneyFlag("--epochs", "job.amount", "N", "a run of N epochs of --dataset samples"),
-    MoneyFlag("--steps", "job.amount", "N", "a run of N optimizer steps"),
-    MoneyFlag("--hours", "job.amount", "N", "a run of N hours"),
-    MoneyFlag("--dataset", "job.dataset_samples", "N", "samples of an epoch"),
-    MoneyFlag("--repeats", "job.repeats_per_year", "N", "such runs a year [once, and not again]"),
-    MoneyFlag("--requests-per-day", "job.requests_per_day", "N", "a service that answers N requests a day"),
-    MoneyFlag("--prompt-tokens", "job.prompt_tokens", "N", "of a request [1,000]"),
-    MoneyFlag("--output-tokens", "job.output_tokens", "N", "of an answer [300]"),
-    MoneyFlag("--peak-factor", "job.peak_factor", "X", "the busiest moment over the average [2]"),
-    MoneyFlag("--hours-per-day", "job.hours_per_day", "H", "cards in use for H hours of a day [8]"),
-    MoneyFlag("--days-per-week", "job.days_per_week", "N", "on N days of a week [5]"),
+JOB_OPTIONS: Final = (
+    Option("--tokens", "job.amount", "N", "a run over N tokens, such as 50e6"),
+    Option("--samples", "job.amount", "N", "a run over N samples: sequences or images"),
+    Option("--epochs", "job.amount", "N", "a run of N epochs of --dataset samples"),
+    Option("--steps", "job.amount", "N", "a run of N optimizer steps"),
+    Option("--hours", "job.amount", "N", "a run of N hours"),
+    Option("--dataset", "job.dataset_samples", "N", "samples of an epoch"),
+    Option("--repeats", "job.repeats_per_year", "N", "such runs a year [once, and not again]"),
+    Option("--requests-per-day", "job.requests_per_day", "N", "a service that answers N requests a day"),
+    Option("--prompt-tokens", "job.prompt_tokens", "N", "of a request [1,000]"),
+    Option("--output-tokens", "job.output_tokens", "N", "of an answer [300]"),
+    Option("--peak-factor", "job.peak_factor", "X", "the busiest moment over the average [2]"),
+    Option("--hours-per-day", "job.hours_per_day", "H", "cards in use for H hours of a day [8]"),
+    Option("--days-per-week", "job.days_per_week", "N", "on N days of a week [5]"),
 )
-TERM_FLAGS: Final = (
-    MoneyFlag("--mode", "rent.mode", "MODE", "on-demand, spot, reserved-1y or reserved-3y [on-demand]"),
-    MoneyFlag("--offer", "rent.offer", "ID", "this offer, by its id in `gpu-planner prices --json` [the cheapest]"),
-    MoneyFlag("--provider", "rent.providers", "NAMES", "only these, or with this in their names; separated by commas"),
-    MoneyFlag("--regions", "rent.regions", "NAMES", "only offers of these regions, likewise"),
-    MoneyFlag("--place", "buy.place", "PLACE", "where owned cards stand: desk, lab, colocation or data-centre [lab]"),
-    MoneyFlag("--card-price", "buy.card_price_usd", "USD", "what one card costs you [of the catalog]"),
-    MoneyFlag("--tariff", "buy.tariff_usd_per_kwh", "USD", "what a kWh costs you [of --electricity]"),
-    MoneyFlag("--electricity", "region", "REGION", "a country or US state, such as DE or US-WA [US]"),
-    MoneyFlag("--horizon", "horizon_years", "YEARS", "how long cards are owned [5]"),
-    MoneyFlag("--discount-rate", "discount_rate", "RATE", "worth of money a year later, such as 0.08 [0.08]"),
+TERM_OPTIONS: Final = (
+    Option("--mode", "rent.mode", "MODE", "on-demand, spot, reserved-1y or reserved-3y [on-demand]"),
+    Option("--offer", "rent.offer", "ID", "this offer, by its id in `gpu-planner prices --json` [the cheapest]"),
+    Option("--provider", "rent.providers", "NAMES", "only these, or with this in their names; separated by commas"),
+    Option("--regions", "rent.regions", "NAMES", "only offers of these regions, likewise"),
+    Option("--place", "buy.place", "PLACE", "where owned cards stand: desk, lab, colocation or data-centre [lab]"),
+    Option("--card-price", "buy.card_price_usd", "USD", "what one card costs you [of the catalog]"),
+    Option("--tariff", "buy.tariff_usd_per_kwh", "USD", "what a kWh costs you [of --electricity]"),
+    Option("--electricity", "region", "REGION", "a country or US state, such as DE or US-WA [US]"),
+    Option("--horizon", "horizon_years", "YEARS", "how long cards are owned [5]"),
+    Option("--discount-rate", "discount_rate", "RATE", "worth of money a year later, such as 0.08 [0.08]"),
 )
 _NAMED: Final = 8
 _HELP: Final = "--help explains every option."
@@ -84,11 +69,9 @@ _LISTS: Final = ("rent.providers", "rent.regions")
 def add_money_options(parser: Parser) -> None:
     """Add the options about the job and the terms."""
     job = parser.add_argument_group("the job; one of --tokens, --samples, --epochs, --steps, --hours, or a service")
-    for flag in JOB_FLAGS:
-        job.add_argument(flag.name, metavar=flag.metavar, help=flag.help)
+    add_options(JOB_OPTIONS, {None: job})
     terms = parser.add_argument_group("renting and owning")
-    for flag in TERM_FLAGS:
-        terms.add_argument(flag.name, metavar=flag.metavar, help=flag.help)
+    add_options(TERM_OPTIONS, {None: terms})
     terms.add_argument("--history", action="store_true", help="also offers that are older than twelve months")
     terms.add_argument(
         "--money",
@@ -113,7 +96,7 @@ def whole_number(text: str) -> int:
 def option_of(field: str) -> str:
     """Return the option that sets `field` of a plan, such as `cost.rent.offer`; the field itself where none does."""
     inner = field.removeprefix("cost.")
-    flags = {flag.field: flag.name for flag in reversed((*JOB_FLAGS, *TERM_FLAGS))} | {"job.amount": "the job"}
+    flags = {flag.field: flag.name for flag in reversed((*JOB_OPTIONS, *TERM_OPTIONS))} | {"job.amount": "the job"}
     return flags.get(inner, f"--money {inner}" if inner != field else field)
 
 
@@ -124,7 +107,7 @@ def plan_with_money(arguments: argparse.Namespace, catalog: Catalog) -> Plan:
         SpecError: If a value is not allowed, or no offer is of what they name; it names the option.
     """
     try:
-        plan = asked_plan(arguments, catalog).plan
+        plan = plan_from_arguments(arguments, catalog).plan
         return plan.evolve(cost=check_market(arguments, money_from(arguments, plan.cost), catalog))
     except SpecError as error:
         raise in_options(error) from error
@@ -152,7 +135,7 @@ def money_from(arguments: argparse.Namespace, base: CostTerms) -> CostTerms:
 def _job(arguments: argparse.Namespace, base: CostTerms) -> dict[str, object]:
     """Return the job of the options, on top of the plan's own where that is of the same kind."""
     kinds = [name for name in _JOBS if getattr(arguments, name) is not None]
-    written = [(flag.field.removeprefix("job."), getattr(arguments, flag.key)) for flag in JOB_FLAGS]
+    written = [(flag.field.removeprefix("job."), flag.given(arguments)) for flag in JOB_OPTIONS]
     given: dict[str, object] = {name: _plain(value) for name, value in written if value is not None}
     if len(kinds) > 1:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in kinds)
@@ -170,28 +153,15 @@ def _job(arguments: argparse.Namespace, base: CostTerms) -> dict[str, object]:
 
 def _terms(arguments: argparse.Namespace) -> list[tuple[str, object]]:
     found: list[tuple[str, object]] = []
-    for flag in TERM_FLAGS:
-        value = getattr(arguments, flag.key)
-        if value is not None:
+    for flag in TERM_OPTIONS:
+        if (value := flag.given(arguments)) is not None:
             listed = flag.field in _LISTS
             found.append((flag.field, [part.strip() for part in value.split(",")] if listed else _plain(value)))
-    for text in arguments.money:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise SpecError("--money", f"{text!r} is not NAME=VALUE", "Write it such as --money buy.pue=1.2.")
-        found.append((name, _parsed(value)))
-    return found
+    return found + [named_value("--money", text, "buy.pue=1.2") for text in arguments.money]
 
 
 def _plain(value: str) -> str:
     return value.replace(",", "") if value[:1].isdigit() else value
-
-
-def _parsed(value: str) -> object:
-    try:
-        return json.loads(value)
-    except ValueError:
-        return value
 
 
 def _put(fields: dict[str, object], name: str, value: object) -> None:
@@ -209,10 +179,10 @@ def _in_options(error: SpecError, arguments: argparse.Namespace) -> SpecError:
     """Return `error` with the option that set the field that it is about."""
     field = error.field.replace("job.run.", "job.").replace("job.service.", "job.").replace("job.daily-hours.", "job.")
     flags = [
-        flag for flag in (*JOB_FLAGS, *TERM_FLAGS) if flag.field == field and getattr(arguments, flag.key) is not None
+        flag for flag in (*JOB_OPTIONS, *TERM_OPTIONS) if flag.field == field and flag.given(arguments) is not None
     ]
     name = flags[0].name if flags else f"--money {field}"
-    if flags and flags[0] in JOB_FLAGS and error.reason == NO_SUCH_FIELD:
+    if flags and flags[0] in JOB_OPTIONS and error.reason == NO_SUCH_FIELD:
         return SpecError(name, "belongs to another kind of job", _jobs_with(field.removeprefix("job.")))
     return SpecError(name, error.reason, error.hint or _HELP)
 

@@ -5,14 +5,14 @@ from typing import Final
 
 from pydantic_core import to_json
 
+from planner.cli.named_plan import plan_about
 from planner.cli.report import prose_width, wrapped
-from planner.cli.subjects import plan_about
 from planner.cli.table import Head, table
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.recipes.preset import Preset, find_preset, load_presets, plan_of_preset, with_preset
-from planner.present.preset import preset_detail, preset_notes
+from planner.present.plan.starting_points import preset_detail, preset_notes
 
 _HEADS: Final = (Head("Preset"), Head("Runs", flexible=True), Head("What it is", flexible=True))
 

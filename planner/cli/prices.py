@@ -16,9 +16,8 @@ from planner.errors import PriceError, SpecError
 from planner.hardware.names import resolve_gpu
 from planner.paths import prices_dir
 from planner.plan.catalog import Catalog, load_catalog
-from planner.present.offers import OFFER_COLUMNS, OfferRow, offer_rows
-from planner.present.prices import oldest_words
-from planner.present.refresh import outcome_lines, state_lines
+from planner.present.cost.offers import OFFER_COLUMNS, ListedOffer, offer_rows, outcome_lines, state_lines
+from planner.present.cost.prices import oldest_words
 
 _DESCRIPTION: Final = """\
 List what renting costs: bundled offers of many providers, each with its date and source, those that were fetched,
@@ -166,7 +165,7 @@ def _list(arguments: argparse.Namespace, store: PriceStore, catalog: Catalog) ->
 
 def _chosen(
     arguments: argparse.Namespace, everything: Sequence[Offer], catalog: Catalog, today: date
-) -> tuple[OfferRow, ...]:
+) -> tuple[ListedOffer, ...]:
     if arguments.limit is not None and arguments.limit < 1:
         raise SpecError("--limit", f"{arguments.limit} is not a whole number from 1")
     gpu = resolve_gpu(catalog.hardware, arguments.gpu).id if arguments.gpu else None
@@ -179,12 +178,12 @@ def _chosen(
     return tuple(_sorted(rows, arguments.sort or "on-demand")[: arguments.limit])
 
 
-def _matches(row: OfferRow, words: Sequence[str]) -> bool:
+def _matches(row: ListedOffer, words: Sequence[str]) -> bool:
     text = " ".join((row.offer.provider, row.offer.instance, row.card, row.offer.region or "", row.id)).lower()
     return all(word.lower() in text for word in words)
 
 
-def _sorted(rows: list[OfferRow], field: str) -> list[OfferRow]:
+def _sorted(rows: list[ListedOffer], field: str) -> list[ListedOffer]:
     """Return `rows` by a column, what is not known last whichever way."""
     name, descending = field.removeprefix("-"), field.startswith("-")
     column = next((column for column in OFFER_COLUMNS if column.key == name), None)
@@ -196,7 +195,7 @@ def _sorted(rows: list[OfferRow], field: str) -> list[OfferRow]:
     return [*sorted(known, key=column.value, reverse=descending), *unknown]  # type: ignore[arg-type]  # none is None
 
 
-def _report(rows: Sequence[OfferRow], everything: Sequence[Offer], stored: Stored, today: date) -> Iterator[str]:
+def _report(rows: Sequence[ListedOffer], everything: Sequence[Offer], stored: Stored, today: date) -> Iterator[str]:
     if rows:
         columns = [column for column in OFFER_COLUMNS if column.shown]
         flexible = ("provider", "instance", "card", "region")
@@ -213,7 +212,7 @@ def _report(rows: Sequence[OfferRow], everything: Sequence[Offer], stored: Store
         yield f"Passed over: {problem.message}"
 
 
-def _csv(rows: Sequence[OfferRow]) -> str:
+def _csv(rows: Sequence[ListedOffer]) -> str:
     import csv
     import io
 

@@ -7,13 +7,13 @@ from typing import Final, get_args
 
 from pydantic import ValidationError
 
-from planner.cli.asked import add_plan_options, save_asked
 from planner.cli.money_options import add_money_options, option_of, plan_with_money, whole_number
 from planner.cli.options import in_options
 from planner.cli.parser import Parser
-from planner.cli.people import persons_catalog
+from planner.cli.plan_arguments import add_plan_options, save_plan_as
 from planner.cli.report import prose_width, wrapped
 from planner.cli.table import Head, table, terminal_width
+from planner.cli.user_catalog import user_catalog
 from planner.cost.terms import CostTerms
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
@@ -22,7 +22,7 @@ from planner.plan.recommend.option import Recommendation
 from planner.plan.recommend.recommend import recommend
 from planner.plan.recommend.spread import plan_of
 from planner.plan.recommend.wish import Having, Wish
-from planner.present.recommend import OPTION_COLUMNS, left_out_sentence, option_rows, recommendation_lines
+from planner.present.cost.recommendation import OPTION_COLUMNS, left_out_sentence, option_rows, recommendation_lines
 
 NOTHING: Final = 1
 _DESCRIPTION: Final = """\
@@ -48,11 +48,11 @@ _SHOWN: Final = 12
 def run(argv: list[str], today: date | None = None) -> int:
     """Answer as of `today`, by default the day that it is, and return the exit code."""
     arguments = _parser().parse_args(argv)
-    catalog = persons_catalog()
+    catalog = user_catalog()
     plan = plan_with_money(arguments, catalog)
     found = _found(plan, catalog, today or datetime.now(UTC).date(), _wish(arguments, catalog))
     if arguments.save and found.cheapest is not None:
-        save_asked(arguments.save, plan_of(found.cheapest, plan, catalog))
+        save_plan_as(arguments.save, plan_of(found.cheapest, plan, catalog))
     if arguments.json:
         print(found.model_dump_json(indent=2))
     else:

@@ -7,7 +7,7 @@ from typing import Final
 
 from planner.cli.table import Head, table
 from planner.present import format as fmt
-from planner.present.memory import MemoryView, PartRow, TermRow
+from planner.present.memory.view import MemoryView, PartRow, TermRow
 
 _TERM_HEADS: Final = (
     Head("Term"),

@@ -19,12 +19,12 @@ _CORE = (
     "planner.performance.inference.estimate",
     "planner.memory.engines.settings",
     "planner.memory.inference.moments",
-    "planner.present.plan",
-    "planner.present.prices",
-    "planner.present.solved",
-    "planner.present.column_sets",
+    "planner.present.plan.phrase",
+    "planner.present.cost.prices",
+    "planner.present.memory.solved",
+    "planner.present.catalog.column_sets",
     "planner.present.record_text",
-    "planner.present.time",
+    "planner.present.cost.time",
     "planner.trace.consent",
 )
 

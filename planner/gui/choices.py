@@ -55,7 +55,7 @@ def card_choices(workspace: Workspace) -> list[Choice]:
 
 def hardware_choices(workspace: Workspace) -> list[Choice]:
     """Return every card and then every system, keyed as a comparison names them: `accelerators:rtx-4090`."""
-    from planner.present.systems import system_rows  # the start of the window does without
+    from planner.present.catalog.system_row import system_rows  # the start of the window does without
 
     cards = [replace(choice, key=f"accelerators:{choice.key}") for choice in card_choices(workspace)]
     systems = system_rows(workspace.catalog.hardware)

@@ -165,7 +165,7 @@ class Documents(QObject):
     def _take_recipe(self, recipe: "Recipe", path: Path) -> None:
         """Plan as a training file says, in one step, for its network or the plan's own; say what was read."""
         from planner.plan.recipes.files import plan_of_recipe, with_recipe
-        from planner.present.recipe import recipe_summary
+        from planner.present.plan.starting_points import recipe_summary
 
         workspace = self._workspace
         kept = ""

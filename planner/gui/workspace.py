@@ -118,7 +118,7 @@ class Workspace(QObject):
         """
         # Imported here: the start of the window does not wait for what only a change needs.
         from planner.plan.answers.conflicts import resolve_conflicts
-        from planner.present.settings import adjustments_sentence
+        from planner.present.plan.settings import adjustments_sentence
 
         fields = dict(answer)
         task = fields.pop(f"{WORKLOAD}task", None)

@@ -63,7 +63,7 @@ class DerivedFigure:
     over: str | None
     under: str | None
     scale: float = 1.0
-    lower_is_better: bool = False
+    lower_is_better: bool | None = False
 
     @property
     def priced(self) -> bool:
@@ -149,6 +149,7 @@ DERIVED_FIGURES: Final[Mapping[str, DerivedFigure]] = {
             "16-bit rate",
             "bandwidth",
             scale=1_000.0,
+            lower_is_better=None,
         ),
         DerivedFigure("gib_per_watt", "Memory per watt", "GiB/W", "memory per watt of board power", "memory", "power"),
         DerivedFigure(

@@ -7,8 +7,8 @@ from typing import Final, Literal, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.performance.efficiency import Family, family_of
-from planner.performance.inference.machine import OLDER_HOSTS, ceiling
 from planner.performance.power import within_power
+from planner.performance.reach import OLDER_HOSTS, ceiling
 
 Precision = Literal["fp32", "tf32", "fp16", "fp8"]
 Kind = Literal["convolutions", "attention", "diffusion"]

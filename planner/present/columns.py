@@ -1,10 +1,15 @@
-"""What a table shows of a record: one declaration that the window and the command line share."""
+"""Columns of tables and lines of details, with where a figure comes from: declared once for window and command line."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
 from planner.present import format as fmt
+from planner.present.names import CERTAINTY_WORDS
+
+if TYPE_CHECKING:  # tables of models and of readings have neither
+    from planner.hardware.gpu import Provenance
+    from planner.hardware.software import SoftwareFact
 
 Row = TypeVar("Row")
 Sortable = str | int | float
@@ -18,7 +23,7 @@ class Column(Generic[Row]):
     A meter is full at the value `full`, by default at one that a tenth of the shown rows reach: a single giant would
     leave nothing of the others. `value` counts in base units, of which `unit` has `per_unit`. `measure` says what the
     numbers count where the cells say it themselves and no unit stands in the header: US dollars. `help` says what the
-    column means, where its title alone might not.
+    column means, where its title alone might not. `lower_is_better` is None if neither direction is better.
     """
 
     key: str
@@ -35,6 +40,7 @@ class Column(Generic[Row]):
     per_unit: float = 1
     measure: str = ""
     help: str = ""
+    lower_is_better: bool | None = False
 
     @property
     def is_number(self) -> bool:
@@ -101,9 +107,12 @@ def words(
     width: int = 12,
     shown: bool = True,
     tooltip: Callable[[Row], str] | None = None,
+    about: str = "",
 ) -> Column[Row]:
-    """Return a column of words."""
-    return Column(key, title, get, lambda row: get(row) or unknown, width=width, shown=shown, tooltip=tooltip)
+    """Return a column of words, with `about` for its help."""
+    return Column(
+        key, title, get, lambda row: get(row) or unknown, width=width, shown=shown, tooltip=tooltip, help=about
+    )
 
 
 def numbers(
@@ -120,13 +129,99 @@ def numbers(
     shown: bool = True,
     measure: str = "",
     tooltip: Callable[[Row], str] | None = None,
+    text: Callable[[Row], str] | None = None,
+    about: str = "",
+    lower_is_better: bool | None = False,
 ) -> Column[Row]:
-    """Return a right-aligned column of numbers, shown as multiples of `per_unit`; `unknown` stands for none of them."""
+    """Return a right-aligned column of numbers, shown as multiples of `per_unit`; `unknown` stands for none of them.
 
-    def text(row: Row) -> str:
+    `text` replaces `show` and `unknown` where a cell says more than the number; `about` is the column's help.
+    """
+
+    def shown_text(row: Row) -> str:
         value = get(row)
         if value is not None:
             return show(value / per_unit)
         return unknown if isinstance(unknown, str) else unknown(row)
 
-    return Column(key, title, get, text, unit, "right", width, tooltip, meter, shown, None, per_unit, measure)
+    return Column(
+        key=key,
+        title=title,
+        value=get,
+        text=text or shown_text,
+        unit=unit,
+        align="right",
+        width=width,
+        tooltip=tooltip,
+        meter=meter,
+        shown=shown,
+        per_unit=per_unit,
+        measure=measure,
+        help=about,
+        lower_is_better=lower_is_better,
+    )
+
+
+def unbeaten(points: Sequence[tuple[float, float]], lower: tuple[bool | None, bool | None]) -> tuple[int, ...]:
+    """Return the positions of the points that no other beats in both figures (Pareto front), in the first's order.
+
+    `lower` says of both figures whether lower is better; there is no front if neither direction of one is better.
+    """
+    if None in lower:
+        return ()
+    x_sign, y_sign = (1 if is_lower else -1 for is_lower in lower)
+    front, best_y = [], float("inf")
+    for _, y, position in sorted((x_sign * x, y_sign * y, position) for position, (x, y) in enumerate(points)):
+        if y < best_y:
+            front.append(position)
+            best_y = y
+    return tuple(front)
+
+
+TWO_SOURCES_MARK: Final = "•"  # no digit, which beside a figure would be read as part of it
+ONE_SOURCE_MARK: Final = "◦"
+_CERTAINTY_MARKS: Final = {
+    "confirmed": TWO_SOURCES_MARK,
+    "single-source": ONE_SOURCE_MARK,
+    "conflicting": "≠",
+    "preliminary": "p",
+    "yours": "y",
+}
+_BASIS_MARKS: Final = {"derived": "ƒ", "measured": "m"}
+ASSUMED_MARK: Final = "~"
+MARK_MEANINGS: Final = (
+    (TWO_SOURCES_MARK, "two sources agree"),
+    (ONE_SOURCE_MARK, "one source"),
+    ("≠", "sources disagree"),
+    ("p", "preliminary"),
+    ("ƒ", "derived by a formula"),
+    ("m", "measured"),
+    ("~", "assumed"),
+    ("y", "yours"),
+)
+
+
+def provenance_mark(provenance: "Provenance") -> str:
+    """Return one sign for how sure a figure is; `MARK_MEANINGS` says what it stands for."""
+    return _BASIS_MARKS.get(provenance.basis) or _CERTAINTY_MARKS[provenance.certainty]
+
+
+def provenance_text(provenance: "Provenance") -> str:
+    """Return where a figure comes from, a line each."""
+    return figure("", "", provenance).tooltip
+
+
+def figure(title: str, text: str, provenance: "Provenance", exact: str = "") -> Detail:
+    """Return the line of a figure; what is not known needs no source."""
+    if text in (fmt.UNKNOWN, fmt.NOT_PUBLISHED):
+        return Detail(title, text)
+    is_own = provenance.basis == "yours"
+    basis = f"derived: {provenance.formula}" if provenance.formula else "" if is_own else provenance.basis
+    certainty = CERTAINTY_WORDS[provenance.certainty]
+    as_of = f"{'said' if is_own else 'read'} {fmt.date(provenance.as_of)}"
+    return Detail(title, text, provenance.source, basis, certainty, as_of, exact, provenance_mark(provenance))
+
+
+def lacking_detail(title: str, fact: "SoftwareFact") -> Detail:
+    """Return the line of a rate that a chip does not have, with who says so."""
+    return Detail(title, fmt.NONE, fact.source, as_of=f"read {fmt.date(fact.as_of)}", mark=ONE_SOURCE_MARK)

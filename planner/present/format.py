@@ -4,10 +4,14 @@ Views show three significant figures, tooltips and exports the exact value. A th
 dash in a range, a true minus before a negative number. What is not known is said in words.
 """
 
+import re
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from planner.units import GIB, KIB, MIB
+
+if TYPE_CHECKING:
+    from planner.memory.result import Symbol
 
 THIN: Final = "\u2009"
 UNKNOWN: Final = "unknown"
@@ -238,12 +242,45 @@ def plural(number: int, noun: str) -> str:
 
 def sentence(text: str) -> str:
     """Return `text` as a sentence: with a capital letter and a full stop."""
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
+    return f"{capitalized(text)}{'' if text.endswith('.') else '.'}"
+
+
+def capitalized(text: str) -> str:
+    """Return `text` with a capital at its beginning, whatever follows."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def listing(items: tuple[str, ...], last: str = "and") -> str:
     """Return `a, b and c`."""
     return f" {last} ".join(part for part in (", ".join(items[:-1]), *items[-1:]) if part)
+
+
+def symbol_value(value: float | str) -> str:
+    """Return a symbol's value as it is written into a formula."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return integer(value)
+    return f"{value:,.6g}"
+
+
+def put_in(formula: str, symbols: "tuple[Symbol, ...]") -> str:
+    """Return `formula` with each symbol replaced by its value: `2 × L × h` becomes `2 × 32 × 4,096`.
+
+    A symbol right behind a number or a bracket (`16h`) is a product, and gets its sign.
+    """
+    values = {symbol.name: symbol_value(symbol.value) for symbol in symbols}
+    if not values:
+        return formula
+    names = "|".join(re.escape(name) for name in sorted(values, key=len, reverse=True))
+    # A name must not be part of a longer one; an exponent (h²) may follow it.
+    pattern = re.compile(rf"(?P<product>[\d)])?(?<![^\W\d])(?P<name>{names})(?![^\W²³])")
+    return pattern.sub(lambda match: _replaced(match, values), formula)
+
+
+def _replaced(match: re.Match[str], values: dict[str, str]) -> str:
+    product = match["product"]
+    return f"{product} × {values[match['name']]}" if product else values[match["name"]]
 
 
 def _time_unit(seconds: float) -> tuple[str, float]:

@@ -1,8 +1,8 @@
-"""The plain words for terms, phases and verdicts: one table, used by every tab and by the command line."""
+"""The plain words for terms, phases and certainties: one table, used by every tab and by the command line."""
 
 from typing import Final
 
-from planner.memory.result import PhaseName, TermName, Verdict
+from planner.memory.result import PhaseName, TermName
 
 # The order of the stacked bar and of the breakdown.
 TERM_TITLES: Final[dict[TermName, str]] = {
@@ -46,8 +46,6 @@ PHASE_MOMENTS: Final[dict[PhaseName, str]] = {
     "denoise": "while the image is denoised",
     "decode-image": "while the image is decoded",
 }
-
-VERDICT_WORDS: Final[dict[Verdict, str]] = {"fits": "Fits", "tight": "Tight", "does-not-fit": "Does not fit"}
 
 CERTAINTY_WORDS: Final[dict[str, str]] = {
     "exact": "counted exactly",

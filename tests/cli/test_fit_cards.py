@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from planner.cli.cards import named_cards
 from planner.cli.main import main
+from planner.cli.user_catalog import named_cards
 from planner.errors import SpecError
 from planner.present.format import THIN
 from planner.workload.parallel import CardCount

@@ -8,9 +8,9 @@ from datetime import date
 
 import pytest
 
-from planner.cli import gpus
-from planner.cli import gpus_here as here
-from planner.cli.gpus_list import COLUMN_OF
+from planner.cli.gpus import command as gpus
+from planner.cli.gpus import detected_cards as here
+from planner.cli.gpus.search import COLUMN_OF
 from planner.cli.main import main
 from planner.cost.job import Run
 from planner.cost.terms import CostTerms
@@ -23,7 +23,7 @@ from planner.monitor.latest import Latest
 from planner.monitor.reading import Reading
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.gpus import GPU_COLUMNS
+from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference
 

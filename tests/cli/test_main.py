@@ -1,5 +1,6 @@
 """How runs of the command begin and end."""
 
+import codecs
 import errno
 import gc
 import io
@@ -11,7 +12,7 @@ import pytest
 
 from planner import __version__
 from planner.cli import main as cli
-from planner.cli.plain import register
+from planner.cli.main import in_plain_characters
 from planner.errors import PlannerError
 
 
@@ -173,7 +174,7 @@ def test_poor_encodings_get_plain_characters(encoding, shown, monkeypatch):
 
 
 def test_only_what_cannot_be_written_is_replaced():
-    register()
+    codecs.register_error("planner-plain", in_plain_characters)
     with pytest.raises(UnicodeDecodeError):
         b"\xff".decode("ascii", errors="planner-plain")
 

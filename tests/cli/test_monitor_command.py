@@ -13,7 +13,7 @@ import pytest
 from fake_nvml_kit import A, B, card
 
 from planner.cli import main as cli
-from planner.cli.monitor_screen import Screen
+from planner.cli.monitor.terminal import Screen
 
 
 def run_monitor(fake_nvml, *words, stop_after=0, told="", **options):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.cli.cards import named_cards, named_machines, named_system
+from planner.cli.user_catalog import named_cards, named_machines, named_system
 from planner.errors import AmbiguousNameError, SpecError
 from planner.hardware.counted import counted
 from planner.plan.catalog import Catalog

@@ -2,7 +2,7 @@
 
 from planner.cli.report import report
 from planner.memory.result import MemoryResult, Part, Phase, Symbol, Term
-from planner.present.memory import memory_view
+from planner.present.memory.view import memory_view
 
 
 def _view(source, *parts, formula="P × w"):

@@ -13,10 +13,9 @@ import pytest
 from recordings import Recorder, training, two_steps
 
 from planner.cli.main import main
-from planner.cli.trace_progress import ProgressLine
-from planner.cli.trace_report import trace_report
+from planner.cli.trace.report import ProgressLine, trace_report
 from planner.present.format import THIN
-from planner.present.trace import trace_view
+from planner.present.trace.view import trace_view
 from planner.trace.analysis.conclude import conclude
 from planner.trace.files import load_recording, save_recording
 from planner.trace.recording import Difference

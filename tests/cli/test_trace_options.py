@@ -3,7 +3,7 @@
 import pytest
 
 from planner.cli.parser import Parser
-from planner.cli.trace_options import add_trace_options, given_options, request_from, used_defaults
+from planner.cli.trace.options import add_trace_options, given_options, request_from, used_defaults
 from planner.errors import SpecError
 from planner.trace.request import Argument, Lora, Parallel, Target, TensorInput
 

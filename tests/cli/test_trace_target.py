@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from planner.cli.trace_target import target_of
+from planner.cli.trace.command import target_of
 from planner.errors import PlannerError
 
 NET = """

@@ -10,8 +10,8 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.part_button import PartButton
 from planner.gui.widgets.plan_bar import PlanBar
 from planner.gui.workspace import SAMPLE_PLAN, Workspace
-from planner.present.time import pace_phrase
-from planner.present.verdict import verdict_phrase
+from planner.present.cost.time import pace_phrase
+from planner.present.memory.verdict import verdict_phrase
 from planner.workload.parallel import Parallel
 from planner.workload.training import Training
 

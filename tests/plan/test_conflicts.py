@@ -8,7 +8,7 @@ from planner.errors import SpecError
 from planner.plan.answers.conflicts import resolve_conflicts
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.settings import adjustments_sentence
+from planner.present.plan.settings import adjustments_sentence
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.software.llama_cpp import LlamaCppSettings
 from planner.workload.software.registry import trainers

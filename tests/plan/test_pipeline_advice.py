@@ -9,7 +9,7 @@ from planner.plan.advice.pipeline_changes import smaller_images
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.solve import largest_that_fits
-from planner.present.plan import hardware_phrase
+from planner.present.plan.phrase import hardware_phrase
 from planner.workload.parallel import Parallel
 from planner.workload.training import Training
 from planner.workload.workload import Inference

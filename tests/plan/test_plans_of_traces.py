@@ -15,7 +15,7 @@ from planner.plan.explore import memory_curve
 from planner.plan.files import load_plan, save_plan
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.solve import largest_that_fits
-from planner.present.plan import evaluation_view, plan_phrase
+from planner.present.plan.phrase import evaluation_view, plan_phrase
 from planner.trace.analysis.memory import traced_memory
 from planner.trace.analysis.summary import facts_of
 from planner.trace.request import Input, ListInput, PlainInput, Target, TensorInput

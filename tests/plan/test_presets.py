@@ -11,7 +11,7 @@ from planner.plan.evaluate import evaluate
 from planner.plan.files import load_plan, save_plan
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recipes.preset import Preset, find_preset
-from planner.present.preset import preset_detail, preset_notes
+from planner.present.plan.starting_points import preset_detail, preset_notes
 from planner.trace.analysis.summary import facts_of
 from planner.units import GIB
 from planner.workload.parallel import CardCount

@@ -12,7 +12,7 @@ from planner.plan.catalog import load_catalog
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recipes.files import is_recipe_file, load_recipe, plan_of_recipe, with_recipe
 from planner.plan.recipes.text import MAX_BYTES, parse_recipe
-from planner.present.recipe import recipe_details, recipe_summary
+from planner.present.plan.starting_points import recipe_details, recipe_summary
 from planner.workload.recipes.account import Account
 from planner.workload.recipes.detect import read_recipe
 from planner.workload.recipes.neutral import (

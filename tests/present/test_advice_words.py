@@ -7,9 +7,9 @@ from planner.plan.advice.changes import CHANGES
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.solve import Solved
-from planner.present.advice import TRACED, advice_row, advice_title, no_advice
-from planner.present.solved import solved_sentence, solved_words
-from planner.present.verdict import in_need
+from planner.present.memory.advice import TRACED, advice_row, advice_title, no_advice
+from planner.present.memory.solved import solved_sentence, solved_words
+from planner.present.memory.verdict import in_need
 from planner.workload.workload import Inference, Training
 
 LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")

@@ -16,7 +16,7 @@ from planner.models.architecture import (
     StoredTensors,
     Tensor,
 )
-from planner.present.architecture import architecture_details, is_sparse, layer_count
+from planner.present.catalog.models import architecture_details, is_sparse, layer_count
 from planner.present.format import THIN
 
 NORM = Norm(kind="rms")

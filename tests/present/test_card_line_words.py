@@ -8,8 +8,8 @@ from planner.monitor.inventory import Inventory
 from planner.monitor.latest import Latest
 from planner.monitor.reading import Cause, Reading, missing
 from planner.monitor.sample import Sample
-from planner.present.card_line import card_line, card_name, exact_memory
-from planner.present.monitor import card_rows
+from planner.present.monitor.headline import card_line, card_name, exact_memory
+from planner.present.monitor.readings import card_rows
 from planner.units import GIB
 
 CARD = Device("GPU-a", "NVIDIA GeForce RTX 4090", 0, facts={"memory_total_bytes": Reading(24 * GIB)})

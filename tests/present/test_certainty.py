@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from small_models import bundled, small_llama
 
 from planner.memory.estimate import estimate_memory
-from planner.present.certainty import certainty_sentences, odds
 from planner.present.format import THIN
+from planner.present.memory.verdict import certainty_sentences, odds
 from planner.workload.workload import Inference
 
 

@@ -1,53 +1,268 @@
-from planner.memory.result import MemoryResult, Phase, Term
-from planner.present.comparison import compare, comparison_sentence
-from planner.units import GIB
+"""Cards and systems side by side."""
+
+from datetime import date
+
+import pytest
+
+from planner.cost.market import CardPrices, PricePoint, PriceSpread
+from planner.hardware.system import System
+from planner.plan.catalog import load_catalog
+from planner.plan.plan import ModelChoice, Plan
+from planner.plan.prices import prices_of
+from planner.plan.tried import try_on
+from planner.present.catalog.comparison import Entry, comparison_rows, sharing_notes, side_by_side, to_markdown
+from planner.present.catalog.gpu_columns import GPU_COLUMNS
+from planner.present.catalog.gpu_details import gpu_details
+from planner.present.catalog.gpu_row import GpuRow, plain_rows
+from planner.present.catalog.placement import fits, why_not
+from planner.present.catalog.system_columns import SYSTEM_COLUMNS
+from planner.present.catalog.system_details import system_details
+from planner.present.catalog.system_row import SystemRow, system_rows
+from planner.present.format import THIN
+from planner.workload.parallel import Parallel
+from planner.workload.workload import Inference, Training
+
+TODAY = date(2026, 11, 22)
 
 
-def result(phase: str = "backward", **gib: float) -> MemoryResult:
-    terms = tuple(
-        Term(
-            name=name,
-            bytes=round(size * GIB),
-            formula="",
-            symbols=(),
-            source="a test",
-            certainty="exact",
-            low_bytes=round(size * GIB),
-            high_bytes=round(size * GIB),
-        )
-        for name, size in gib.items()
+@pytest.fixture(scope="module")
+def catalog():
+    return load_catalog()
+
+
+@pytest.fixture(scope="module")
+def entries(catalog):
+    small, large = (GpuRow(catalog.hardware.gpu(name)) for name in ("rtx-4090", "h100-sxm5-80gb"))
+    system = catalog.hardware.system("dgx-h100")
+    return (
+        Entry("accelerators:rtx-4090", small.gpu.name, 1, small),
+        Entry("systems:dgx-h100", system.name, 8, large, SystemRow(system, large.gpu)),
     )
-    total = sum(term.bytes for term in terms)
-    return MemoryResult(
-        total_bytes=total,
-        low_bytes=total,
-        high_bytes=total,
-        allocated_bytes=total,
-        reserved_bytes=total,
-        peak_phase=phase,
-        terms=terms,
-        phases=(Phase(name=phase, bytes=total, shares=(), explanation=""),),
-    )
 
 
-def test_parts_that_only_words_divide_are_compared_together():
-    rows = compare(result(weights=4, logits=2, activations=1), result(weights=4, activations=2.5, buffers=0.5))
-    assert [row.title for row in rows] == [
-        "Weights and adapters",
-        "Activations, logits and temporaries",
-        "Buffers and inputs",
-        "Total",
+def named(rows, group, title):
+    return next(row for row in rows if (row.group, row.title) == (group, title))
+
+
+def test_figures_are_compared_with_bars_and_the_best(entries):
+    rows = side_by_side(entries, {})
+    memory = named(rows, "All together", "Memory")
+    assert [cell.text for cell in memory.cells] == ["24\u2009GiB", "640\u2009GiB"]
+    assert [cell.is_best for cell in memory.cells] == [False, True]
+    assert memory.cells[0].share == pytest.approx(24 / 640)
+    power = named(rows, "One accelerator", "Power, W")
+    assert [cell.is_best for cell in power.cells] == [True, False]
+    assert not named(rows, "One accelerator", "Vendor").differs
+    assert named(rows, "One accelerator", "Architecture").differs
+    assert not any(row.group == "Your plan" for row in rows)
+    assert named(rows, "All together", "Accelerators").cells[1].text == "8 × H100 SXM5 80 GB"
+
+
+def test_a_machine_reads_as_in_its_pane_and_in_the_table_of_systems(entries, catalog):
+    columns = {column.key: column for column in SYSTEM_COLUMNS}
+    rows = {row.id: row for row in system_rows(catalog.hardware, software=catalog.software)}
+    for name in ("dgx-h100", "dgx-spark", "dgx-2"):
+        system = rows[name]
+        (card,) = plain_rows((system.gpu,), catalog.hardware, {}, catalog.software)
+        entry = Entry(name, system.system.name, system.system.gpu_count, card, system)
+        compared = side_by_side((entry, entries[0]), {})
+        pane = {detail.title: detail.text for group in system_details(system) for detail in group.details}
+        for key, title in (("bandwidth", "Bandwidth"), ("bf16", "BF16 dense")):
+            text = named(compared, "All together", title).cells[0].text
+            assert text == pane[f"{title} together"]
+            assert text.partition("\u2009")[0] == columns[key].text(system)
+    assert named(compared, "All together", "BF16 dense").cells[0].text == "none"
+
+
+def test_sums_say_their_formula_in_the_units_of_every_view(entries):
+    rows = side_by_side(entries, {})
+    bandwidth = named(rows, "All together", "Bandwidth")
+    assert [cell.text for cell in bandwidth.cells] == ["1.01\u2009TB/s", "26.8\u2009TB/s"]
+    assert bandwidth.cells[1].tooltip == "8 × 3,350\u2009GB/s (H100 SXM5 80 GB)"
+    assert named(rows, "All together", "BF16 dense").cells[1].text == "7.92\u2009PFLOPS"
+
+
+def test_the_plan_is_tried_on_each(entries, catalog):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference())
+    tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
+    rows = side_by_side(entries, tried)
+    assert named(rows, "Your plan", "Fits").cells[0].text.startswith("Fits")
+    assert named(rows, "Your plan", "Time").cells[0].text.endswith("a request")
+    assert "tokens/s" in named(rows, "Your plan", "Pace").cells[0].text
+    assert " a month" in named(rows, "Your plan", "Rented").cells[0].text
+    assert named(rows, "Your plan", "Owned").cells[0].tooltip
+    assert named(rows, "Your plan", "Memory needed, each").cells[0].value
+
+
+def test_what_a_month_costs_stands_beside_what_its_work_costs(entries, catalog):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference())
+    tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
+    rows = side_by_side(entries, tried)
+    for title in ("Rented", "Owned"):
+        by_month, by_work = named(rows, "Your plan", title), named(rows, "Your plan", f"{title}, a million tokens")
+        assert by_month.cells[0].value
+        assert by_work.cells[0].value
+        assert by_work.cells[0].text.startswith("$")
+    hourly = named(rows, "Your plan", "Rented, all of them").cells[1]
+    assert hourly.text.endswith(" an hour")
+    assert "8 × $" in hourly.tooltip
+
+
+def test_what_does_not_fit_takes_no_time_and_costs_nothing(entries, catalog):
+    plan = Plan(model=ModelChoice(id="Qwen/Qwen3-32B"), workload=Inference())
+    tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
+    rows = side_by_side(entries, tried)
+    assert named(rows, "Your plan", "Fits").cells[0].text.startswith("Does not fit")
+    for title in ("Time", "Pace", "Rented", "Rented, all of them", "Rented, a million tokens", "Owned"):
+        cells = named(rows, "Your plan", title).cells
+        assert (cells[0].text, cells[0].value, cells[0].tooltip) == ("unknown", None, "The plan does not fit there.")
+        assert cells[1].value is not None
+
+
+def test_what_cannot_run_takes_no_time_and_costs_nothing_and_says_why(catalog):
+    tpu = GpuRow(catalog.hardware.gpu("tpu-v5e"))
+    entry = Entry("tpu", tpu.gpu.name, 1, tpu)
+    for workload in (Inference(), Training()):
+        plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=workload)
+        tried = try_on(plan, "tpu-v5e", 1, catalog, TODAY)
+        assert not fits(tried.evaluation)
+        assert why_not(tried.evaluation) == "; ".join(tried.evaluation.memory.unsupported)
+        titles = {row.title for row in side_by_side((entry,), {"tpu": tried}) if row.group == "Your plan"}
+        assert titles == {"Fits", "Memory needed, each"}
+
+
+def test_a_card_of_unknown_usable_memory_is_not_judged(catalog):
+    plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Inference())
+    evaluation = try_on(plan, "rtx-4090", 1, catalog, TODAY).evaluation
+    unknown = evaluation.evolve(memory=evaluation.memory.evolve(verdict=None))
+    assert "not known" in why_not(unknown)
+
+
+def test_cards_that_hold_it_together_but_not_each_are_told_to_share_it(entries, catalog):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=Inference())
+    tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
+    (note,) = sharing_notes(entries, tried)  # one card cannot be helped by sharing
+    assert note.startswith("DGX H100: the plan has all of the model on each card.")
+    assert "on each" in named(side_by_side(entries, tried), "Your plan", "Fits").cells[1].text
+    shared = plan.evolve(workload=Inference(parallel=Parallel(tensor=2)), gpu="rtx-4090", count=2)
+    two = Entry("two", "GeForce RTX 4090", 2, entries[0].row)
+    assert sharing_notes((two,), {"two": try_on(shared, "rtx-4090", 2, catalog, TODAY)}) == ()
+    assert sharing_notes((two,), {}) == ()
+
+
+def test_a_few_small_cards_are_told_in_the_unit_of_one(catalog):
+    small = [GpuRow(catalog.hardware.gpu(name)) for name in ("rtx-3090", "rtx-4090")]
+    rows = side_by_side([Entry(row.id, row.gpu.name, 2, row) for row in small], {})
+    assert [cell.text.replace(THIN, " ") for cell in named(rows, "All together", "BF16 dense").cells] == [
+        "142 TFLOPS",
+        "330 TFLOPS",
     ]
-    assert rows[1].difference_bytes == GIB // 2
-    assert rows[1].difference_fraction == 0.2
-    assert rows[2].difference_fraction == -1
-    assert compare(result(kv_cache=1), result(weights=1))[1].difference_fraction is None
 
 
-def test_the_sentence_says_how_far_and_on_which_side():
-    assert comparison_sentence(result(weights=4), result(weights=4)).startswith("The estimate is exact")
-    above = comparison_sentence(result(weights=5), result(weights=4))
-    assert above == "The estimate is 25\u2009% above the trace: estimated 5.00\u2009GiB, traced 4.00\u2009GiB."
-    below = comparison_sentence(result("loss", weights=3), result(weights=4))
-    assert "25\u2009% below" in below
-    assert "expected at the loss and found in the backward pass" in below
+def test_what_is_alike_has_no_best(catalog):
+    cards = [GpuRow(catalog.hardware.gpu(name)) for name in ("rtx-3090", "rtx-3090-ti", "rtx-4090")]
+    rows = side_by_side([Entry(card.id, card.gpu.name, 1, card) for card in cards], {})
+    assert not any(cell.is_best for cell in named(rows, "One accelerator", "Memory, GiB").cells)
+
+
+def test_cards_without_a_price_at_launch_cost_what_shops_ask(entries, catalog):
+    gpu = catalog.hardware.gpu("h100-sxm5-80gb")
+    (row,) = plain_rows((gpu,), catalog.hardware, {gpu.id: prices_of(gpu, catalog, TODAY)}, catalog.software)
+    price = named(side_by_side([Entry("a", gpu.name, 8, row), entries[1]], {}), "All together", "Price").cells[0]
+    assert price.text.endswith(" (street, Mar 2025)")
+    assert price.value == 8 * row.prices.bought["street"].median_usd
+    assert "without a host" in price.tooltip
+
+
+def test_cards_of_the_persons_own_cost_what_was_paid(entries, catalog):
+    paid = GpuRow(catalog.hardware.gpu("rtx-3090").evolve(purchase_price_usd=720.0))
+    rows = side_by_side([Entry("a", "RTX 3090", 2, paid), entries[1]], {})
+    price = named(rows, "All together", "Price").cells[0]
+    assert (price.text, price.value) == ("$1,440 as you paid", 1_440)
+    assert named(rows, "One accelerator", "Paid").cells[0].text == "$720"
+
+
+def test_what_cards_draw_at_a_limit_of_the_persons_own_says_so(entries, catalog):
+    limited = GpuRow(catalog.hardware.gpu("rtx-3090").evolve(power_limit_watts=250.0))
+    power = named(side_by_side([Entry("a", "RTX 3090", 2, limited), entries[1]], {}), "All together", "Power")
+    assert (power.cells[0].text, power.cells[0].value) == (f"500{THIN}W, cards at your limit", 500)
+    unknown = GpuRow(limited.gpu.evolve(power_limit_watts=None, board_power_watts=None))
+    power = named(side_by_side([Entry("a", "RTX 3090", 2, unknown), entries[1]], {}), "All together", "Power")
+    assert power.cells[0].text == "unknown"
+
+
+def test_an_undated_price_second_hand_is_marked_and_without_any_price_nothing_is_claimed(entries, catalog):
+    gpu = catalog.hardware.gpu("h100-sxm5-80gb")
+    used = PriceSpread((PricePoint(900.0, None, None, "a page"),))
+    prices = CardPrices(bought={"used": used}, rented={}, doubtful=(), servers=())
+    known, unknown = (Entry("a", "A card", 2, GpuRow(gpu, prices=each)) for each in (prices, None))
+    cells = named(side_by_side([known, unknown, entries[1]], {}), "All together", "Price").cells
+    assert [cell.text for cell in cells[:2]] == ["$1,800 (used, no date)", "unknown"]
+
+
+def test_a_format_that_the_chip_lacks_is_not_merely_unpublished(catalog):
+    gpu = catalog.hardware.gpu("a100-sxm4-80gb")
+    (row,) = plain_rows((gpu,), catalog.hardware, {}, catalog.software)
+    assert {column.key: column.text(row) for column in GPU_COLUMNS}["fp8"] == "none"
+    assert {column.key: column.text(GpuRow(gpu)) for column in GPU_COLUMNS}["fp8"] == "not published"
+    details = {line.title: line for group in gpu_details(gpu, row.usable, row.lacks) for line in group.details}
+    assert details["FP8"].text == "none"
+    assert details["FP8"].source
+
+
+def test_what_cannot_be_tried_says_why(entries, catalog):
+    plan = Plan(
+        model=ModelChoice(id="meta-llama/Llama-3.1-8B"),
+        workload=Inference(parallel=Parallel(tensor=8)),
+        gpu="h100-sxm5-80gb",
+        count=8,
+    )
+    failed = try_on(plan, "rtx-4090", 3, catalog, TODAY)
+    assert failed.reason
+    assert failed.evaluation is None
+    missing = try_on(plan, "no-such-card", 8, catalog, TODAY)
+    assert "no-such-card" in missing.reason
+    rows = side_by_side(entries[:1], {entries[0].id: missing})
+    assert not any(row.title == "Time" for row in rows)
+
+
+def test_one_card_of_each_needs_no_sum(entries):
+    rows = side_by_side(entries[:1], {})
+    assert {row.group for row in rows} == {"One accelerator"}
+
+
+def test_a_system_without_a_known_accelerator_says_what_is_known(entries):
+    source = entries[1].system.system.provenance
+    alone = System(id="box", name="A box", vendor="Someone", kind="server", provenance=source)
+    entry = Entry("systems:box", "A box", 1, None, SystemRow(alone, None))
+    rows = side_by_side((entry, entries[1]), {})
+    assert named(rows, "One accelerator", "Vendor").cells[0].text == "unknown"
+    assert {named(rows, "All together", title).cells[0].text for title in ("Memory", "Power", "Links", "Price")} == {
+        "unknown"
+    }
+
+
+def test_prices_of_cards_and_machines_are_told_apart_and_not_ranked(entries, catalog):
+    dgx = catalog.hardware.system("dgx-a100-640gb")
+    priced = Entry("systems:dgx", dgx.name, 8, entries[0].row, SystemRow(dgx, entries[0].row.gpu))
+    price = named(side_by_side((entries[0], priced), {}), "All together", "Price")
+    assert price.cells[0].text == "$1,599 at launch"
+    assert "(" in price.cells[1].text
+    assert not any(cell.is_best or cell.share for cell in price.cells)
+
+
+def test_it_becomes_a_table_in_markdown_and_rows_for_programs(entries):
+    rows = side_by_side(entries, {})
+    text = to_markdown(entries, rows)
+    assert text.startswith("|  | 1 × GeForce RTX 4090 | NVIDIA DGX H100 |") or "DGX H100" in text.splitlines()[0]
+    assert "**640\u2009GiB**" in text
+    assert "| **One accelerator** |" in text
+    assert comparison_rows(entries, rows)[0][:2] == ("group", "figure")
+
+
+def test_before_the_plan_is_tried_it_says_so(entries, catalog):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference())
+    first = try_on(plan, "rtx-4090", 1, catalog, TODAY)
+    rows = side_by_side(entries, {entries[0].id: first})
+    assert named(rows, "Your plan", "Fits").cells[1].text == "working it out…"
+    assert named(rows, "Your plan", "Rented").cells[1].text == "unknown"

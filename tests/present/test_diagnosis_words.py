@@ -12,7 +12,7 @@ from planner.monitor.diagnosis.rules import RULES
 from planner.monitor.diagnosis.verdict import Evidence, Kind, Verdict
 from planner.monitor.inventory import Inventory
 from planner.present import format as fmt
-from planner.present.diagnosis import (
+from planner.present.monitor.diagnosis import (
     ChecklistRow,
     checklist_rows,
     checklist_text,

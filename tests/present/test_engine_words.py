@@ -2,7 +2,7 @@
 
 from planner.memory.estimate import estimate_memory
 from planner.plan.catalog import Catalog
-from planner.present.memory import memory_view
+from planner.present.memory.view import memory_view
 from planner.workload.workload import Inference, Parallel, Training
 
 LLAMA = "meta-llama/Llama-3.1-8B"

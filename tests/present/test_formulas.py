@@ -3,7 +3,7 @@
 import pytest
 
 from planner.memory.result import Symbol
-from planner.present.formulas import put_in, symbol_value
+from planner.present.format import put_in, symbol_value
 
 
 def _symbols(**values):

@@ -6,12 +6,13 @@ from planner.hardware.software import SoftwareFact
 from planner.plan.catalog import load_catalog
 from planner.plan.evaluate import evaluate, fits_by_gpu
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.column_sets import SORT_TITLES
+from planner.present.catalog.column_sets import SORT_TITLES
+from planner.present.catalog.gpu_columns import GPU_COLUMNS
+from planner.present.catalog.gpu_details import gpu_details
+from planner.present.catalog.gpu_row import GpuRow, gpu_rows
+from planner.present.catalog.models import MODEL_COLUMNS, model_details
 from planner.present.format import THIN
-from planner.present.gpu_details import gpu_details
-from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
-from planner.present.models import MODEL_COLUMNS, model_details
-from planner.present.plan import evaluation_view, plan_phrase
+from planner.present.plan.phrase import evaluation_view, plan_phrase
 from planner.workload.workload import Inference
 
 LLAMA = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"))

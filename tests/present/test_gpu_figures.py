@@ -5,15 +5,16 @@ from planner.hardware.gpu import Gpu, Provenance
 from planner.plan.catalog import load_catalog
 from planner.plan.evaluate import fits_by_gpu
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.build import power_group
-from planner.present.column_sets import COLUMN_SETS
-from planner.present.gpu_figures import DERIVED_COLUMNS, PRICE_COLUMNS, month_words, spread_words
-from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows, part_words
+from planner.present.catalog.column_sets import COLUMN_SETS
+from planner.present.catalog.gpu_columns import GPU_COLUMNS
+from planner.present.catalog.gpu_row import GpuRow, gpu_rows, part_words
+from planner.present.catalog.system_details import power_group
+from planner.present.cost.prices import month_words, spread_words
 from planner.units import GIB
 from planner.workload.workload import Inference
 
 SOURCE = Provenance(basis="published", certainty="confirmed", source="a data sheet", as_of="2026-01-31")
-COLUMNS = {column.key: column for column in (*PRICE_COLUMNS, *DERIVED_COLUMNS)}
+COLUMNS = {column.key: column for column in GPU_COLUMNS}
 
 
 def card(**changes):

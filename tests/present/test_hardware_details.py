@@ -5,10 +5,11 @@ from planner.hardware.gpu import FigureNote, Gpu, Provenance, Rate
 from planner.hardware.system import System
 from planner.hardware.usable import UsableMemory
 from planner.present import format as fmt
-from planner.present.gpu_details import gpu_details
-from planner.present.provenance import MARK_MEANINGS, figure, provenance_mark, provenance_text
-from planner.present.system_details import system_details
-from planner.present.systems import SYSTEM_COLUMNS, system_rows
+from planner.present.catalog.gpu_details import gpu_details
+from planner.present.catalog.system_columns import SYSTEM_COLUMNS
+from planner.present.catalog.system_details import system_details
+from planner.present.catalog.system_row import system_rows
+from planner.present.columns import MARK_MEANINGS, figure, provenance_mark, provenance_text
 from planner.units import GIB
 
 SHEET = Provenance(basis="published", certainty="confirmed", source="Data sheet", as_of="2026-01-31")

@@ -5,7 +5,7 @@ import pytest
 from planner.monitor.device import Device
 from planner.monitor.diagnosis.verdict import Also, Kind, Verdict
 from planner.monitor.inventory import Inventory
-from planner.present.headline import Headline, answer, headline
+from planner.present.monitor.headline import Headline, headline, monitor_answer
 
 HEAT = Verdict(Kind.THERMAL, "warning", "slowed by heat", "It is too hot.", 0.0, 60.0, advice=("Clear dust.", "Cool."))
 LITTLE = Verdict(Kind.UNDER_USED, "note", "used little", "It could do more.", 0.0, 60.0, advice=("Load data.",))
@@ -25,9 +25,9 @@ def said_of(*verdicts: Verdict) -> Headline:
 
 def test_where_no_card_is_read_it_says_so_and_why_as_far_as_that_is_known():
     sentences = {
-        answer({}, Inventory("580", devices=tuple(cards(1))), is_released=True).sentence,
-        answer({}, Inventory("580"), is_released=False).sentence,
-        answer({}, Inventory(), is_released=False).sentence,
+        monitor_answer({}, Inventory("580", devices=tuple(cards(1))), is_released=True).sentence,
+        monitor_answer({}, Inventory("580"), is_released=False).sentence,
+        monitor_answer({}, Inventory(), is_released=False).sentence,
     }
     assert sentences == {
         "The driver is released: nothing of the cards is read.",
@@ -35,7 +35,7 @@ def test_where_no_card_is_read_it_says_so_and_why_as_far_as_that_is_known():
         "Looking for cards…",
     }
     machine = Inventory("580", devices=tuple(cards(1)))
-    assert answer({"GPU-0": IDLE}, machine, is_released=False) == said_of(IDLE)
+    assert monitor_answer({"GPU-0": IDLE}, machine, is_released=False) == said_of(IDLE)
 
 
 def test_nothing_is_said_before_there_is_a_verdict():

@@ -5,7 +5,7 @@ from datetime import date
 from planner.cost.estimate import estimate_cost
 from planner.cost.job import Pace, Run
 from planner.cost.terms import CostTerms
-from planner.present.job_offers import JOB_OFFER_COLUMNS, offer_row_id
+from planner.present.cost.offers import JOB_OFFER_COLUMNS, offer_row_id
 
 TODAY = date(2026, 11, 22)
 

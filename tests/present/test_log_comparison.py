@@ -8,7 +8,7 @@ from planner.plan.logs.compared import ComparedRow, Comparison
 from planner.plan.logs.comparison import compare_plan
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.format import THIN
-from planner.present.log_comparison import ROW_TITLES, log_view
+from planner.present.memory.log_comparison import ROW_TITLES, log_view
 from planner.units import GIB, MIB
 
 PLAN = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), gpu="l40s")

@@ -9,7 +9,7 @@ from planner.plan.measured import BesideMeasured, Expected, Measured, batch_that
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.solve import Solved
 from planner.present import format as fmt
-from planner.present.measured import fill_sentence, measured_sentence
+from planner.present.monitor.plan_on_cards import fill_sentence, measured_sentence
 from planner.units import GIB, MIB
 from planner.workload.workload import Training
 

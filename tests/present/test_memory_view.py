@@ -4,9 +4,9 @@ import pytest
 
 from planner.memory.result import MemoryResult, Part, Phase, Symbol, Term, TermShare
 from planner.present.format import THIN
-from planner.present.memory import memory_view
-from planner.present.names import PHASE_MOMENTS, PHASE_TITLES, TERM_TITLES, VERDICT_WORDS, in_sentence
-from planner.present.verdict import verdict_phrase
+from planner.present.memory.verdict import VERDICT_WORDS, verdict_phrase
+from planner.present.memory.view import memory_view
+from planner.present.names import PHASE_MOMENTS, PHASE_TITLES, TERM_TITLES, in_sentence
 from planner.units import GIB, MIB
 
 

@@ -14,22 +14,22 @@ from planner.cost.montecarlo import simulate
 from planner.cost.result import Answer, BreakEven, CostResult, MoneySymbol, MoneyTerm
 from planner.cost.sensitivity import Swing, tornado
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
-from planner.present.format import THIN, money, sentence
-from planner.present.money import (
+from planner.present.cost.amounts import SWING_TITLES, money_rows, short_source, swing_rows
+from planner.present.cost.summary import (
     answer_sentence,
     break_even_sentence,
+    carbon_sentence,
     chance_sentence,
     dates_sentence,
     flip_sentence,
     hours_phrase,
+    hybrid_sentence,
     money_phrase,
     own_sentence,
     rent_sentence,
     result_sentences,
 )
-from planner.present.money_asides import carbon_sentence, hybrid_sentence
-from planner.present.money_rows import SWING_TITLES, money_rows, swing_rows
-from planner.present.sources import short_source
+from planner.present.format import THIN, money, sentence
 
 TODAY = date(2026, 11, 22)
 PACE = Pace(

@@ -11,10 +11,8 @@ from planner.monitor.latest import Latest
 from planner.monitor.process import CardProcess, HostProcess
 from planner.monitor.reading import Reading
 from planner.monitor.sample import Cost
-from planner.present.alerts import alert_sentence
-from planner.present.check_up import check_lines
-from planner.present.faults import elapsed, fault_views
-from planner.present.own_cost import own_cost
+from planner.present.monitor.events import alert_sentence, elapsed, fault_views
+from planner.present.monitor.readings import check_lines, own_cost
 
 CARD = Device("GPU-a", "NVIDIA RTX 4090", 0)
 

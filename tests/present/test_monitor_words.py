@@ -9,15 +9,8 @@ from planner.monitor.latest import Latest
 from planner.monitor.process import CardProcess, HostProcess
 from planner.monitor.reading import Cause, Reading, missing
 from planner.monitor.sample import Sample
-from planner.present.monitor import (
-    CARD_COLUMNS,
-    PROCESS_COLUMNS,
-    card_rows,
-    driver_line,
-    fault_line,
-    host_line,
-    process_rows,
-)
+from planner.present.monitor.processes import PROCESS_COLUMNS, process_rows
+from planner.present.monitor.readings import CARD_COLUMNS, card_rows, driver_line, fault_line, host_line
 from planner.units import GIB
 
 A = "GPU-a"

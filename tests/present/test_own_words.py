@@ -4,7 +4,7 @@ import pytest
 
 from planner.hardware.own import OwnHardware, card_change
 from planner.plan.catalog import Catalog
-from planner.present.own_words import change_words, loss_words
+from planner.present.catalog.gpu_row import change_words, loss_words
 
 
 @pytest.mark.parametrize(

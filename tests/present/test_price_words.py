@@ -12,9 +12,8 @@ from planner.cost.refresh.store import Stored
 from planner.errors import PriceError
 from planner.hardware.catalog import load_hardware
 from planner.paths import catalog_dir
-from planner.present.offers import OFFER_COLUMNS, offer_rows
-from planner.present.prices import age_of, age_phrase, age_words, newest_age_days, oldest_words
-from planner.present.refresh import outcome_lines, state_lines
+from planner.present.cost.offers import OFFER_COLUMNS, offer_rows, outcome_lines, state_lines
+from planner.present.cost.prices import age_of, age_phrase, age_words, newest_age_days, oldest_words
 
 HARDWARE = load_hardware(catalog_dir())
 TODAY = date(2026, 11, 22)

@@ -3,8 +3,13 @@
 from planner.monitor.device import Device
 from planner.monitor.process import CardProcess, HostProcess
 from planner.monitor.reading import Cause, Reading, missing
-from planner.present.monitor import ProcessRow
-from planner.present.processes import DETAILED_PROCESS_COLUMNS, matching, process_name, runtime_seconds
+from planner.present.monitor.processes import (
+    DETAILED_PROCESS_COLUMNS,
+    ProcessRow,
+    matching,
+    process_name,
+    runtime_seconds,
+)
 from planner.units import GIB
 
 CARD = Device("GPU-a", "NVIDIA A", 1)

@@ -10,8 +10,7 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recommend.option import Option, Recommendation
 from planner.plan.recommend.recommend import recommend
 from planner.plan.recommend.wish import Wish
-from planner.present.format import THIN
-from planner.present.recommend import (
+from planner.present.cost.recommendation import (
     OPTION_COLUMNS,
     award_views,
     left_out_sentence,
@@ -19,6 +18,7 @@ from planner.present.recommend import (
     option_rows,
     recommendation_lines,
 )
+from planner.present.format import THIN
 from planner.workload.workload import Training
 
 TODAY = date(2026, 11, 22)

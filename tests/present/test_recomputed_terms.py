@@ -5,7 +5,7 @@ import pytest
 from planner.plan.catalog import load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.plan import evaluation_view
+from planner.present.plan.phrase import evaluation_view
 from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Training

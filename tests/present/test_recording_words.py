@@ -7,7 +7,7 @@ from planner.monitor.recording.recording import Loss
 from planner.monitor.recording.records import Mark
 from planner.monitor.recording.summary import JOULES_PER_KWH, Statistic, Summary, summary
 from planner.monitor.sample import Sample
-from planner.present.recording import (
+from planner.present.monitor.recording import (
     SUMMARY_COLUMNS,
     cost,
     energy,

@@ -1,6 +1,6 @@
 import pytest
 
-from planner.present.settings import adjustments_sentence
+from planner.present.plan.settings import adjustments_sentence
 from planner.workload.parallel import Parallel
 from planner.workload.training import Lora
 from planner.workload.workload import Training

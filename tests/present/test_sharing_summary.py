@@ -1,6 +1,6 @@
 import pytest
 
-from planner.present.parallel import sharing_summary
+from planner.present.plan.parallel import sharing_summary
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference, Training
 

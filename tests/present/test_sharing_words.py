@@ -3,7 +3,7 @@
 import pytest
 
 from planner.memory.estimate import estimate_memory
-from planner.present.parallel import cards_phrase, device_rows, sharing_phrase, sharing_summary
+from planner.present.plan.parallel import cards_phrase, device_rows, sharing_phrase, sharing_summary
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference, Training
 

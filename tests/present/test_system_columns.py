@@ -10,22 +10,29 @@ from planner.plan.catalog import load_catalog
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.prices import rent_words, rents_by_system, rents_of
 from planner.plan.system_fits import SystemFit, fits_by_system
-from planner.present import systems
-from planner.present.flat_records import system_fields
+from planner.present.catalog.records import system_fields
+from planner.present.catalog.system_columns import SYSTEM_COLUMNS
+from planner.present.catalog.system_details import system_details
+from planner.present.catalog.system_row import (
+    BANDWIDTH,
+    BF16,
+    FOR_POWER,
+    TOTALS,
+    SystemRow,
+    system_rows,
+    systems_sentence,
+)
 from planner.present.format import THIN, UNKNOWN
-from planner.present.system_details import system_details
-from planner.present.system_row import systems_sentence
-from planner.present.system_totals import BANDWIDTH, BF16, FOR_POWER, TOTALS
 from planner.units import GIB
 from planner.workload.training import Training
 
-COLUMNS = {column.key: column for column in systems.SYSTEM_COLUMNS}
+COLUMNS = {column.key: column for column in SYSTEM_COLUMNS}
 WITHOUT_SOURCE = ("Id in the catalog", "Circuit", "Assumed")
 
 
 @pytest.fixture(scope="module")
 def rows():
-    return systems.system_rows(load_hardware(catalog_dir()))
+    return system_rows(load_hardware(catalog_dir()))
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +46,7 @@ def plain(text):
 
 def test_every_cell_says_something(rows):
     for row in rows:
-        for column in systems.SYSTEM_COLUMNS:
+        for column in SYSTEM_COLUMNS:
             assert column.text(row)
             assert "None" not in column.text(row)
             if column.tooltip:
@@ -62,8 +69,8 @@ def test_every_known_figure_has_a_source(rows):
 
 
 def test_the_second_column_says_whether_the_plan_fits():
-    assert systems.SYSTEM_COLUMNS[1].key == "fits"
-    assert systems.SYSTEM_COLUMNS[1].shown
+    assert SYSTEM_COLUMNS[1].key == "fits"
+    assert SYSTEM_COLUMNS[1].shown
 
 
 def test_every_total_is_the_number_of_accelerators_times_the_figure_of_one(rows):
@@ -133,7 +140,7 @@ def test_a_machine_is_fed_and_cooled_as_a_whole(by_id):
 
 def test_a_verdict_with_what_is_left_on_each_accelerator(catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"))
-    rows = {row.id: row for row in systems.system_rows(catalog.hardware, fits_by_system(plan, catalog))}
+    rows = {row.id: row for row in system_rows(catalog.hardware, fits_by_system(plan, catalog))}
     fits = COLUMNS["fits"]
     assert [fits.text(rows[name]) for name in ("dgx-h200", "dgx-h100", "tpu-v4-pod", "dgx-station-v100")] == [
         "Fits",
@@ -151,7 +158,7 @@ def test_a_verdict_with_what_is_left_on_each_accelerator(catalog):
 
 def test_a_plan_that_cannot_be_shared_between_so_many_has_no_verdict(catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Training(parallel={"tensor": 8}), count=8)
-    rows = {row.id: row for row in systems.system_rows(catalog.hardware, fits_by_system(plan, catalog))}
+    rows = {row.id: row for row in system_rows(catalog.hardware, fits_by_system(plan, catalog))}
     row = rows["dgx-station-a100-320gb"]
     assert (COLUMNS["fits"].text(row), row.unsupported, row.free_bytes) == (UNKNOWN, "", None)
     assert COLUMNS["fits"].tooltip(row) == "parallel: 4 cards are not a multiple of tensor 8"
@@ -160,12 +167,12 @@ def test_a_plan_that_cannot_be_shared_between_so_many_has_no_verdict(catalog):
 def test_before_the_plan_was_asked_nothing_is_said(by_id):
     row = by_id["dgx-h100"]
     assert (row.verdict, row.free_bytes, row.reason) == (None, None, "")
-    assert systems.SystemRow(row.system, row.gpu, SystemFit(None, "why")).reason == "why"
+    assert SystemRow(row.system, row.gpu, SystemFit(None, "why")).reason == "why"
     assert row.system.memory_bytes == 640 * GIB
 
 
 def test_a_format_that_the_chip_lacks_is_none_and_not_unknown(catalog):
-    rows = {row.id: row for row in systems.system_rows(catalog.hardware, software=catalog.software)}
+    rows = {row.id: row for row in system_rows(catalog.hardware, software=catalog.software)}
     assert [COLUMNS["bf16"].text(rows[name]) for name in ("dgx-2", "dgx-h100", "amd-helios-72")] == [
         "none",
         "7.92",
@@ -178,7 +185,7 @@ def test_a_format_that_the_chip_lacks_is_none_and_not_unknown(catalog):
 
 def test_a_sentence_says_on_how_many_the_plan_fits(catalog, rows):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"))
-    judged = systems.system_rows(catalog.hardware, fits_by_system(plan, catalog))
+    judged = system_rows(catalog.hardware, fits_by_system(plan, catalog))
     fits = sum(row.verdict in ("fits", "tight") for row in judged)
     said = f"Llama fits on {fits} of 43 systems as planned. The smallest is "
     assert systems_sentence("Llama", judged).startswith(said)
@@ -186,7 +193,7 @@ def test_a_sentence_says_on_how_many_the_plan_fits(catalog, rows):
 
 
 def test_what_chips_without_a_compute_capability_lack_is_found_too(catalog):
-    rows = {row.id: row for row in systems.system_rows(catalog.hardware, software=catalog.software)}
+    rows = {row.id: row for row in system_rows(catalog.hardware, software=catalog.software)}
     assert {"fp4", "fp64"} <= set(rows["trn1-32xl"].lacks)
     assert "fp8" in rows["tpu-v4-pod"].lacks
     assert rows["dgx-station-v100"].lacks == {}
@@ -209,7 +216,7 @@ def test_rents_are_of_all_of_a_machine_with_their_month():
     catalog = load_catalog()
     day = date(2026, 11, 22)
     rents = rents_by_system(catalog, day)
-    rows = {row.id: row for row in systems.system_rows(catalog.hardware, rents=rents)}
+    rows = {row.id: row for row in system_rows(catalog.hardware, rents=rents)}
     for name, row in rows.items():
         assert rents[name] == rents_of(row.system, catalog, day)
     known, unknown = rows["dgx-h100"], rows["gb300-nvl72"]

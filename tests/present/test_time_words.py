@@ -4,9 +4,9 @@ import pytest
 
 from planner.memory.result import Symbol
 from planner.performance.result import TimeResult, TimeTerm
+from planner.present.cost.time import TimeView, no_time, pace_phrase
+from planner.present.cost.time import time_view as view_of
 from planner.present.format import THIN
-from planner.present.time import TimeView, no_time, pace_phrase
-from planner.present.time import time_view as view_of
 
 
 def term(name: str, seconds: float, overlapped: float = 0.0) -> TimeTerm:

@@ -4,7 +4,7 @@ import pytest
 from recordings import Recorder, training, two_steps
 
 from planner.present.format import THIN
-from planner.present.timeline import moment_at, timeline_series
+from planner.present.trace.view import moment_at, timeline_series
 from planner.trace.analysis.conclude import conclude
 from planner.units import MIB
 

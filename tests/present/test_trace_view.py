@@ -4,8 +4,8 @@ import pytest
 from recordings import Recorder, training, two_steps
 
 from planner.present.format import THIN
-from planner.present.trace import notable_modules, subject, trace_view
-from planner.present.trace_request import request_phrase
+from planner.present.plan.phrase import request_phrase
+from planner.present.trace.view import notable_modules, subject, trace_view
 from planner.trace.analysis.conclude import conclude
 from planner.trace.recording import Difference
 from planner.trace.request import Lora, Parallel, TraceRequest

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.present.trace_words import CATEGORY_TITLES, operator_name, short_place
+from planner.present.trace.view import CATEGORY_TITLES, operator_name, short_place
 from planner.trace.recording import CATEGORIES
 
 

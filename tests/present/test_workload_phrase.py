@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from planner.present.workload import METHOD_TITLES, OPTIMIZER_TITLES, workload_phrase
+from planner.present.plan.workload import METHOD_TITLES, OPTIMIZER_TITLES, workload_phrase
 from planner.workload.diffusion import Diffusion
 from planner.workload.optimizers import Optimizer
 from planner.workload.workload import Inference, Training

@@ -8,7 +8,7 @@ from planner.plan.answers.conflicts import resolve_conflicts
 from planner.plan.answers.draft import Draft
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.settings import choices_in
+from planner.present.plan.settings import choices_in
 from planner.workload.fields import fields_of
 from planner.workload.option import Situation
 from planner.workload.rules import OF_FORMS, RULES, Rule, Rulebook, is_offered, reader

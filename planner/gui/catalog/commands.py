@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from planner.gui.actions import Action
 from planner.hardware.mains import CIRCUITS
-from planner.present.column_sets import COLUMN_SETS, SORT_TITLES
+from planner.present.catalog.column_sets import COLUMN_SETS, SORT_TITLES
 
 if TYPE_CHECKING:
     from planner.gui.catalog.tab import CatalogTab

@@ -13,14 +13,13 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate, moved_to
 from planner.plan.plan import Plan
 from planner.present import format as fmt
-from planner.present.build import power_group
-from planner.present.card_facts import fact_groups
+from planner.present.catalog.gpu_columns import SEGMENT_WORDS
+from planner.present.catalog.gpu_details import fact_groups, gpu_details
+from planner.present.catalog.gpu_row import GpuRow, part_words
+from planner.present.catalog.system_details import power_group, system_details
+from planner.present.catalog.system_row import SystemRow
 from planner.present.columns import DetailGroup
-from planner.present.gpu_details import gpu_details
-from planner.present.gpus import SEGMENT_WORDS, GpuRow, part_words
-from planner.present.system_details import system_details
-from planner.present.system_row import SystemRow
-from planner.present.verdict import answer, more_cards, verdict_phrase
+from planner.present.memory.verdict import memory_answer, more_cards, verdict_phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ def _judge(plan: Plan, gpu: Gpu, catalog: Catalog) -> tuple[Verdict | None, str,
         memory = evaluate(plan, catalog).memory
     except PlannerError as error:
         return None, "Unknown", error.message
-    sentence = " ".join((answer(memory, gpu.name, plan.count), *more_cards(memory)))
+    sentence = " ".join((memory_answer(memory, gpu.name, plan.count), *more_cards(memory)))
     return memory.verdict, verdict_phrase(memory), sentence
 
 

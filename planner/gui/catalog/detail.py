@@ -8,7 +8,7 @@ from planner.gui.catalog.figures import FigureList
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.verdict_badge import VerdictBadge
-from planner.present.provenance import MARK_MEANINGS
+from planner.present.columns import MARK_MEANINGS
 
 
 class DetailPane(QWidget):

@@ -13,9 +13,8 @@ from PySide6.QtGui import QFont, QFontMetrics, QHelpEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from planner.gui.theme import Theme
-from planner.present.columns import Detail, DetailGroup
+from planner.present.columns import MARK_MEANINGS, Detail, DetailGroup
 from planner.present.format import NO_FIGURES
-from planner.present.provenance import MARK_MEANINGS
 
 _MEANINGS: Final = dict(MARK_MEANINGS)
 _WRAP: Final = Qt.TextFlag.TextWordWrap

@@ -13,8 +13,8 @@ from planner.gui.catalog.narrowed import Narrowed
 from planner.hardware.fields import GPU_WORDS
 from planner.hardware.query import GpuQuery, Query, facet_counts, select
 from planner.hardware.vocabulary import Record
-from planner.present.asked import Asked, AskedBound, read_asked
-from planner.present.gpus import GPU_COLUMNS, SEGMENT_WORDS
+from planner.present.catalog.gpu_columns import GPU_COLUMNS, SEGMENT_WORDS
+from planner.present.catalog.search_query import ParsedSearch, SearchBound, parse_search
 
 _FITTING: Final = ("fits", "tight")
 _UNVERIFIED: Final = ("single-source", "conflicting", "yours")
@@ -68,9 +68,9 @@ class RecordFilter(Spec):
         return bounds
 
     @cached_property
-    def asked(self) -> Asked:
+    def asked(self) -> ParsedSearch:
         """Return what the text of the query asks for."""
-        return read_asked(self.query.text, self.of.units)
+        return parse_search(self.query.text, self.of.units)
 
     @property
     def is_empty(self) -> bool:
@@ -207,7 +207,7 @@ def culprit(current: RecordFilter, rows: Sequence[Any], latest: str) -> tuple[Co
     return next(((condition, count) for condition, count in counted if count), None)
 
 
-def _asked_condition(current: RecordFilter, number: int, bound: AskedBound) -> Condition:
+def _asked_condition(current: RecordFilter, number: int, bound: SearchBound) -> Condition:
     lifted = current.with_query(text=bound.rest)
     return Condition(f"asked-{number}", current.of.bound_words(bound.key, bound.low, bound.high), lifted)
 

@@ -25,11 +25,11 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.mains import CIRCUITS, USUAL_CIRCUIT
 from planner.hardware.software import about_other_machines
 from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
-from planner.present.better import lower_is_better
-from planner.present.column_sets import COLUMN_SETS
-from planner.present.flat_records import GPU_FIELDS, gpu_fields
-from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
-from planner.present.here import NOWHERE, cards_here
+from planner.present.catalog.column_sets import COLUMN_SETS
+from planner.present.catalog.detected_cards import NOWHERE, cards_here
+from planner.present.catalog.gpu_columns import GPU_COLUMNS, lower_is_better
+from planner.present.catalog.gpu_row import GpuRow, gpu_rows
+from planner.present.catalog.records import GPU_FIELDS, gpu_fields
 
 _PANES: Final = (180, 694, 256)
 _SHOWN: Final = (

@@ -13,7 +13,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
-from planner.present.gpus import JobWords
+from planner.present.catalog.gpu_row import JobWords
 
 if TYPE_CHECKING:
     from planner.cost.market import CardPrices, PriceSpread
@@ -94,7 +94,7 @@ def _without_card(plan: Plan) -> Plan:
 def find_jobs(plan: Plan, catalog: Catalog, today: date, stop: Callable[[], bool]) -> Mapping[str, JobWords] | None:
     """Return what the job takes and costs on each card, or None where nobody waits any more."""
     from planner.plan.job_costs import job_by_gpu  # not needed to draw the page, and loaded beside the window's thread
-    from planner.present.card_jobs import job_words
+    from planner.present.catalog.job_words import job_words
 
     found = job_by_gpu(plan, catalog, today, stop)
     return None if found is None else job_words(found)

@@ -20,7 +20,7 @@ from planner.hardware.own_checks import first_problem
 from planner.hardware.own_file import read_own, write_own
 from planner.paths import own_hardware_file
 from planner.plan.evaluate import evaluate
-from planner.present.own_words import loss_words
+from planner.present.catalog.gpu_row import loss_words
 
 _KIND: Final = "Hardware (*.json)"
 _NOTHING: Final = OwnHardware()

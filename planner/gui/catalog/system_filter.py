@@ -7,8 +7,8 @@ from planner.gui.catalog.narrowed import Narrowed
 from planner.gui.catalog.range_slider import round_stops
 from planner.hardware.system_fields import SYSTEM_WORDS
 from planner.hardware.system_query import SystemQuery
-from planner.present.system_row import SystemRow
-from planner.present.systems import SYSTEM_COLUMNS
+from planner.present.catalog.system_columns import SYSTEM_COLUMNS
+from planner.present.catalog.system_row import SystemRow
 
 _NUMBERS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 

@@ -15,9 +15,9 @@ from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.plan.system_fits import fits_by_system
-from planner.present.flat_records import SYSTEM_FIELDS, system_fields
-from planner.present.system_row import SystemRow, system_rows, systems_sentence
-from planner.present.systems import SYSTEM_COLUMNS
+from planner.present.catalog.records import SYSTEM_FIELDS, system_fields
+from planner.present.catalog.system_columns import SYSTEM_COLUMNS
+from planner.present.catalog.system_row import SystemRow, system_rows, systems_sentence
 
 _PANES: Final = (206, 648, 276)
 _MARKS: Final = {verdict: Mark(*verdict_mark(verdict)) for verdict in ("fits", "tight", "does-not-fit", None)}

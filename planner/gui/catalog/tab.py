@@ -25,6 +25,7 @@ from planner.gui.widgets.label import make_label
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation, find_fits
 from planner.present import format as fmt
+from planner.present.memory.verdict import fitting_sentence
 
 
 class CatalogTab(Tab):
@@ -168,10 +169,8 @@ class CatalogTab(Tab):
             return self.systems.sentence()
         plan, catalog = self.workspace.plan, self.workspace.catalog
         fits, total = find_fits(plan, catalog), fmt.plural(len(catalog.hardware.gpus), "accelerator")
-        if not fits:
-            return f"{plan.model.id} does not fit on any of {total}{_each(plan.count)} as planned."
-        smallest = catalog.hardware.gpu(fits[0].gpu_id).name
-        return f"{plan.model.id} fits on {len(fits)} of {total}{_each(plan.count)}. The smallest is {smallest}."
+        smallest = catalog.hardware.gpu(fits[0].gpu_id).name if fits else ""
+        return fitting_sentence(plan.model.id, len(fits), f"{total}{_each(plan.count)}", smallest)
 
     def about_card(self) -> OwnCards:
         """Return what the person can say of the current accelerator, once that is in view."""

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QToolButton, QWidget
 
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.label import make_label
-from planner.present.money_rows import MoneyRow
+from planner.present.cost.amounts import MoneyRow
 
 _CELL: Final = '<td style="padding-right: 12px">{}</td>'
 _RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter

@@ -9,7 +9,7 @@ from planner.gui.theme import Theme, mark
 from planner.gui.widgets.age_mark import AGE_ROLES
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.section import Section
-from planner.present.prices import Age
+from planner.present.cost.prices import Age
 
 _SELECTABLE: Final = Qt.TextInteractionFlag.TextSelectableByMouse
 

@@ -10,7 +10,7 @@ from planner.gui.widgets.label import make_label
 from planner.gui.widgets.link_button import link_button
 from planner.gui.widgets.pin_buttons import PinButtons
 from planner.gui.workspace import Workspace
-from planner.present.ways import Scenario, scenario_rows
+from planner.present.cost.rent_or_buy import Scenario, scenario_rows
 
 
 class Beside(QWidget):

@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
-from planner.present.ways import FigureRow
+from planner.present.cost.rent_or_buy import FigureRow
 
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 

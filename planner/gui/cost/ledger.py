@@ -8,8 +8,8 @@ from planner.gui.cost.amounts import AmountGroup, Amounts
 from planner.gui.cost.figures import FigureGrid
 from planner.gui.theme import Theme
 from planner.present import format as fmt
-from planner.present.money_rows import money_rows
-from planner.present.ways import period_of, ways_rows
+from planner.present.cost.amounts import money_rows
+from planner.present.cost.rent_or_buy import period_of, rent_or_buy_rows
 
 
 class Ledger(QWidget):
@@ -30,7 +30,7 @@ class Ledger(QWidget):
         """Show another estimate."""
         rent, own = estimate.result.rent, estimate.result.own
         rented = f"Rented, a {period_of(estimate)}"
-        self.ways.show_rows(ways_rows(estimate))
+        self.ways.show_rows(rent_or_buy_rows(estimate))
         self.amounts.show_groups(
             (
                 _group(rented, rent.terms if rent else (), rent.usd if rent else 0),

@@ -10,7 +10,7 @@ from planner.gui.widgets.label import make_label
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
 from planner.present import format as fmt
-from planner.present.job_offers import JOB_OFFER_COLUMNS, offer_row_id
+from planner.present.cost.offers import JOB_OFFER_COLUMNS, offer_row_id
 from planner.present.record_text import rows_to_csv
 
 _HEIGHT = 220

@@ -10,7 +10,7 @@ from planner.gui.widgets.choice_field import ChoiceField
 from planner.gui.widgets.labelled_form import LabelledForm
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
-from planner.present.prices import MODE_WORDS
+from planner.present.cost.prices import MODE_WORDS
 
 _INCREMENTS: Final = ((1, "second"), (60, "minute"), (3_600, "hour"), (86_400, "day"), (2_592_000, "month of 30 days"))
 _YES_NO: Final = ((True, "yes"), (False, "no"))

@@ -33,10 +33,10 @@ from planner.gui.widgets.result_menu import Result, ResultMenu
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import PlanCost, evaluate_cost, pace_of
-from planner.present.money import chance_sentence
-from planner.present.money_rows import swing_rows
-from planner.present.plan import plan_phrase
-from planner.present.ways import Scenario
+from planner.present.cost.amounts import swing_rows
+from planner.present.cost.rent_or_buy import Scenario
+from planner.present.cost.summary import chance_sentence
+from planner.present.plan.phrase import plan_phrase
 
 REST_MS: Final = 150
 _CONTROLS_WIDTH: Final = 384

@@ -9,20 +9,20 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import PlanCost, pace_of
 from planner.present import format as fmt
-from planner.present.money import (
+from planner.present.cost.prices import Age, age_of
+from planner.present.cost.rent_or_buy import rent_or_buy_rows
+from planner.present.cost.summary import (
     answer_sentence,
     break_even_sentence,
     dates_sentence,
     flip_sentence,
+    hybrid_sentence,
     own_sentence,
     rent_sentence,
     terms_of,
 )
-from planner.present.money_asides import hybrid_sentence
-from planner.present.prices import Age, age_of
-from planner.present.time import time_view
-from planner.present.verdict import if_it_ran
-from planner.present.ways import ways_rows
+from planner.present.cost.time import time_view
+from planner.present.memory.verdict import if_it_ran
 
 
 def told(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, today: date) -> AnswerText:
@@ -44,7 +44,7 @@ def told(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, today: date) 
     lines = (" ".join(part for part in turning if part), *time, rented, *_mix(estimate, evaluation))
     return AnswerText(
         answer_sentence(result.answer, card),
-        "\n".join(cell.origin for cell in ways_rows(estimate)[0].cells),
+        "\n".join(cell.origin for cell in rent_or_buy_rows(estimate)[0].cells),
         dates_sentence(result.answer, today, terms_of(result)),
         _age(result.answer.oldest_price_date, today),
         tuple(line for line in lines if line),

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from planner.gui.theme import Theme
 from planner.present import format as fmt
-from planner.present.money_rows import SwingRow
+from planner.present.cost.amounts import SwingRow
 
 _MOST: Final = 8
 _BAR_SHARE: Final = 0.6

@@ -10,7 +10,7 @@ from planner.gui.widgets.label import make_label
 from planner.gui.widgets.section import Section
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.memory.result import Verdict
-from planner.present.memory import MemoryView
+from planner.present.memory.view import MemoryView
 
 _MARK_SCALE: Final = 1.5
 

@@ -11,7 +11,7 @@ from planner.gui.widgets.row_room import show_rows
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.present import format as fmt
 from planner.present.columns import Column, words
-from planner.present.parallel import DeviceRow
+from planner.present.plan.parallel import DeviceRow
 
 _MOST_ROWS: Final = 8
 

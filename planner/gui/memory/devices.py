@@ -7,8 +7,8 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
-from planner.present.memory import MemoryView
-from planner.present.parallel import DeviceRow
+from planner.present.memory.view import MemoryView
+from planner.present.plan.parallel import DeviceRow
 
 if TYPE_CHECKING:
     from planner.gui.memory.device_table import DeviceTable

@@ -13,10 +13,10 @@ from planner.gui.widgets.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import find_fits
 from planner.present import format as fmt
+from planner.present.catalog.gpu_row import GpuRow
 from planner.present.columns import Column, numbers, words
-from planner.present.gpus import GpuRow
-from planner.present.names import VERDICT_WORDS
-from planner.present.plan import work_phrase
+from planner.present.memory.verdict import VERDICT_WORDS
+from planner.present.plan.phrase import work_phrase
 
 
 def _gib(key: str, title: str, get: Callable[[GpuRow], int | None], width: int) -> Column[GpuRow]:

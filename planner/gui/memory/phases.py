@@ -7,7 +7,7 @@ from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from planner.gui.theme import Theme
-from planner.present.memory import MemoryView, PhaseRow
+from planner.present.memory.view import MemoryView, PhaseRow
 
 _BAR_HEIGHT: Final = 8
 _MINIMUM_WIDTH: Final = 150

@@ -29,8 +29,8 @@ from planner.gui.widgets.result_menu import Result, ResultMenu
 from planner.gui.widgets.tab_order import set_tab_order, tab_stops
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
-from planner.present.engines import host_note
-from planner.present.plan import evaluation_view
+from planner.present.plan.engines import host_note
+from planner.present.plan.phrase import evaluation_view
 from planner.present.record_text import rows_to_csv
 
 if TYPE_CHECKING:

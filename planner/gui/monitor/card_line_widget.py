@@ -7,8 +7,8 @@ from PySide6.QtGui import QFocusEvent, QFontMetrics, QKeyEvent, QMouseEvent, QPa
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from planner.gui.theme import Theme
-from planner.present.card_line import CardLine
-from planner.present.diagnosis import Said
+from planner.present.monitor.diagnosis import Said
+from planner.present.monitor.headline import CardLine
 
 LEAST_ROOM: Final = 260
 """The room that the title of a diagnosis needs at the end of the line; with less it stands beneath."""

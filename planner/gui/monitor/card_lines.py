@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWi
 
 from planner.gui.monitor.card_line_widget import LEAST_ROOM, CardLineWidget, Widths
 from planner.gui.theme import Theme
-from planner.present.card_line import CardLine
-from planner.present.diagnosis import Said
+from planner.present.monitor.diagnosis import Said
+from planner.present.monitor.headline import CardLine
 
 # More cards than these have one line each, however narrow the window.
 _MOST_TALL: Final = 4

@@ -27,7 +27,7 @@ from planner.monitor.recording.logs.importing import open_recording
 from planner.monitor.recording.recording import Recording
 from planner.monitor.recording.summary import Summary, summary
 from planner.paths import resources_dir
-from planner.present.faults import elapsed
+from planner.present.monitor.events import elapsed
 
 DEMO: Final = resources_dir() / "demo" / "training.gpurec"
 

@@ -8,7 +8,7 @@ from planner.gui.monitor.chronicle import Chronicle
 from planner.gui.monitor.feed import Feed
 from planner.monitor.diagnosis.checklist import agreeing, check
 from planner.monitor.diagnosis.verdict import Kind, Verdict
-from planner.present.diagnosis import ChecklistRow, Said, checklist_rows, said
+from planner.present.monitor.diagnosis import ChecklistRow, Said, checklist_rows, said
 
 # It looks at minutes: what is asked more often changes no more often.
 _EVERY_SECONDS: Final = 2.0

@@ -17,7 +17,7 @@ from planner.monitor.doctor import Check, binding_version, check_up
 from planner.monitor.latest import Latest
 from planner.monitor.pci import find_cards
 from planner.monitor.surroundings import look_around
-from planner.present.check_up import check_lines
+from planner.present.monitor.readings import check_lines
 
 _SIZE: Final = QSize(820, 480)
 _KEY: Final = "monitor doctor"

@@ -7,7 +7,7 @@ from planner.errors import PlannerError
 from planner.gui.workspace import Workspace
 from planner.monitor.process import CardProcess
 from planner.monitor.termination import terminate, why_not
-from planner.present.faults import clock
+from planner.present.monitor.events import clock
 
 
 class Ending(QObject):

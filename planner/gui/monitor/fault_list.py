@@ -10,7 +10,7 @@ from planner.gui.theme import Theme, mark
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.section import Section
 from planner.present import format as fmt
-from planner.present.faults import FaultView
+from planner.present.monitor.events import FaultView
 
 _TONES: Final = {"error": "", "warning": "warning", "note": "notice"}
 

@@ -9,7 +9,7 @@ from planner.gui.monitor.feed import Feed
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
 from planner.monitor.alerts import Alert
-from planner.present.alerts import alert_sentence
+from planner.present.monitor.events import alert_sentence
 
 
 class Notifier(QObject):

@@ -9,8 +9,8 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.elided_label import ElidedLabel
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.link_button import link_button
-from planner.present.diagnosis import Tone
-from planner.present.headline import Headline
+from planner.present.monitor.diagnosis import Tone
+from planner.present.monitor.headline import Headline
 
 _ICONS: Final[dict[Tone, tuple[str, str]]] = {
     "": ("info", "muted"),

@@ -24,8 +24,15 @@ from planner.plan.files import parse_plan
 from planner.plan.measured import Expected, batch_that_fills, plan_for_card
 from planner.plan.solve import Solved
 from planner.present import format as fmt
-from planner.present.beside_plan import BesidePlan, Matches, Offer, beside_plan, matches_of, offers
-from planner.present.measured import fill_sentence
+from planner.present.monitor.plan_on_cards import (
+    BesidePlan,
+    Matches,
+    Offer,
+    beside_plan,
+    fill_sentence,
+    matches_of,
+    offers,
+)
 
 _FILLING = "monitor batch"
 _MATCHING = "monitor cards"

@@ -14,8 +14,7 @@ from planner.gui.widgets.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.monitor.latest import Latest
 from planner.present import format as fmt
-from planner.present.monitor import ProcessRow, process_rows
-from planner.present.processes import DETAILED_PROCESS_COLUMNS, matching, process_name
+from planner.present.monitor.processes import DETAILED_PROCESS_COLUMNS, ProcessRow, matching, process_name, process_rows
 from planner.units import GIB
 
 _TABLE = "processes"

@@ -9,7 +9,7 @@ from planner.gui.monitor.replay import SPEEDS, Replay
 from planner.gui.theme import Theme
 from planner.gui.widgets.icon_button import IconButton
 from planner.gui.widgets.label import make_label
-from planner.present.faults import clock, elapsed
+from planner.present.monitor.events import clock, elapsed
 
 # Steps of a tenth of a second; a day of them is well within what a slider can hold.
 _STEPS: Final = 10

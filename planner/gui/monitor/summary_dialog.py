@@ -14,8 +14,8 @@ from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
 from planner.monitor.recording.recording import Recording
 from planner.monitor.recording.summary import Summary
+from planner.present.monitor.recording import SUMMARY_COLUMNS, recording_line, summary_lines
 from planner.present.record_text import to_tsv
-from planner.present.recording import SUMMARY_COLUMNS, recording_line, summary_lines
 
 _SIZE: Final = QSize(1040, 340)
 

@@ -33,11 +33,9 @@ from planner.gui.widgets.scrolled import scrolled
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
-from planner.present.card_line import card_line, card_name
-from planner.present.faults import fault_views
-from planner.present.headline import answer
-from planner.present.monitor import card_rows, driver_line, host_line
-from planner.present.own_cost import own_cost
+from planner.present.monitor.events import fault_views
+from planner.present.monitor.headline import card_line, card_name, monitor_answer
+from planner.present.monitor.readings import card_rows, driver_line, host_line, own_cost
 
 _MINUTE_MS: Final = 60_000
 
@@ -185,7 +183,7 @@ class MonitorTab(Tab):
         self.faults.show_faults(fault_views(latest, self._wall_now()))
         is_released = self.feed.is_live and self.feed.is_released
         self.take_up.setVisible(is_released)
-        self.outlook.show_headline(answer(self.diagnoser.verdicts, latest.inventory, is_released=is_released))
+        self.outlook.show_headline(monitor_answer(self.diagnoser.verdicts, latest.inventory, is_released=is_released))
         self.nothing.setVisible(not rows and not self.feed.is_released)
         self._show_machine()
         self.replay_bar.refresh()

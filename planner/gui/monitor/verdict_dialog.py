@@ -10,7 +10,7 @@ from planner.gui.monitor.verdict_html import verdict_html
 from planner.gui.theme import Theme
 from planner.gui.widgets.closing_buttons import closing_buttons
 from planner.gui.widgets.label import make_label
-from planner.present.diagnosis import ChecklistRow, Said, checklist_text
+from planner.present.monitor.diagnosis import ChecklistRow, Said, checklist_text
 
 _SIZE: Final = QSize(820, 600)
 

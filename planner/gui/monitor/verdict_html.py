@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from html import escape
 
 from planner.gui.theme import Theme
-from planner.present.diagnosis import ChecklistRow, EvidenceRow, Said
+from planner.present.monitor.diagnosis import ChecklistRow, EvidenceRow, Said
 
 _HEADS = ("Quantity", "Seen", "Threshold", "Whose")
 

@@ -36,8 +36,7 @@ from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.paths import prices_dir
-from planner.present.offers import OFFER_COLUMNS, OfferRow, offer_rows
-from planner.present.refresh import outcome_lines, state_lines
+from planner.present.cost.offers import OFFER_COLUMNS, ListedOffer, offer_rows, outcome_lines, state_lines
 
 _KEY: Final = "prices"
 _SIZE: Final = QSize(1200, 740)
@@ -232,7 +231,7 @@ class PricesDialog(QDialog):
         self.model.set_filter(None if not words else lambda rows: {row.id for row in rows if _matches(row, words)})
 
     @Slot(object)
-    def _on_current(self, row: OfferRow | None) -> None:
+    def _on_current(self, row: ListedOffer | None) -> None:
         self.remove_button.setEnabled(row is not None and row.offer.own)
 
     def _connect(self) -> None:
@@ -292,6 +291,6 @@ class _Reporting:
         return False
 
 
-def _matches(row: OfferRow, words: list[str]) -> bool:
+def _matches(row: ListedOffer, words: list[str]) -> bool:
     text = " ".join((row.offer.provider, row.offer.instance, row.card, row.offer.region or "")).lower()
     return all(word in text for word in words)

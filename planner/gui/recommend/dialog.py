@@ -26,8 +26,8 @@ from planner.plan.recommend.recommend import recommend
 from planner.plan.recommend.spread import plan_of
 from planner.plan.recommend.wish import Wish
 from planner.present import format as fmt
-from planner.present.prices import age_phrase
-from planner.present.recommend import (
+from planner.present.cost.prices import age_phrase
+from planner.present.cost.recommendation import (
     OPTION_COLUMNS,
     OptionRow,
     award_views,

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout, QWidget
 from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
 from planner.plan.recommend.wish import Having
-from planner.present.recommend import OptionRow
+from planner.present.cost.recommendation import OptionRow
 
 if TYPE_CHECKING:
     from planner.gui.recommend.plot import ParetoPlot

@@ -15,7 +15,7 @@ from planner.gui.widgets.plot import Plot, cosmetic_pen
 from planner.gui.widgets.scales import log_ticks, place_label
 from planner.plan.recommend.wish import Having
 from planner.present import format as fmt
-from planner.present.recommend import OptionRow
+from planner.present.cost.recommendation import OptionRow
 
 ROLES: Final[dict[Having, str]] = {"rent": "series-1", "own": "series-2"}
 _SYMBOLS: Final[dict[Having, str]] = {"rent": "o", "own": "s"}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
-from planner.present.prices import Age, age_of
+from planner.present.cost.prices import Age, age_of
 
 if TYPE_CHECKING:
     from planner.gui.widgets.cells import Mark

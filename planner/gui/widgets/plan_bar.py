@@ -17,10 +17,10 @@ from planner.gui.widgets.popover import Popover, SearchPopover
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.widgets.workload_summary import WorkloadSummary
 from planner.gui.workspace import Workspace
-from planner.present.parallel import cards_phrase
-from planner.present.plan import work_phrase
-from planner.present.time import pace_phrase
-from planner.present.verdict import cannot_run, verdict_phrase
+from planner.present.cost.time import pace_phrase
+from planner.present.memory.verdict import cannot_run, verdict_phrase
+from planner.present.plan.parallel import cards_phrase
+from planner.present.plan.phrase import work_phrase
 
 if TYPE_CHECKING:
     from planner.plan.money import PlanCost
@@ -142,7 +142,7 @@ class PlanBar(QWidget):
         return popover
 
     def _take_cost(self, found: "PlanCost") -> None:
-        from planner.present.money import hours_phrase, money_phrase
+        from planner.present.cost.summary import hours_phrase, money_phrase
 
         hours, money = hours_phrase(found.estimate), money_phrase(found.estimate)
         if hours:

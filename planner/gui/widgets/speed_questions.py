@@ -12,7 +12,7 @@ from planner.gui.workspace import Workspace
 from planner.performance.result import TimeResult
 from planner.performance.setting import MeasuredSpeed
 from planner.present import format as fmt
-from planner.present.time import pace_phrase
+from planner.present.cost.time import pace_phrase
 
 _UNITS: Final = (("tokens/s", "tokens/s"), ("samples/s", "samples/s"), ("seconds/step", "seconds a step"))
 _STEP: Final = "measured speed"

@@ -13,8 +13,8 @@ from planner.gui.widgets.elided_label import ElidedLabel
 from planner.gui.widgets.label import make_label
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
+from planner.present.cost.prices import age_of, age_phrase, newest_age_days
 from planner.present.format import date, integer
-from planner.present.prices import age_of, age_phrase, newest_age_days
 
 _QUICK_MS: Final = 200
 

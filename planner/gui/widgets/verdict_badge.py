@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.label import make_label
 from planner.memory.result import Verdict
-from planner.present.names import VERDICT_WORDS
+from planner.present.memory.verdict import VERDICT_WORDS
 
 _ROLES: Final[dict[Verdict, str]] = {"fits": "ok", "tight": "warn", "does-not-fit": "bad"}
 

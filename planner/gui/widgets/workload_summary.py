@@ -14,7 +14,7 @@ from planner.gui.widgets.labelled_form import LabelledForm
 from planner.gui.widgets.number_field import NumberField
 from planner.gui.workspace import Workspace
 from planner.present.format import integer
-from planner.present.settings import in_sentence, setting_title
+from planner.present.plan.settings import in_sentence, setting_title
 from planner.workload.workload import Training
 
 _TASKS = (("inference", "Run"), ("training", "Train"))

@@ -1,6 +1,6 @@
 """How long a request takes: the time to its first token, between tokens, and of the whole."""
 
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
@@ -8,9 +8,8 @@ from planner.memory.support import unsupported_reasons
 from planner.models.architecture import Architecture
 from planner.models.images import patches_of_image
 from planner.performance.efficiency import family_of
-from planner.performance.inference.engines import EngineName
 from planner.performance.inference.images import image_time
-from planner.performance.inference.machine import machine_of, reachable_bandwidth
+from planner.performance.inference.machine import machine_of
 from planner.performance.inference.passes import Away, Pass, Sharing
 from planner.performance.inference.request import Run, encode, read_prompt, write_token
 from planner.performance.inference.spread import is_measured, spread
@@ -18,8 +17,11 @@ from planner.performance.inference.terms import bound_of, prompt_term, step_term
 from planner.performance.inference.work import work_of
 from planner.performance.links import Links, links_of
 from planner.performance.measured import scaled
+from planner.performance.reach import reachable_bandwidth
 from planner.performance.result import TimeResult
 from planner.performance.setting import TimeSetting
+from planner.performance.software.engine import Engine
+from planner.performance.software.lookup import engine_of
 from planner.workload.layout import laid_out
 from planner.workload.workload import Inference
 
@@ -104,19 +106,13 @@ def _on(architecture: Architecture, workload: Inference, gpu: Gpu, setting: Time
     return tell(_timed(run, workload), workload, gpu, engine_of(workload, setting))
 
 
-def engine_of(workload: Inference, setting: TimeSetting) -> EngineName:
-    """Return the class of software that runs `workload`: its profile, or compiled PyTorch where that is said."""
-    profile = workload.profile or "hf"
-    return "compiled" if profile == "hf" and setting.compiled else cast("EngineName", profile)
-
-
 def run_of(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> Run | None:
     """Return how `workload` runs on cards of `gpu`, or none where their bandwidth or rate is not known."""
     engine, weights = engine_of(workload, setting), workload.weights or "bf16"
     machine = machine_of(gpu, engine, weights, workload.compute, unfused=workload.attention == "eager")
     if machine is None:
         return None
-    work = work_of(architecture, weights, every_expert=engine == "hf")
+    work = engine.work(architecture, weights)
     links, parallel = links_of(gpu, setting), workload.parallel
     away = _away(architecture, workload, links)
     sharing = Sharing(links, parallel.tensor, parallel.pipeline, away)
@@ -162,7 +158,7 @@ def _seeing(run: Run, workload: Inference) -> Pass:
     return encode(run, work, workload.batch * workload.images, patches_of_image(tower, workload.image_size))
 
 
-def _request(timed: Timed, workload: Inference, gpu: Gpu, engine: EngineName) -> TimeResult:
+def _request(timed: Timed, workload: Inference, gpu: Gpu, engine: Engine) -> TimeResult:
     family = family_of(gpu)
     steps, reads = spread("decode", engine, family), spread("prefill", engine, family)
     first, step, batch = timed.prompt.seconds, timed.step.seconds, workload.batch
@@ -195,7 +191,7 @@ def _request(timed: Timed, workload: Inference, gpu: Gpu, engine: EngineName) ->
     )
 
 
-def _one_pass(timed: Timed, workload: Inference, gpu: Gpu, engine: EngineName) -> TimeResult:
+def _one_pass(timed: Timed, workload: Inference, gpu: Gpu, engine: Engine) -> TimeResult:
     """Return the time of an encoder's pass: there are no tokens to wait for."""
     factor, seconds = spread("prefill", engine, family_of(gpu)), timed.prompt.seconds
     tokens, replicas = workload.prompt_length or 1, workload.parallel.data or 1
@@ -226,7 +222,7 @@ def _rates(timed: Timed, workload: Inference, seconds: float) -> dict[str, float
     return {"flops_per_step": flops, "mfu_fraction": flops / (seconds * machine.ops_per_s * cards)}
 
 
-def _notes(timed: Timed, gpu: Gpu, engine: EngineName) -> tuple[str, ...]:
+def _notes(timed: Timed, gpu: Gpu, engine: Engine) -> tuple[str, ...]:
     notes = []
     if not timed.answer:
         notes.append(

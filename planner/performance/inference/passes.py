@@ -118,7 +118,7 @@ def pass_time(work: Work, machine: Machine, sharing: Sharing, load: Load) -> Pas
     as the square root says: the products of aiconfigurator's tables with 64 to 1,024 rows on A100 and H100 lie within
     15 % of it. What Python launches (`eager`) counts only where it takes longer than the card does.
 
-    **Source**: see `planner.performance.inference.engines` and `machine`.
+    **Source**: see `planner.performance.software` and `planner.performance.inference.machine`.
     """
     engine, cards = machine.engine, sharing.tensor
     bandwidth = machine.bytes_per_s * cards
@@ -128,12 +128,12 @@ def pass_time(work: Work, machine: Machine, sharing: Sharing, load: Load) -> Pas
     operations = 2 * (work.parameters * load.rows + work.head_parameters * load.outputs)
     products = operations / (machine.ops_per_s * machine.products.fraction * cards)
     prompt = load.scores > 0
-    moved = load.cached_bytes * (1 + (_copies(work) if engine.copies_cache else 0))
+    moved = load.cached_bytes * engine.cache_moves(work)
     device = Pass(
         weights_read=read,
         compute=hypot(read, products) - read,
         attention=_attention(machine, load, cards) if prompt else 0.0,
-        cache_read=moved / (machine.bytes_per_s * cache_cards(work, machine, cards) * machine.cache.fraction),
+        cache_read=moved / (machine.bytes_per_s * engine.cache_cards(work, cards) * machine.cache.fraction),
         elementwise=load.rows * work.pointwise_bytes / (bandwidth * machine.pointwise),
         dequantisation=_unpacking(work, machine, load, weights) / bandwidth,
         tensor_exchange=_exchange(work, sharing, load),
@@ -141,26 +141,6 @@ def pass_time(work: Work, machine: Machine, sharing: Sharing, load: Load) -> Pas
         offload=sharing.away.seconds(weights, load.rows),
     )
     return device._replace(host=_host(work, machine, load, device.seconds))
-
-
-def cache_cards(work: Work, machine: Machine, cards: int) -> int:
-    """Return over how many cards a cache is spread; each has a copy of what its heads cannot be divided into.
-
-    **Source**: vLLM 0.33 `QKVParallelLinear` (`num_kv_head_replicas`); TensorRT-LLM `enable_attention_dp`.
-    """
-    return cards if machine.engine.shares_sequences else min(cards, work.key_heads)
-
-
-def _copies(work: Work) -> float:
-    """Return how often Transformers moves the cached keys and values in a step, beside reading them.
-
-    **Formula**: 2 + 4 · queries per key: `torch.cat` reads and writes all; `repeat_kv` writes them for each query, a
-    contiguous copy reads and writes that, and the kernel reads it again.
-
-    **Source**: transformers cache_utils.DynamicLayer and integrations/sdpa_attention.py; it is 14 to 30 on
-    QwenLM/Qwen3@7a2f61f with 2 to 8 queries per key.
-    """
-    return 2 + 4 * work.queries_per_key
 
 
 def _attention(machine: Machine, load: Load, cards: int) -> float:

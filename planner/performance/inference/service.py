@@ -5,15 +5,13 @@ from typing import Final
 from planner.base import Spec
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
-from planner.performance.inference.estimate import engine_of, run_of
+from planner.performance.inference.estimate import run_of
 from planner.performance.inference.throughput import queued, sequences_that_fit
 from planner.performance.setting import TimeSetting
 from planner.workload.workload import Inference
 
 MOST_AT_ONCE: Final = 256
 """Sequences of one step on a replica: vLLM's `max_num_seqs` as it is on most cards."""
-_BATCHING: Final = ("vllm", "vllm-v0", "tensorrt-llm")
-"""Engines that let a new request take the place of each that ends, as many at once as fit (Yu et al. 2022, Orca)."""
 
 
 class Serving(Spec):
@@ -45,7 +43,7 @@ def serving(
     if run is None:
         return None
     fitting = workload.batch
-    if engine_of(workload, setting) in _BATCHING:
+    if run.machine.engine.batches_continuously:
         held = sequences_that_fit(run, workload.weights or "bf16", prompt + answer, gpu.memory_bytes / gpu.device_count)
         fitting = max(fitting, min(held, MOST_AT_ONCE))
     read = max(prompt, 1.0)

@@ -3,19 +3,10 @@
 from typing import Final, Literal
 
 from planner.performance.efficiency import Family
-from planner.performance.inference.engines import EngineName
+from planner.performance.software.engine import Engine
 
 Figure = Literal["decode", "prefill"]
 
-_MEASURED: Final[dict[tuple[Figure, EngineName], tuple[Family, ...]]] = {
-    ("decode", "llama.cpp"): ("Ada", "Ampere GDDR", "A100", "Apple"),
-    ("prefill", "llama.cpp"): ("Ada", "Ampere GDDR", "A100", "Apple"),
-    ("decode", "vllm"): ("Hopper SXM", "A100"),
-    ("prefill", "vllm"): ("Hopper SXM",),
-    ("decode", "hf"): ("Hopper SXM", "A100"),
-    ("prefill", "hf"): ("Hopper SXM",),
-    ("decode", "compiled"): ("A100", "Ada"),
-}
 _FACTORS: Final[dict[Figure, float]] = {"decode": 1.22, "prefill": 1.35}
 """Four of five held-out rows lie within this factor, leaving one card out at a time.
 
@@ -25,11 +16,12 @@ _UNMEASURED: Final = 1.6
 """The same for a family that no row of the engine is of: the survey's factor for unknown cards."""
 
 
-def spread(figure: Figure, engine: EngineName, family: Family) -> float:
+def spread(figure: Figure, engine: Engine, family: Family) -> float:
     """Return the factor by which a figure may be higher or lower, one case in ten beyond each end."""
-    return _FACTORS[figure] if family in _MEASURED.get((figure, engine), ()) else _UNMEASURED
+    measured = engine.measured_decoding if figure == "decode" else engine.measured_prompts
+    return _FACTORS[figure] if family in measured else _UNMEASURED
 
 
-def is_measured(engine: EngineName, family: Family) -> bool:
+def is_measured(engine: Engine, family: Family) -> bool:
     """Return whether decoding was measured on cards of a family in an engine."""
-    return family in _MEASURED.get(("decode", engine), ())
+    return family in engine.measured_decoding

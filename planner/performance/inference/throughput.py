@@ -4,7 +4,6 @@ from math import ceil
 from typing import Final, NamedTuple
 
 from planner.memory.weights import weight_bytes
-from planner.performance.inference.passes import cache_cards
 from planner.performance.inference.request import Run, cached_bytes, read_prompt, write_token
 
 _KEPT_FREE: Final = 0.10
@@ -37,7 +36,7 @@ def sequences_that_fit(run: Run, weights: str, context: float, card_bytes: float
     """
     cards = run.sharing.tensor * run.sharing.stages
     free = cards * card_bytes * (1 - _KEPT_FREE) - weight_bytes(run.architecture, weights)
-    copies = run.sharing.tensor / cache_cards(run.work, run.machine, run.sharing.tensor)
+    copies = run.sharing.tensor / run.machine.engine.cache_cards(run.work, run.sharing.tensor)
     each = max(copies * cached_bytes(run, context), 1.0)
     return min(MOST_SEQUENCES * run.sharing.tensor, max(0, int(free / each)))
 

@@ -5,6 +5,7 @@ from typing import Final, Literal, NamedTuple
 from planner.models.architecture import Architecture, Attention, LatentAttention
 from planner.performance.links import NETWORK_SHARE, Links
 from planner.performance.result import TimeTermName
+from planner.performance.software.lookup import pace_of
 from planner.workload.training import Training
 
 Behind = Literal["passes", "last pass", "attention", "products", "nothing"]
@@ -112,7 +113,7 @@ def _tensor(traffic: Traffic, workload: Training, links: Links) -> Sent:
     operations = traffic.micro_batches * traffic.layers * (4 + again)
     wire = operations * 2 * (group - 1) / group * traffic.stream_bytes
     seconds = wire / links.bus_bytes_per_s(group) + operations * links.tree_seconds(group)
-    behind: Behind = "products" if workload.profile == "megatron" else "nothing"
+    behind: Behind = "products" if pace_of(workload).hides_tensor_exchange() else "nothing"
     return Sent(
         "tensor_exchange", wire, operations, group, seconds, behind, "4 × m × L × 2 × (g − 1) ÷ g × S ÷ B", _SHOEYBI
     )

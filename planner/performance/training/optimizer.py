@@ -8,8 +8,8 @@ from planner.memory.training.optimizer import optimizer_term
 from planner.memory.training.optimizer_bytes import parameters_in
 from planner.memory.tuned.tuning import tuning_of
 from planner.models.architecture import Architecture
+from planner.performance.software.lookup import pace_of
 from planner.workload.defaults import default_weights
-from planner.workload.formats import arithmetic
 from planner.workload.training import Training
 
 HOST_BYTES_PER_S: Final = 100e9
@@ -64,13 +64,16 @@ def stepped(architecture: Architecture, workload: Training, gathered_bytes: floa
 
 def trained_bytes(workload: Training) -> int:
     """Return the bytes of one trained parameter: of an adapter's, or of the network's own."""
-    if workload.lora is not None:
-        return ELEMENT_BYTES[workload.lora.adapter_dtype]
-    return ELEMENT_BYTES.get(workload.weights or default_weights(workload), ELEMENT_BYTES["bf16"])
+    return ELEMENT_BYTES[_trained_format(workload)]
 
 
 def exchanged_bytes(workload: Training) -> int:
     """Return the bytes of one parameter or gradient on its way between cards: 16 bits where states are shared."""
-    if workload.parallel.zero or workload.profile == "megatron":
-        return ELEMENT_BYTES[arithmetic(workload.compute)]
-    return trained_bytes(workload)
+    return ELEMENT_BYTES[pace_of(workload).exchanged_format(workload, _trained_format(workload))]
+
+
+def _trained_format(workload: Training) -> str:
+    if workload.lora is not None:
+        return workload.lora.adapter_dtype
+    kept = workload.weights or default_weights(workload)
+    return kept if kept in ELEMENT_BYTES else "bf16"

@@ -13,11 +13,11 @@ from planner.memory.tuned.tuning import tuning_of
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture
 from planner.performance.flops import Work, forward_work
+from planner.performance.software.lookup import pace_of
 from planner.workload.choices import Loss
 from planner.workload.parallel import Parallel
 from planner.workload.training import Training
 
-_FUSED_PROFILES: Final = ("liger", "unsloth", "megatron")
 _LOGIT_BYTES: Final[dict[Loss, int]] = {"full-logits": 34, "chunked": 34, "fused-linear": 12}
 """Bytes moved for each logit: the product writes 2 and a copy in fp32 reads 2 and writes 4; the softmax reads 4 three
 times; its derivative writes 4, which are read and written as 2 for both products of the backward pass (4 + 2 + 2 · 2).
@@ -74,21 +74,19 @@ def micro_batch(
         weight_gradients=weight_gradients(whole, own),
         adapted=own.adapts,
         sharded=parallel.zero == 3 and parallel.state_shards > 1 and not compiled,
-        fused=compiled or own.profile in _FUSED_PROFILES,
+        fused=compiled or pace_of(own).fused,
     )
 
 
 def _kept_bytes(architecture: Architecture, own: Training, precision: Precision) -> float:
     length, sequences = own.sequence_length or 1, own.micro_batch
-    found = 0.0
+    pace, found = pace_of(own), 0.0
     source = 0
     for stack in trained_stacks(architecture):
         tokens = stack_positions(stack, length)
         for group in stack.groups:
             masked = is_masked(group.layer, tokens, own.attention)
-            ledger = layer_ledger(group.layer, stack.hidden, precision, own.attention, masked)
-            if own.profile == "megatron":  # Transformer Engine's kernels take what transformers computes step by step
-                ledger = ledger._replace(scores=0)
+            ledger = pace.kept(layer_ledger(group.layer, stack.hidden, precision, own.attention, masked))
             found += group.count * ledger.total(sequences, tokens, source or tokens)
         source = tokens
     return found

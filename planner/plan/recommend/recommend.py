@@ -31,9 +31,6 @@ Progress = Callable[[int, int], None]
 _CARD_PRICE: Final = "card_price_usd"
 _LOW: Final[Mapping[str, float]] = {RESALE: TEN_TO_NINETY, _CARD_PRICE: -TEN_TO_NINETY}
 _HIGH: Final[Mapping[str, float]] = {RESALE: -TEN_TO_NINETY, _CARD_PRICE: TEN_TO_NINETY}
-_NO_FIT: Final = "the plan does not fit"
-_TIGHT: Final = "the plan fits only just"
-_UNSUPPORTED: Final = "the card cannot run it"
 _NO_TIME: Final = "how fast it would be is not known"
 _TOO_LONG: Final = "a run takes longer than the horizon"
 _NO_OFFER: Final = "nobody offers it"
@@ -136,9 +133,10 @@ def _will_do(fit: CardFit, wish: Wish) -> bool:
 
 
 def _why_not(fit: CardFit) -> str:
+    """Return the verdict that leaves a card out, which `planner.present.memory.verdict` has the words for."""
     if fit.unsupported:
-        return _UNSUPPORTED
-    return _TIGHT if fit.verdict == "tight" else _NO_FIT
+        return "not-supported"
+    return "tight" if fit.verdict == "tight" else "does-not-fit"
 
 
 def _paced(gpu: Gpu, spread: Spread, fit: CardFit, plan: Plan, catalog: Catalog) -> _Able | None:

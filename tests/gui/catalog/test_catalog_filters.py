@@ -6,7 +6,7 @@ from planner.gui.catalog.filters import CARDS, CatalogFilter, NameSearch, condit
 from planner.gui.catalog.narrowed import range_words
 from planner.hardware.gpu import Gpu, Provenance
 from planner.hardware.query import GpuQuery, select
-from planner.present.gpus import GpuRow
+from planner.present.catalog.gpu_row import GpuRow
 from planner.units import GIB
 
 SOURCE = Provenance(basis="published", certainty="confirmed", source="a data sheet", as_of="2026-01-31")

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QAbstractButton, QLineEdit, QToolButton, QWidget
 from planner.gui.catalog.filters import CatalogFilter
 from planner.gui.catalog.range_slider import RangeSlider, round_stops
 from planner.gui.catalog.tab import CatalogTab
-from planner.present.column_sets import COLUMN_SETS
+from planner.present.catalog.column_sets import COLUMN_SETS
 
 
 @pytest.fixture

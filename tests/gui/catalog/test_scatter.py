@@ -12,7 +12,8 @@ from planner.gui.catalog.scatter.presets import PRESETS, usual_plot
 from planner.gui.catalog.settings import PlotChoice
 from planner.gui.widgets.plot import blended
 from planner.monitor.device import Device
-from planner.present.gpus import GPU_COLUMNS, gpu_rows
+from planner.present.catalog.gpu_columns import GPU_COLUMNS
+from planner.present.catalog.gpu_row import gpu_rows
 
 _COVERED = 170 / 255
 COLUMNS = {column.key: column for column in GPU_COLUMNS}

@@ -12,7 +12,7 @@ from planner.gui.prices.dialog import PricesDialog
 from planner.gui.recommend.dialog import RecommendDialog
 from planner.gui.tab_places import TABS
 from planner.gui.window import Window
-from planner.present.prices import age_phrase, newest_age_days
+from planner.present.cost.prices import age_phrase, newest_age_days
 from planner.workload.parallel import CardCount
 from planner.workload.workload import Inference
 

@@ -1,7 +1,7 @@
 """Results made by hand, with numbers that are easy to check."""
 
 from planner.memory.result import MemoryResult, Part, Phase, Symbol, Term, TermShare
-from planner.present.memory import MemoryView, memory_view
+from planner.present.memory.view import MemoryView, memory_view
 from planner.units import GIB
 
 

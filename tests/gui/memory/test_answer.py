@@ -4,7 +4,7 @@ from memory_results import result
 
 from planner.gui.memory.answer import Answer
 from planner.present.format import THIN
-from planner.present.memory import memory_view
+from planner.present.memory.view import memory_view
 
 
 def test_the_answer_says_how_sure_it_is(theme, qtbot):

@@ -13,7 +13,7 @@ from planner.gui.memory.questions.questions import Questions
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.workspace import Workspace
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.settings import adjustments_sentence, in_sentence, setting_title, value_words
+from planner.present.plan.settings import adjustments_sentence, in_sentence, setting_title, value_words
 from planner.workload import fields
 from planner.workload.fields import all_fields, fields_of
 from planner.workload.option import GROUPS, Option, never

@@ -14,7 +14,7 @@ from planner.gui.memory.tab import MemoryTab
 from planner.gui.tab_places import TabPlace
 from planner.gui.window import Window
 from planner.paths import traces_dir
-from planner.present.plan import work_phrase
+from planner.present.plan.phrase import work_phrase
 from planner.trace.analysis.summary import facts_of
 from planner.trace.files import save_recording, store_recording
 from planner.trace.run import Progress

@@ -20,7 +20,7 @@ from planner.monitor.inventory import Inventory
 from planner.monitor.lateness import LATE
 from planner.monitor.recording.logs.importing import open_recording
 from planner.monitor.recording.recording import Recording
-from planner.present.faults import clock
+from planner.present.monitor.events import clock
 
 HEALTHY = (card(0, A), card(1, B))
 

@@ -6,7 +6,7 @@ from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtWidgets import QWidget
 
 from planner.gui.prices.dialog import PricesDialog
-from planner.present.offers import OFFER_COLUMNS
+from planner.present.cost.offers import OFFER_COLUMNS
 
 NEWCOMER = "Akamai"
 

@@ -15,7 +15,7 @@ from planner.models.catalog import load_models
 from planner.models.pipeline import DiffusionTransformer
 from planner.models.readers.config_json import read_config
 from planner.paths import catalog_dir
-from planner.present.verdict import more_cards
+from planner.present.memory.verdict import more_cards
 from planner.units import GIB
 from planner.workload.defaults import with_defaults
 from planner.workload.diffusion import Diffusion

@@ -3,6 +3,7 @@
 from math import hypot
 
 import pytest
+from known_engines import ENGINES
 from small_models import bundled, other
 
 from planner.memory.inference.kv_cache import state_term
@@ -21,7 +22,7 @@ def run(gpu="rtx-4090", engine="llama.cpp", weights="F16", model=LLAMA_8B, cache
     card = bundled().hardware.gpu(gpu)
     architecture = bundled().models.model(model)
     sharing = Sharing(links_of(card, TimeSetting()), **shares)
-    machine = machine_of(card, engine, weights, unfused=unfused)
+    machine = machine_of(card, ENGINES[engine], weights, unfused=unfused)
     return Run(architecture, work_of(architecture, weights), machine, sharing, cache)
 
 
@@ -78,7 +79,9 @@ def test_a_cache_is_copied_where_there_are_more_cards_than_heads():
     sixteen = run(engine="vllm", weights="bf16", gpu="h100-sxm5-80gb", tensor=16)
     assert write_token(sixteen, 8, 1000).cache_read == write_token(eight, 8, 1000).cache_read
     latent = run(engine="vllm", weights="fp8", gpu="h100-sxm5-80gb", model="deepseek-ai/DeepSeek-V3", tensor=8)
-    spread = latent._replace(machine=machine_of(bundled().hardware.gpu("h100-sxm5-80gb"), "tensorrt-llm", "fp8"))
+    spread = latent._replace(
+        machine=machine_of(bundled().hardware.gpu("h100-sxm5-80gb"), ENGINES["tensorrt-llm"], "fp8")
+    )
     assert write_token(latent, 8, 1000).cache_read == pytest.approx(8 * write_token(spread, 8, 1000).cache_read)
     assert sequences_that_fit(spread, "fp8", 100_000, 141e9) >= 7 * sequences_that_fit(latent, "fp8", 100_000, 141e9)
 

@@ -4,8 +4,9 @@ import pytest
 from small_models import bundled
 
 from planner.performance.estimate import estimate_time
-from planner.performance.inference.estimate import engine_of, inference_time
+from planner.performance.inference.estimate import inference_time
 from planner.performance.setting import MeasuredSpeed, TimeSetting
+from planner.performance.software.lookup import engine_of
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
 
@@ -140,9 +141,9 @@ def test_operations_and_their_share_of_the_rate():
 
 def test_compiled_networks_launch_nothing_one_by_one():
     workload = Inference(profile="hf")
-    assert engine_of(workload, TimeSetting(compiled=True)) == "compiled"
-    assert engine_of(workload, TimeSetting()) == "hf"
-    assert engine_of(Inference(profile="vllm"), TimeSetting(compiled=True)) == "vllm"
+    assert engine_of(workload, TimeSetting(compiled=True)).name == "compiled"
+    assert engine_of(workload, TimeSetting()).name == "hf"
+    assert engine_of(Inference(profile="vllm"), TimeSetting(compiled=True)).name == "vllm"
 
 
 def test_what_a_card_cannot_run_has_a_reason_and_no_figure():

@@ -2,6 +2,7 @@
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from known_engines import ENGINES
 from small_models import bundled
 
 from planner.performance.inference.machine import machine_of
@@ -15,19 +16,18 @@ from planner.performance.setting import TimeSetting
 
 MODELS = ("meta-llama/Llama-3.1-8B", "mistralai/Mixtral-8x7B-v0.1", "google/gemma-3-4b-it", "deepseek-ai/DeepSeek-V3")
 CARDS = ("rtx-4090", "a100-sxm4-80gb", "h20-96gb", "b200-sxm-180gb", "apple-m3-max", "l40s")
-ENGINES = ("llama.cpp", "vllm", "hf", "tensorrt-llm", "compiled", "bnb-eager", "vllm-v0")
 FORMATS = ("fp32", "bf16", "fp8", "awq4-128", "nf4")
 
 
 @st.composite
-def runs(draw, engines=ENGINES, formats=FORMATS, **shares):
+def runs(draw, engines=tuple(ENGINES), formats=FORMATS, **shares):
     engine, card = draw(st.sampled_from(engines)), bundled().hardware.gpu(draw(st.sampled_from(CARDS)))
     return made(card, engine, draw(st.sampled_from(MODELS)), draw(st.sampled_from(formats)), **shares)
 
 
 def made(card, engine, model, weights, **shares):
     architecture = bundled().models.model(model)
-    machine = machine_of(card, engine, weights)
+    machine = machine_of(card, ENGINES[engine], weights)
     sharing = Sharing(links_of(card, TimeSetting()), **shares)
     return Run(architecture, work_of(architecture, weights), machine, sharing, "fp16")
 
@@ -62,7 +62,7 @@ def test_a_longer_prompt_is_never_quicker(one, batch, tokens, more):
 
 
 @settings(max_examples=40)
-@given(st.sampled_from(CARDS), st.sampled_from(MODELS), st.sampled_from(ENGINES))
+@given(st.sampled_from(CARDS), st.sampled_from(MODELS), st.sampled_from(tuple(ENGINES)))
 def test_fewer_bits_are_never_more_to_read(card, model, engine):
     gpu = bundled().hardware.gpu(card)
     read = [made(gpu, engine, model, weights).work.read_bytes(1) for weights in ("fp32", "bf16", "fp8", "awq4-128")]

@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.label import make_label
-from planner.present.side_by_side import MOST
+from planner.present.catalog.comparison import MOST
 
 
 class NothingCompared(QWidget):

@@ -23,20 +23,19 @@ from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.tried import Cards, Tried, try_all
-from planner.present.compared_notes import compared_notes
-from planner.present.gpu_row import plain_row
-from planner.present.gpus import GpuRow
-from planner.present.record_text import rows_to_csv
-from planner.present.side_by_side import (
+from planner.present.catalog.comparison import (
     MOST,
     ComparedRow,
     Entry,
     card_entry,
+    compared_notes,
     comparison_rows,
     side_by_side,
     system_entry,
     to_markdown,
 )
+from planner.present.catalog.gpu_row import GpuRow, plain_row
+from planner.present.record_text import rows_to_csv
 from planner.storage import write_atomically
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from PySide6.QtWidgets import (
 )
 
 from planner.gui.theme import Theme
+from planner.present.catalog.comparison import Cell, ComparedRow, Entry
 from planner.present.format import NO_FIGURES
-from planner.present.side_by_side import Cell, ComparedRow, Entry
 
 _BAR: Final = 3
 _TITLE_WIDTH: Final = 225

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from planner.gui.catalog.settings import PlotChoice
 from planner.gui.widgets.scales import log_ticks
 from planner.present import format as fmt
-from planner.present.better import lower_is_better, unbeaten
-from planner.present.columns import Column
+from planner.present.catalog.gpu_columns import lower_is_better
+from planner.present.columns import Column, unbeaten
 
 SIZES: Final = (6.0, 8.0, 10.0, 13.0, 16.0)
 MOST_CLASSES: Final = 8
@@ -98,7 +98,7 @@ def scatter_data(
         classes=classes,
         class_names=class_names,
         ordered=column is not None and column.is_number,
-        front=unbeaten(points, (choice.x, choice.y)),
+        front=unbeaten(points, (lower_is_better(choice.x), lower_is_better(choice.y))),
         left_out=len(names) - len(ids),
     )
 

@@ -17,7 +17,7 @@ from planner.gui.widgets.plot_panel import PlotPanel, Rows
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
-from planner.present.better import lower_is_better
+from planner.present.catalog.gpu_columns import lower_is_better
 from planner.present.columns import Column
 
 if TYPE_CHECKING:

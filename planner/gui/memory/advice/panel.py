@@ -16,7 +16,7 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.plan import Plan
 from planner.present import format as fmt
-from planner.present.verdict import in_need
+from planner.present.memory.verdict import in_need
 
 if TYPE_CHECKING:
     from planner.gui.memory.advice.row import AdviceLine
@@ -101,7 +101,7 @@ class AdvicePanel(QWidget):
             self._rest.start()
 
     def _on_found(self, evaluation: Evaluation, found: "tuple[Advice, ...]") -> None:
-        from planner.present.advice import no_advice
+        from planner.present.memory.advice import no_advice
 
         self._found_for, self._found = evaluation.plan, found
         self._nothing.setText(no_advice(evaluation.memory, traced=evaluation.traced is not None))

@@ -8,7 +8,7 @@ from planner.gui.widgets.label import make_label
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.plan.advice.advise import Advice
 from planner.present import format as fmt
-from planner.present.advice import advice_row
+from planner.present.memory.advice import advice_row
 
 
 class AdviceLine(QWidget):

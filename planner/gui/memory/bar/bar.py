@@ -13,7 +13,7 @@ from planner.gui.memory.bar.paint import paint_bar, paint_outlines
 from planner.gui.memory.bar.scale import paint_scale
 from planner.gui.theme import Theme
 from planner.present import format as fmt
-from planner.present.memory import MemoryView, Segment
+from planner.present.memory.view import MemoryView, Segment
 
 _MINIMUM_WIDTH: Final = 240
 

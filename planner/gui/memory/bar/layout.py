@@ -5,7 +5,7 @@ from math import ceil, log2
 from typing import Final
 
 from planner.present import format as fmt
-from planner.present.memory import MemoryView, Segment
+from planner.present.memory.view import MemoryView, Segment
 from planner.units import GIB, MIB
 
 _TICKS_WANTED: Final = 7

@@ -10,7 +10,7 @@ from planner.gui.memory.bar.canvas import Canvas
 from planner.gui.memory.bar.layout import BarLayout, Piece
 from planner.gui.theme import Theme
 from planner.present import format as fmt
-from planner.present.memory import Segment
+from planner.present.memory.view import Segment
 
 # A gradient brush would cost more than the rest of the bar.
 _FADE_STEPS: Final = 24

@@ -20,7 +20,7 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.explore import Axis, at_value, axes_of
 from planner.plan.plan import Plan
-from planner.present.settings import in_sentence
+from planner.present.plan.settings import in_sentence
 
 REST_MS: Final = 120
 _CURVE_HEIGHT: Final = 190

@@ -19,8 +19,8 @@ from planner.plan.solve import (
     largest_that_fits,
     smallest_card,
 )
-from planner.present.settings import in_sentence, setting_title
-from planner.present.solved import solved_words
+from planner.present.memory.solved import solved_words
+from planner.present.plan.settings import in_sentence, setting_title
 from planner.workload.fields import field_of
 
 _SHORTEST: Final = 128

@@ -3,7 +3,7 @@
 from typing import Final
 
 from planner.present.columns import Column, words
-from planner.present.log_comparison import LogRow
+from planner.present.memory.log_comparison import LogRow
 
 
 def _difference(row: LogRow) -> int | None:

@@ -25,7 +25,7 @@ from planner.plan.logs.corrected import correction_key, with_correction
 from planner.plan.logs.corrections import suggest_correction
 from planner.plan.logs.files import Log, corrections_file, keep_correction, load_corrections
 from planner.present import format as fmt
-from planner.present.log_comparison import LogRow, LogView, log_view
+from planner.present.memory.log_comparison import LogRow, LogView, log_view
 
 _SIZE: Final = QSize(920, 640)
 _SMALLEST: Final = QSize(640, 520)

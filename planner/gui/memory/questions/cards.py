@@ -25,8 +25,8 @@ from planner.gui.widgets.popover import SearchPopover
 from planner.gui.workspace import Workspace
 from planner.plan.answers.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
-from planner.present.parallel import cards_phrase
-from planner.present.settings import in_sentence, setting_title
+from planner.present.plan.parallel import cards_phrase
+from planner.present.plan.settings import in_sentence, setting_title
 from planner.workload.fields import fields_of
 from planner.workload.option import GROUPS
 from planner.workload.parallel import CardCount

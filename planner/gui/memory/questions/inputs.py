@@ -16,7 +16,7 @@ from planner.gui.workspace import Workspace
 from planner.memory.parallel.work import sharder_of
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
-from planner.present.settings import choices_in, in_sentence, sentence, value_words
+from planner.present.plan.settings import choices_in, in_sentence, sentence, value_words
 from planner.workload.fields import WorkloadField
 from planner.workload.option import Situation
 from planner.workload.workload import Training

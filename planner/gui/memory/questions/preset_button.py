@@ -41,7 +41,7 @@ class PresetButton(QPushButton):
         """Open the list under the button."""
         # Imported here and below, as `popover` is made.
         from planner.plan.recipes.preset import load_presets
-        from planner.present.preset import preset_detail
+        from planner.present.plan.starting_points import preset_detail
 
         hardware = self._workspace.catalog.hardware
         choices = [
@@ -53,7 +53,7 @@ class PresetButton(QPushButton):
     @Slot(object)
     def _start(self, preset: "Preset") -> None:
         from planner.plan.recipes.preset import with_preset
-        from planner.present.preset import preset_notes
+        from planner.present.plan.starting_points import preset_notes
 
         workspace = self._workspace
         with workspace.reporting():

@@ -22,8 +22,8 @@ from planner.memory.engines.settings import settings_in_use
 from planner.plan.answers.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
-from planner.present.parallel import sharing_summary
-from planner.present.settings import choices_in, in_sentence, summary
+from planner.present.plan.parallel import sharing_summary
+from planner.present.plan.settings import choices_in, in_sentence, summary
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS, WorkloadField, fields_of
 from planner.workload.option import GROUPS, Group, Situation

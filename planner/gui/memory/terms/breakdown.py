@@ -11,7 +11,7 @@ from planner.gui.memory.terms.detail import TermDetail
 from planner.gui.memory.terms.row import TermButton, paint_cells, row_height
 from planner.gui.theme import Theme
 from planner.present import format as fmt
-from planner.present.memory import MemoryView, TermRow
+from planner.present.memory.view import MemoryView, TermRow
 
 Cells = tuple[str, str, str, str, str]
 

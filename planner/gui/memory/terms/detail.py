@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QLabel
 from planner.gui.memory.terms.columns import place_columns
 from planner.gui.theme import Theme
 from planner.present import format as fmt
-from planner.present.memory import PartRow, SymbolRow, TermRow
+from planner.present.memory.view import PartRow, SymbolRow, TermRow
 
 _ORIGINS: Final = {
     "model": "from the model",

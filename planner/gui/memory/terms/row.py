@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QAbstractButton, QSizePolicy
 
 from planner.gui.memory.terms.columns import Columns
 from planner.gui.theme import Theme
-from planner.present.memory import TermRow
+from planner.present.memory.view import TermRow
 
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter

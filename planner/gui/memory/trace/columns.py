@@ -5,8 +5,7 @@ from typing import Final
 
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
-from planner.present.trace import AliveRow, ModuleRow
-from planner.present.trace_words import CATEGORY_TITLES
+from planner.present.trace.view import CATEGORY_TITLES, AliveRow, ModuleRow
 from planner.trace.recording import CATEGORIES, Category
 
 _NOTHING: Final = "–"

@@ -17,7 +17,7 @@ from planner.gui.workspace import Workspace
 from planner.memory.result import MemoryResult
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
-from planner.present.comparison import ComparisonRow, compare, comparison_sentence
+from planner.present.memory.comparison import ComparisonRow, compare, comparison_sentence
 from planner.trace.analysis.memory import traced_memory
 
 

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QVBoxLay
 
 from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
-from planner.present.trace import TraceView
+from planner.present.trace.view import TraceView
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from planner.gui.widgets.radio_field import RadioField
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.plan.trace_request import operators_of
-from planner.present.settings import setting_title
+from planner.present.plan.settings import setting_title
 from planner.trace.request import TraceRequest
 from planner.trace.sizes import batch_of, has_sequence, sequence_of, with_batch, with_sequence
 from planner.workload.option import doubling

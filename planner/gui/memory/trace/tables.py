@@ -25,7 +25,7 @@ from planner.gui.widgets.icon_button import IconButton
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
 from planner.present.record_text import to_csv, to_tsv
-from planner.present.trace import TraceView
+from planner.present.trace.view import TraceView
 from planner.trace.recording import CATEGORIES
 
 _HEIGHT: Final = 270

@@ -10,7 +10,7 @@ from planner.gui.widgets.ticks import round_ticks
 from planner.memory.result import PhaseName
 from planner.present import format as fmt
 from planner.present.names import PHASE_TITLES
-from planner.present.timeline import Moment, TimelineSeries, moment_at, timeline_series
+from planner.present.trace.view import Moment, TimelineSeries, moment_at, timeline_series
 from planner.trace.files import timeline_rows
 from planner.trace.result import TraceResult
 from planner.units import GIB, KIB, MIB

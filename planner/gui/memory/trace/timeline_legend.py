@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 from planner.gui.memory.trace.timeline_data import colour_of
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.flow_layout import FlowLayout
-from planner.present.timeline import TimelineSeries
+from planner.present.trace.view import TimelineSeries
 
 
 class TimelineLegend(QWidget):

@@ -10,7 +10,7 @@ from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
-from planner.present.trace_words import short_place
+from planner.present.trace.view import short_place
 
 _COLUMNS: Final[tuple[Column[TimelineRow], ...]] = (
     numbers("time", "Moment", lambda row: row.moment.time, show=lambda value: fmt.integer(round(value)), width=9),

@@ -82,7 +82,7 @@ class CompareButton(QPushButton):
     @Slot()
     def _offer_recipes(self) -> None:
         from planner.plan.recipes.preset import load_presets
-        from planner.present.preset import preset_detail
+        from planner.present.plan.starting_points import preset_detail
 
         hardware = self._workspace.catalog.hardware
         choices = [Choice(one.id, one.title, preset_detail(one, hardware)) for one in load_presets()]

@@ -5,7 +5,7 @@ from typing import Final
 
 from planner.gui.memory.gib_column import gib_column
 from planner.present.columns import Column, words
-from planner.present.versus import VersusRow
+from planner.present.memory.comparison import VersusRow
 
 
 def _amount(

@@ -21,8 +21,8 @@ from planner.gui.widgets.row_room import show_rows
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.plan.versus import Versus, versus_of
+from planner.present.memory.comparison import VersusView, versus_view
 from planner.present.record_text import rows_to_csv
-from planner.present.versus import VersusView, versus_view
 
 
 class VersusPanel(QWidget):

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple, get_args
 from planner.gui.monitor.plots.clock_ticks import clock_text
 from planner.monitor.events import Event, EventKind
 from planner.monitor.history import History, Mark
-from planner.present.happenings import event_title, lasting
+from planner.present.monitor.events import event_title, lasting
 
 Lane = Literal["Slowed", "Events", "Diagnosis", "Marks"]
 LANES: Final[tuple[Lane, ...]] = get_args(Lane)

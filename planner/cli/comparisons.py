@@ -1,0 +1,130 @@
+"""The estimate beside what a run printed (`--log`, `--correct`), and beside another plan (`--versus`)."""
+
+import argparse
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from planner.cli.named_plan import plan_about
+from planner.cli.report import prose_width, wrapped
+from planner.cli.table import Head, table
+from planner.cli.user_catalog import named_cards
+from planner.errors import AmbiguousNameError, SpecError
+from planner.memory.corrections import Correction
+from planner.memory.logs.read import read_log
+from planner.memory.logs.text import MAX_BYTES, decode_log
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import Evaluation, evaluate
+from planner.plan.files import is_plan_file, load_plan
+from planner.plan.logs.compared import Comparison
+from planner.plan.logs.comparison import compare_plan
+from planner.plan.logs.corrected import correction_key, with_correction
+from planner.plan.logs.corrections import suggest_correction
+from planner.plan.logs.files import Log, corrections_file, keep_correction, load_corrections, log_of_text, open_log
+from planner.plan.plan import Plan
+from planner.plan.versus import Versus
+from planner.present.memory.comparison import versus_view
+from planner.present.memory.log_comparison import LogView, log_view
+
+_LOG_HEADS: Final = (
+    Head("Beside the log", flexible=True),
+    Head("Estimated", "right"),
+    Head("Measured", "right"),
+    Head("Difference", "right"),
+)
+_STDIN: Final = "-"
+
+
+def compare_with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tuple[Plan, Comparison | None]:
+    """Return `plan` with the corrections that were asked for, and the comparison with the log, if one is given.
+
+    Raises:
+        LogError: If the log cannot be read.
+        SpecError: If the log has nothing to compare, or nothing that a correction may be made of.
+    """
+    log = _read(arguments.log) if arguments.log is not None else None
+    comparison = compare_plan(plan, catalog, read_log(log.text)) if log else None
+    if arguments.correct:
+        evaluation = evaluate(plan.evolve(corrections=()), catalog)
+        correction = _by_log(comparison, evaluation, log) if comparison and log else _kept(evaluation)
+        plan = plan.evolve(corrections=with_correction(plan.corrections, correction))
+    return plan, comparison
+
+
+def comparison_block(comparison: Comparison, width: int | None) -> str:
+    """Return the sentence, the table, the reasons and the notes of a comparison as text."""
+    view, prose = log_view(comparison), prose_width(width)
+    rows = [[row.title, row.predicted, row.actual, row.difference] for row in view.rows]
+    blocks = (
+        "\n".join(wrapped(text, prose) for text in (view.sentence, view.subject)),
+        table(_LOG_HEADS, rows, width),
+        "\n".join(wrapped(text, prose, "- ") for text in _reasons(view)),
+    )
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _reasons(view: LogView) -> tuple[str, ...]:
+    return (*view.notes, *(f"{row.title}: {row.why}" for row in view.rows))
+
+
+def _read(name: str) -> Log:
+    if name != _STDIN:
+        return open_log(Path(name))
+    data = sys.stdin.buffer.read(MAX_BYTES + 1)
+    return log_of_text(decode_log(data), datetime.now().astimezone().date(), "standard input")
+
+
+def _by_log(comparison: Comparison, evaluation: Evaluation, log: Log) -> Correction:
+    correction = suggest_correction(comparison, evaluation, log.date, log.digest)
+    if correction is None:
+        reason = "nothing in this log can be made a correction of"
+        raise SpecError("--correct", reason, "It takes a card, a log of the plan's engine, and a run like the plan's.")
+    keep_correction(corrections_file(), correction)
+    return correction
+
+
+def _kept(evaluation: Evaluation) -> Correction:
+    key = correction_key(evaluation)
+    found = next((kept for kept in load_corrections(corrections_file()) if kept.key == key), None)
+    if found is None:
+        raise SpecError("--correct", "no correction is kept for this model, engine and card", "Add --log FILE.")
+    return found
+
+
+_PLAN_HEADS: Final = (
+    Head("GiB", flexible=True),
+    Head("Plan", "right"),
+    Head("Other", "right"),
+    Head("Difference", "right"),
+)
+
+
+def other_plan(word: str, plan: Plan, catalog: Catalog) -> Plan:
+    """Return the plan in the file `word`, or `plan` on the cards (`2 x RTX 3090`) or with the model of that name.
+
+    Raises:
+        PlannerError: If it is none of them, or the file cannot be read.
+    """
+    if is_plan_file(Path(word)):
+        return load_plan(word)
+    try:
+        (cards,) = named_cards((word,), catalog)
+    except AmbiguousNameError:
+        raise
+    except SpecError:
+        return plan.evolve(model=plan_about(word, catalog).model)
+    return plan.evolve(gpu=cards.id, count=cards.count, workload=plan.workload.evolve(gpus=()))
+
+
+def versus_block(evaluation: Evaluation, found: Versus, catalog: Catalog, width: int | None) -> str:
+    """Return both answers, what is asked differently and the parts of both as text."""
+    view, prose = versus_view(evaluation, found, catalog), prose_width(width)
+    words = (view.sentence, f"Other: {view.other_subject}", view.other.answer)
+    rows = [[row.title, *row.texts] for row in view.rows]
+    blocks = (
+        "\n".join(wrapped(sentence, prose) for sentence in words if sentence),
+        "\n".join(wrapped(line, prose, "- ") for line in view.settings),
+        table(_PLAN_HEADS, rows, width) if rows else "",
+    )
+    return "\n\n".join(block for block in blocks if block)

@@ -1,0 +1,1 @@
+"""`gpu-planner gpus`: a file for each thing that it does."""

@@ -1,0 +1,166 @@
+"""`gpu-planner gpus --build`: what several cards in one machine draw from the wall, and what cools them."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Final, cast
+
+from pydantic_core import to_json
+
+from planner.cli.gpus.own_cards import TAKE_BACK
+from planner.cli.table import Head, folded, table, terminal_width
+from planner.cli.user_catalog import named_cards, named_system
+from planner.errors import SpecError
+from planner.hardware.gpu import MOST_WATTS, Gpu
+from planner.hardware.mains import CIRCUITS, least_circuit
+from planner.hardware.own import is_above_board_power
+from planner.hardware.power import (
+    EFFICIENCY,
+    HOST_WATTS,
+    NOISE,
+    Build,
+    BuildCards,
+    PowerAndCooling,
+    Rating,
+    machine_steps,
+    power_and_cooling,
+)
+from planner.hardware.system import System
+from planner.plan.catalog import Catalog
+from planner.present import format as fmt
+
+_HEADS: Final = (
+    Head("Figure", flexible=True),
+    Head("Value", "right"),
+    Head("Formula", flexible=True),
+    Head("Source", flexible=True),
+)
+
+
+def add_build_options(group: argparse._ArgumentGroup) -> None:
+    """Add `--build` and what belongs to it."""
+    group.add_argument("--build", metavar="CARDS", nargs="+", help='power and cooling of cards: "2 x RTX 5090" l4')
+    group.add_argument("--host-watts", metavar="W", type=watts, help="of the rest [450]")
+    group.add_argument("--supply", metavar="RATING", choices=list(EFFICIENCY), help="80 PLUS [gold]")
+    circuits = ", ".join(CIRCUITS)
+    group.add_argument("--circuit", metavar="KIND", choices=list(CIRCUITS), help=f"{circuits} [120V-15A]")
+    limited = "of each card of the build, or of --change, where none takes it back"
+    group.add_argument("--power-limit", metavar="W", type=_limit, help=limited)
+
+
+def watts(text: str) -> float:
+    """Return a power that a build can have.
+
+    Raises:
+        argparse.ArgumentTypeError: If it is none.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= MOST_WATTS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no power above 0 and up to {MOST_WATTS:,.0f} W")
+    return value
+
+
+def _limit(text: str) -> float | str:
+    """Return a power, or the word that takes back what was said of a card."""
+    return text if text == TAKE_BACK else watts(text)
+
+
+def print_build(arguments: argparse.Namespace, catalog: Catalog) -> int:
+    """Print what the build needs.
+
+    Raises:
+        PlannerError: If a card is not known, or a number is not one that a build can have.
+    """
+    system = named_system(arguments.build[0], catalog.hardware) if len(arguments.build) == 1 else None
+    if system is not None and system.max_power_watts is not None:
+        return _print_machine(arguments, system, system.max_power_watts)
+    build = _build(arguments, catalog)
+    needs = power_and_cooling(build)
+    if arguments.json:
+        print(to_json(_record(needs), indent=2).decode())
+    else:
+        print(_text(build, needs))
+    return 0
+
+
+def _print_machine(arguments: argparse.Namespace, system: System, highest_watts: float) -> int:
+    """Print what feeds and cools a machine whose power its maker states, so that nothing is added up."""
+    for option in ("host_watts", "supply", "power_limit"):
+        if getattr(arguments, option) is not None:
+            name = f"--{option.replace('_', '-')}"
+            raise SpecError(name, f"{system.name} is fed as its maker says", "It is for builds of single cards.")
+    circuit = CIRCUITS[arguments.circuit] if arguments.circuit else least_circuit(highest_watts)
+    steps = machine_steps(system, circuit)
+    if arguments.json:
+        print(to_json(_record(PowerAndCooling(steps, (), ())), indent=2).decode())
+    else:
+        rows = [(step.title, _value(step.value, step.unit), step.formula, step.source) for step in steps]
+        print(f"{system.name}, {circuit.name}\n\n{table(_HEADS, rows, terminal_width(), wraps=True)}")
+    return 0
+
+
+def _build(arguments: argparse.Namespace, catalog: Catalog) -> Build:
+    if arguments.power_limit == TAKE_BACK:
+        raise SpecError("--power-limit", f"takes {TAKE_BACK} only with --change", "Leave it out for a build.")
+    cards = tuple(
+        BuildCards(_held(catalog.hardware.gpu(kind.id), arguments.power_limit), kind.count, arguments.power_limit)
+        for kind in named_cards(arguments.build, catalog, "--build")
+    )
+    host = HOST_WATTS if arguments.host_watts is None else arguments.host_watts
+    return Build(cards, host, cast("Rating", arguments.supply or "gold"), CIRCUITS[arguments.circuit or "120V-15A"])
+
+
+def _held(gpu: Gpu, limit_watts: float | None) -> Gpu:
+    """Return the card, if the power limit is one that holds it back.
+
+    Raises:
+        SpecError: If the limit is above the card's board power.
+    """
+    if limit_watts is not None and is_above_board_power(gpu, limit_watts):
+        reason = f"{limit_watts:,.0f} W is above the board power of the {gpu.name}, {gpu.board_power_watts:,.0f} W"
+        raise SpecError("--power-limit", reason, "A limit holds a card below its board power.")
+    return gpu
+
+
+def _record(needs: PowerAndCooling) -> dict[str, object]:
+    steps = [
+        {"key": step.key, "title": step.title, "value": step.value, "unit": step.unit, "formula": step.formula,
+         "source": step.source}
+        for step in needs.steps
+    ]  # fmt: skip
+    return {"figures": steps, "connectors": needs.connectors, "warnings": needs.warnings}
+
+
+def _text(build: Build, needs: PowerAndCooling) -> str:
+    width = terminal_width()
+    named = " + ".join(map(_named, build.cards))
+    rows = [(step.title, _value(step.value, step.unit), step.formula, step.source) for step in needs.steps]
+    shown = table(_HEADS, rows, width, wraps=True)
+    return "\n\n".join(
+        (
+            folded(f"{named}, host of {build.host_watts:,.0f} W, 80 PLUS {build.rating}, {build.circuit.name}", width),
+            shown,
+            f"{_listed('Cables:', needs.connectors or (fmt.UNKNOWN,), width)}\n"
+            f"{_listed('Noise:', (f'unknown, {NOISE}.',), width)}",
+            _listed("Mind:", needs.warnings, width) if needs.warnings else "Nothing speaks against it.",
+        )
+    )
+
+
+def _named(cards: BuildCards) -> str:
+    name = fmt.count_of(cards.count, cards.gpu.name)
+    limited = cards.watts_each is not None and cards.watts_each != cards.gpu.board_power_watts
+    return f"{name} held to {cards.watts_each:,.0f} W" if limited else name
+
+
+def _value(value: float | None, unit: str) -> str:
+    return fmt.UNKNOWN if value is None else f"{value:,.1f} {unit}" if unit == "A" else f"{value:,.0f} {unit}".strip()
+
+
+def _listed(title: str, texts: Sequence[str], width: int | None) -> str:
+    """Return one text behind its title, or several below it."""
+    if len(texts) == 1:
+        return folded(f"{title} {texts[0]}", width)
+    return "\n".join((title, *(folded(text, width, "- ") for text in texts)))

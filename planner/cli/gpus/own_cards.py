@@ -1,0 +1,148 @@
+"""`gpu-planner gpus --add`, `--change`, `--remove`, `--own`, `--export`: a person's own cards and what they changed."""
+
+import argparse
+from collections.abc import Callable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Final
+
+from planner.errors import CatalogError, PlannerError, SpecError
+from planner.hardware.catalog import HardwareCatalog
+from planner.hardware.names import resolve_gpu
+from planner.hardware.own import CardChange, OwnHardware, card_change, unknown_changes, with_own
+from planner.hardware.own_checks import first_problem
+from planner.hardware.own_file import own_json, read_own, write_own
+from planner.present import format as fmt
+from planner.present.catalog.gpu_row import change_words
+
+TAKE_BACK: Final = "none"
+"""What is given in place of a number to take back what was said."""
+_OPTIONS: Final = {"paid": "purchase_price_usd", "power_limit": "power_limit_watts", "note": "note"}
+_WAYS: Final = '--paid USD, --power-limit W or --note TEXT; --paid none, --power-limit none and --note "" take it back'
+
+
+def add_own_options(group: argparse._ArgumentGroup) -> None:
+    """Add the options that read and write a person's own hardware."""
+    group.add_argument("--add", metavar="FILE", help="add cards and changes from a JSON file")
+    group.add_argument("--change", metavar="GPU", help="say what you know better: --paid, --power-limit, --note")
+    group.add_argument("--paid", metavar="USD", type=_usd, help="what you paid for one; none takes it back")
+    group.add_argument("--note", metavar="TEXT", help='a remark of your own; "" takes it back')
+    group.add_argument("--remove", metavar="GPU", help="forget your own card, or what you changed of one")
+    group.add_argument("--own", action="store_true", help="list your own cards and changes")
+    group.add_argument("--export", metavar="FILE", help="write your own cards and changes to a file")
+
+
+def _usd(text: str) -> float | str:
+    """Return a number, which is judged with the card, or the word that takes it back."""
+    try:
+        return text if text == TAKE_BACK else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of USD nor {TAKE_BACK}") from None
+
+
+def wants_own(arguments: argparse.Namespace) -> bool:
+    """Return whether one of these options is given."""
+    return any(getattr(arguments, name) for name in _ACTIONS)
+
+
+def run_own(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, today: date) -> int:
+    """Do what is asked with the person's `file`, and say it.
+
+    Raises:
+        PlannerError: If a file cannot be read or written, or a record is wrong; it names the field.
+    """
+    action = next(each for name, each in _ACTIONS.items() if getattr(arguments, name))
+    print(action(arguments, bundled, file, today))
+    return 0
+
+
+def _add(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, today: date) -> str:
+    path = Path(arguments.add)
+    added = read_own(path, today)
+    if not added.cards and not added.changes:
+        raise PlannerError(f"{path} holds no card and no change", "It needs `cards` or `changes`.")
+    own = read_own(file).joined(added)
+    problem = first_problem(with_own(bundled, own), added)
+    if problem is not None:
+        raise CatalogError(path, *problem)
+    write_own(file, own)
+    said = [f"Added {fmt.plural(len(added.cards), 'card')} and {fmt.plural(len(added.changes), 'change')}."]
+    known = {gpu.id for gpu in bundled.gpus}
+    said += [f"{card.id} stands in place of the bundled card of this id." for card in added.cards if card.id in known]
+    said += [f"{name} is no card of the catalog; the change is kept." for name in unknown_changes(bundled, own)]
+    return "\n".join(said)
+
+
+def _change(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, today: date) -> str:
+    told = _told(arguments)
+    own = read_own(file)
+    gpu = resolve_gpu(with_own(bundled, own), arguments.change)
+    before = own.change_of(gpu.id)
+    change = _joined(gpu.id, {} if before is None else before.model_dump(include=set(_OPTIONS.values())), told, today)
+    if change is None:
+        write_own(file, own.saying(gpu.id, None))
+        return f"{gpu.name}: nothing of it is changed."
+    changed = own.saying(gpu.id, change)
+    wrong = first_problem(with_own(bundled, changed), OwnHardware(changes=(change,)))
+    # What was said before may have been overtaken by a newer catalog, which is no reason to refuse what is said now.
+    if wrong is not None and wrong.field in told:
+        raise SpecError(_option(wrong.field), wrong.reason, wrong.hint)
+    write_own(file, changed)
+    return f"{gpu.name}: {change_words(change)}."
+
+
+def _told(arguments: argparse.Namespace) -> dict[str, object]:
+    """Return what is said now by the names of the fields; none where something is taken back."""
+    given = {field: value for name, field in _OPTIONS.items() if (value := getattr(arguments, name)) is not None}
+    if not given:
+        raise SpecError("--change", "says nothing to change", f"Give {_WAYS}.")
+    taken_back = {"purchase_price_usd": TAKE_BACK, "power_limit_watts": TAKE_BACK, "note": ""}
+    return {field: None if value == taken_back[field] else value for field, value in given.items()}
+
+
+def _joined(gpu_id: str, kept: Mapping[str, object], told: Mapping[str, object], today: date) -> CardChange | None:
+    """Return what is said of a card, now and before, or None where all of it is taken back."""
+    both = {**kept, **told}
+    if all(value is None for value in both.values()):
+        return None
+    try:
+        return card_change(gpu_id, today.isoformat(), both)
+    except SpecError as error:
+        raise SpecError(_option(error.field), error.reason, error.hint or f"Give {_WAYS}.") from error
+
+
+def _option(field: str) -> str:
+    """Return the option that says a field of a change."""
+    return next((f"--{name.replace('_', '-')}" for name, each in _OPTIONS.items() if each == field), "--change")
+
+
+def _remove(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, _: date) -> str:
+    own = read_own(file)
+    name = arguments.remove
+    gpu_id = name if own.names(name) else resolve_gpu(with_own(bundled, own), name).id
+    if not own.names(gpu_id):
+        raise SpecError("--remove", f"{gpu_id} is neither your own nor changed by you", "--own lists what is.")
+    write_own(file, own.without(gpu_id))
+    return f"{gpu_id} is as the catalog has it." if any(g.id == gpu_id for g in bundled.gpus) else f"{gpu_id} is gone."
+
+
+def _list(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, _: date) -> str:
+    own = read_own(file)
+    if arguments.json:
+        return own_json(own)
+    lines = [f"{card.id}: {card.name}, {card.memory_label}" for card in own.cards]
+    lines += [f"{change.gpu}: {change_words(change)}" for change in own.changes]
+    lines += [f"{name} is no card of the catalog." for name in unknown_changes(bundled, own)]
+    return "\n".join(lines) or "No card of your own. --add FILE adds some, --change GPU says what you know better."
+
+
+def _export(arguments: argparse.Namespace, _bundled: HardwareCatalog, file: Path, _: date) -> str:
+    own = read_own(file)
+    write_own(Path(arguments.export), own)
+    return f"Wrote {fmt.plural(len(own.cards), 'card')} and {fmt.plural(len(own.changes), 'change')}."
+
+
+_Action = Callable[[argparse.Namespace, HardwareCatalog, Path, date], str]
+_ACTIONS: Final[Mapping[str, _Action]] = {
+    "add": _add, "change": _change, "remove": _remove, "export": _export, "own": _list,
+}  # fmt: skip

@@ -1,0 +1,158 @@
+"""`gpu-planner gpus` without more: the cards that a query finds, as a table, CSV or JSON; systems share the query."""
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from pydantic_core import to_json
+
+from planner.cli.table import Head, table, terminal_width
+from planner.cost.market import CardPrices
+from planner.errors import SpecError
+from planner.hardware.fields import PRICE_WORDS, QUERY_FIELDS
+from planner.hardware.gpu import Gpu
+from planner.hardware.query import GpuQuery, Query, select, used_words
+from planner.hardware.vocabulary import AnyRecord, Fits, Judged, Prices
+from planner.memory.fit import CardFit
+from planner.plan.catalog import Catalog
+from planner.plan.prices import price_words, prices_by_card
+from planner.present.catalog.gpu_columns import GPU_COLUMNS
+from planner.present.catalog.gpu_row import GpuRow, gpu_rows
+from planner.present.catalog.records import GPU_FIELDS, gpu_fields, price_fields
+from planner.present.columns import Column, Row
+from planner.present.record_text import to_csv
+
+if TYPE_CHECKING:
+    from planner.plan.job_costs import CardJob
+
+
+AnyQuery = TypeVar("AnyQuery", bound=Query)
+
+
+def query_of(kind: type[AnyQuery], arguments: argparse.Namespace) -> AnyQuery:
+    """Return the query that WORDS, --where and --sort write.
+
+    Raises:
+        SpecError: If an expression or a key cannot be understood; it names the option.
+    """
+    try:
+        return kind(text=" ".join(arguments.words), where=arguments.where or "", sort=tuple(arguments.sort))
+    except SpecError as error:
+        hint = error.hint or "`gpu-planner gpus --help` lists the fields and the comparisons."
+        raise SpecError(f"--{error.field}", error.reason, hint) from error
+
+
+def selected(
+    records: Iterable[AnyRecord], query: Query, fits: Fits | None, prices: Prices | None
+) -> tuple[AnyRecord, ...]:
+    """Return what `query` finds among `records`.
+
+    Raises:
+        SpecError: If it uses a word that needs a plan, and there is none.
+    """
+    try:
+        return select(records, query, fits, prices)
+    except SpecError as error:
+        hint = "Add --fits MODEL." if error.field in query.words.judged else error.hint
+        raise SpecError(error.field, error.reason, hint) from error
+
+
+def columns_of(columns: Sequence[Column[Row]], usual: Sequence[str], asked: Iterable[str]) -> list[Column[Row]]:
+    """Return the usual columns by their keys, and then those that the list is filtered or sorted by."""
+    by_key, wanted = {column.key: column for column in columns}, set(asked)
+    return [by_key[key] for key in (*usual, *(key for key in by_key if key in wanted and key not in usual))]
+
+
+def listing(rows: Sequence[Row], columns: Sequence[Column[Row]], flexible: Sequence[str] = ("name",)) -> str:
+    """Return `rows` as a table; the columns whose keys are `flexible` give way where it is too wide."""
+    heads = [Head(column.title, column.align, column.key in flexible, column.unit) for column in columns]
+    return table(heads, [[column.text(row) for column in columns] for row in rows], terminal_width())
+
+
+_LISTED: Final = ("name", "year", "memory", "bandwidth", "bf16", "power", "price")
+_LISTED_WHEN_JUDGED: Final = ("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "power")
+COLUMN_OF: Final[Mapping[str, str]] = {
+    **{word: word for word in QUERY_FIELDS},
+    "memory_gib": "memory",
+    "bf16_dense": "bf16",
+    "fp16_dense": "fp16",
+    "fp8_dense": "fp8",
+    "int8_dense": "int8",
+    "hours": "job_time",
+    "nvlink": "interconnect",
+    "laptop": "part",
+    "preliminary": "certainty",
+}
+"""The column that shows what a query word stands for: it is in the list that is filtered or sorted by the word."""
+
+
+class _Judgement(NamedTuple):
+    """What a plan comes to on each card: whether it fits, and what its job takes and costs, by the card's id."""
+
+    fits: Mapping[str, CardFit]
+    jobs: "Mapping[str, CardJob]"
+
+    def by_id(self) -> Fits:
+        """Return it as queries read it."""
+        return {
+            gpu_id: Judged(fit.verdict, job.hours, job.usd, job.usd_per_million_tokens) if job else Judged(fit.verdict)
+            for gpu_id, fit in self.fits.items()
+            for job in (self.jobs.get(gpu_id),)
+        }
+
+
+def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
+    """Print the cards that the query finds, judged by a plan where one is given.
+
+    Raises:
+        PlannerError: If the query, or the plan, cannot be understood.
+    """
+    query = query_of(GpuQuery, arguments)
+    priced = used_words(query) & PRICE_WORDS.keys()
+    prices = prices_by_card(catalog, today) if priced or arguments.csv else None
+    judged = _judged(arguments.fits, catalog, today) if arguments.fits else None
+    fits, words = None if judged is None else judged.by_id(), None if prices is None else price_words(prices)
+    gpus = selected(catalog.hardware.gpus, query, fits, words)[: arguments.limit]
+    if arguments.json:
+        print(to_json([_record(gpu, judged, prices) for gpu in gpus], indent=2).decode())
+        return 0
+    by_id = {row.id: row for row in _rows(catalog, judged, prices)}
+    rows = [by_id[gpu.id] for gpu in gpus]
+    everything = len(catalog.hardware.gpus)
+    if arguments.csv:
+        print(to_csv(GPU_FIELDS, [gpu_fields(row) for row in rows]), end="")
+    elif rows:
+        usual = _LISTED_WHEN_JUDGED if judged else _LISTED
+        shown = columns_of(GPU_COLUMNS, usual, (COLUMN_OF[word] for word in used_words(query)))
+        print(f"{listing(rows, shown)}\n\n{len(rows):,} of {everything:,} accelerators")
+    else:
+        print(f"No accelerator of {everything:,} matches.")
+    return 0
+
+
+def _judged(word: str, catalog: Catalog, today: date) -> _Judgement:
+    from planner.cli.named_plan import plan_about
+    from planner.plan.evaluate import fits_by_gpu
+    from planner.plan.job_costs import job_by_gpu
+
+    plan = plan_about(word, catalog)
+    return _Judgement(fits_by_gpu(plan, catalog), job_by_gpu(plan, catalog, today) or {})
+
+
+def _rows(catalog: Catalog, judged: _Judgement | None, prices: Mapping[str, CardPrices] | None) -> tuple[GpuRow, ...]:
+    if judged is None:
+        return gpu_rows(catalog.hardware, prices=prices, software=catalog.software)
+    from planner.present.catalog.job_words import job_words
+
+    return gpu_rows(catalog.hardware, judged.fits, job_words(judged.jobs), prices, catalog.software)
+
+
+def _record(gpu: Gpu, judged: _Judgement | None, prices: Mapping[str, CardPrices] | None) -> dict[str, object]:
+    """Return a card's record, with its prices where the query uses one, and with what the plan comes to on it."""
+    record = gpu.model_dump(mode="json") | ({} if prices is None else price_fields(prices[gpu.id]))
+    if judged is None:
+        return record
+    job = judged.jobs.get(gpu.id)
+    told = None if job is None else {**job._asdict(), "usd": job.usd}
+    return {**record, "fit": judged.fits[gpu.id]._asdict(), "job": told}

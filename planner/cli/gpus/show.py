@@ -1,0 +1,185 @@
+"""`gpu-planner gpus --show` and `--compare`: one card or system in full, or several side by side."""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from itertools import groupby
+from typing import Final
+
+from pydantic_core import to_json
+
+from planner.cli.named_plan import plan_about
+from planner.cli.table import Head, details, table, terminal_width
+from planner.cli.user_catalog import named_cards, named_machines
+from planner.cost.market import CardPrices
+from planner.errors import SpecError
+from planner.hardware.gpu import Gpu
+from planner.hardware.names import resolve_hardware
+from planner.hardware.software import software_of
+from planner.hardware.speeds import speeds_of
+from planner.hardware.system import System
+from planner.plan.catalog import Catalog
+from planner.plan.prices import prices_of, rents_of
+from planner.plan.tried import Tried, try_all
+from planner.present.catalog.comparison import (
+    MOST,
+    ComparedRow,
+    Entry,
+    card_entry,
+    compared_notes,
+    comparison_rows,
+    side_by_side,
+    system_entry,
+)
+from planner.present.catalog.gpu_details import fact_groups, gpu_details
+from planner.present.catalog.gpu_row import GpuRow, plain_row
+from planner.present.catalog.placement import fits, why_not
+from planner.present.catalog.records import around_card, around_system, totals
+from planner.present.catalog.system_details import system_details
+from planner.present.catalog.system_row import SystemRow, plain_systems
+from planner.present.cost.time import no_time
+from planner.present.record_text import rows_to_csv
+
+
+def show(name: str, catalog: Catalog, today: date, *, as_json: bool) -> int:
+    """Print everything that is known of the card or the system that `name` means.
+
+    Raises:
+        PlannerError: If it means neither, or several cards.
+    """
+    found = resolve_hardware(catalog.hardware, name)
+    if isinstance(found, System):
+        print(_system_json(found, catalog, today) if as_json else _system(found, catalog, today))
+    else:
+        print(_card_json(found, catalog, today) if as_json else _card(found, catalog, today))
+    return 0
+
+
+def _system(system: System, catalog: Catalog, today: date) -> str:
+    """Return the figures of a system with their sources, what feeds it, and what it is rented for."""
+    return details(system.name, system_details(_row(system, catalog, today)), system.notes)
+
+
+def _system_json(system: System, catalog: Catalog, today: date) -> str:
+    around = around_system(_row(system, catalog, today))
+    return to_json(system.model_dump(mode="json") | around, indent=2).decode()
+
+
+def _row(system: System, catalog: Catalog, today: date) -> SystemRow:
+    (row,) = plain_systems((system,), catalog.hardware, catalog.software)
+    return replace(row, rented=rents_of(system, catalog, today))
+
+
+def _card(gpu: Gpu, catalog: Catalog, today: date) -> str:
+    """Return the figures of a card with their sources, its prices, what runs on it and what was measured on it."""
+    prices = prices_of(gpu, catalog, today)
+    facts = fact_groups(gpu, prices, software_of(gpu, catalog.software), speeds_of(gpu.id, catalog.speeds))
+    row = plain_row(gpu, catalog.hardware, {gpu.id: prices}, catalog.software)
+    return details(gpu.name, (*gpu_details(gpu, row.usable, row.lacks), *facts), gpu.notes)
+
+
+def _card_json(gpu: Gpu, catalog: Catalog, today: date) -> str:
+    prices, software = prices_of(gpu, catalog, today), software_of(gpu, catalog.software)
+    around = around_card(gpu, prices, software, speeds_of(gpu.id, catalog.speeds))
+    return to_json(gpu.model_dump(mode="json") | around, indent=2).decode()
+
+
+_BEST: Final = " *"
+_TIME_FIELDS: Final = {"kind", "seconds", "low_seconds", "high_seconds", "tokens_per_second", "samples_per_second"}
+_RENT_FIELDS: Final = {
+    *("offer_id", "provider", "region", "mode", "gpu_count", "usd", "low_usd", "high_usd"),
+    *("usd_per_gpu_hour", "usd_per_million_tokens", "oldest_price_date"),
+}
+_OWN_FIELDS: Final = {
+    "usd_per_period",
+    "usd_per_gpu_hour",
+    "usd_per_million_tokens",
+    "upfront_usd",
+    "oldest_price_date",
+}
+
+
+def print_comparison(
+    arguments: argparse.Namespace, catalog: Catalog, prices: Mapping[str, CardPrices], today: date
+) -> int:
+    """Print what is named side by side, with the plan of `--fits` on each; the best of a figure has a star.
+
+    Raises:
+        PlannerError: If a name means nothing or several things, or there are too many.
+    """
+    if len(arguments.compare) > MOST:
+        raise SpecError("--compare", f"{len(arguments.compare)} are too many", f"At most {MOST} stand side by side.")
+    entries = [_entry(name, catalog, prices) for name in arguments.compare]
+    tried = _tried(arguments.fits, entries, catalog, today) if arguments.fits else {}
+    rows = side_by_side(entries, tried)
+    if arguments.json:
+        print(to_json([_record(entry, tried.get(entry.id)) for entry in entries], indent=2).decode())
+    elif arguments.csv:
+        print(rows_to_csv(comparison_rows(entries, rows)), end="")
+    else:
+        heads = [Head("", flexible=True), *(Head(entry.title, "right", flexible=True) for entry in entries)]
+        shown = table(heads, list(_lines(entries, rows)), terminal_width(), wraps=True)
+        notes = "".join(f"\n{note}" for note in compared_notes(entries, tried))
+        print(f"{shown}\n\n* best of the row{notes}")
+    return 0
+
+
+def _record(entry: Entry, tried: Tried | None) -> dict[str, object] | None:
+    """Return the record of an entry, with what the plan comes to on it where one was asked about."""
+    source = entry.system.system if entry.system is not None else entry.row.gpu if entry.row is not None else None
+    if source is None:
+        return None
+    return {
+        **source.model_dump(mode="json"),
+        "count": entry.count,
+        "machines": None if entry.system is None else entry.machines,
+        "totals": totals(entry),
+        **({} if tried is None else {"plan": _outcome(tried)}),
+    }
+
+
+def _outcome(tried: Tried) -> dict[str, object]:
+    evaluation = tried.evaluation
+    if evaluation is None:
+        return {"verdict": None, "reason": tried.reason}
+    memory, time = evaluation.memory, evaluation.time if fits(evaluation) else None
+    estimate = tried.cost.estimate if tried.cost is not None and fits(evaluation) else None
+    rent, own = (None, None) if estimate is None else (estimate.result.rent, estimate.result.own)
+    return {
+        "verdict": memory.verdict,
+        "reason": None if fits(evaluation) else why_not(evaluation),
+        "total_bytes": memory.total_bytes,
+        "free_bytes": memory.free_bytes,
+        "time": None if time is None else time.model_dump(mode="json", include=_TIME_FIELDS),
+        "period": None if estimate is None else estimate.demand.period,
+        "rent": None if rent is None else rent.model_dump(mode="json", include=_RENT_FIELDS),
+        "own": None if own is None else own.model_dump(mode="json", include=_OWN_FIELDS),
+        "time_reason": None if time is None or time.seconds is not None else no_time(time),
+        "cost_reason": tried.cost.reason or None if tried.cost is not None else None,
+    }
+
+
+def _lines(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> Iterator[tuple[str, ...]]:
+    for group, figures in groupby(rows, key=lambda row: row.group):
+        yield (group, *("" for _ in entries))
+        for row in figures:
+            yield (f"  {row.title}", *(f"{cell.text}{_BEST}" if cell.is_best else cell.text for cell in row.cells))
+
+
+def _entry(name: str, catalog: Catalog, prices: Mapping[str, CardPrices]) -> Entry:
+    machines = named_machines(name, catalog.hardware, "--compare")
+
+    def row_of(gpu: Gpu) -> GpuRow:
+        return plain_row(gpu, catalog.hardware, prices, catalog.software)
+
+    if machines is not None:
+        number, system = machines
+        return system_entry(name, system, catalog.hardware, row_of, number)
+    (cards,) = named_cards([name], catalog, "--compare")
+    return card_entry(name, row_of(catalog.hardware.gpu(cards.id)), cards.count)
+
+
+def _tried(word: str, entries: Sequence[Entry], catalog: Catalog, today: date) -> Mapping[str, Tried]:
+    """Return what the plan about `word` comes to on each entry."""
+    return try_all(plan_about(word, catalog), {entry.id: entry.cards for entry in entries}, catalog, today)

@@ -1,0 +1,1 @@
+"""`gpu-planner monitor`: live cards, and recordings."""

@@ -1,0 +1,256 @@
+"""`gpu-planner monitor`: what the cards do right now, as a table that is redrawn, as JSON, or as a check-up."""
+
+import argparse
+import gc
+import signal
+import sys
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from datetime import datetime
+from pathlib import Path
+from queue import Empty, Queue
+from time import time
+from typing import Any, Final
+
+from pydantic_core import to_json
+
+from planner.cli.monitor.files import add_file_options, check_file_options, replayed, work_on_files
+from planner.cli.monitor.terminal import Screen, fitting_table, wrapped
+from planner.cli.parser import Parser
+from planner.errors import RecordingError
+from planner.monitor.diagnosis.diagnose import diagnose_all
+from planner.monitor.diagnosis.plain import verdict_object
+from planner.monitor.diagnosis.tracker import Tracker
+from planner.monitor.diagnosis.verdict import Verdict
+from planner.monitor.doctor import binding_version, check_up, unavailable, what_blocked, what_blocks
+from planner.monitor.faults import Fault
+from planner.monitor.gathering import look_once
+from planner.monitor.history import History
+from planner.monitor.latest import Latest
+from planner.monitor.pci import find_cards
+from planner.monitor.recording.recorder import Recorder
+from planner.monitor.report import report
+from planner.monitor.sample import Sample
+from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, Settings
+from planner.monitor.supervisor import Supervisor, Update
+from planner.monitor.surroundings import look_around
+from planner.present.monitor.diagnosis import verdict_lines
+from planner.present.monitor.processes import PROCESS_COLUMNS, process_rows
+from planner.present.monitor.readings import CARD_COLUMNS, card_rows, check_lines, driver_line, fault_line, host_line
+
+_DESCRIPTION: Final = """\
+Show what the NVIDIA cards of this machine do right now: use, memory, power, temperature, clocks, processes, and
+what is wrong. Ctrl+C ends it."""
+_EXAMPLES: Final = """\
+examples:
+  gpu-planner monitor
+  gpu-planner monitor --interval 0.5
+  gpu-planner monitor --once --json
+  gpu-planner monitor --json > cards.jsonl
+  gpu-planner monitor --doctor
+  gpu-planner monitor --record run.gpurec
+  gpu-planner monitor --replay run.gpurec --speed 10 --from 1:30
+  gpu-planner monitor --summary nvidia-smi.csv --tariff 0.32
+  gpu-planner monitor --replay run.gpurec --export run.csv
+  gpu-planner monitor --import nvidia-smi.csv --record run.gpurec"""
+
+# What a narrow terminal shows last of all is left out first.
+_DISPENSABLE_OF_CARDS: Final = ("fan", "controller", "clock", "temperature")
+_DISPENSABLE_OF_PROCESSES: Final = ("kind", "cpu", "user")
+# What ends a run that nobody waits for: `kill`, and the terminal that is closed.
+_ENDS: Final = ("SIGTERM", "SIGHUP")
+_SIGNS: Final = {"error": "✗", "warning": "!", "note": "·"}
+# How often waiting stops to hear Ctrl+C.
+_PATIENCE_SECONDS: Final = 0.5
+# More than the diagnosis looks at: of readings that come often, a history keeps the latest eighth whole.
+_KEPT_SECONDS: Final = 1_800.0
+
+
+def run(argv: list[str]) -> int:
+    """Print what was asked and return the exit code."""
+    arguments = _parser().parse_args(argv)
+    check_file_options(arguments)
+    if arguments.doctor:
+        return _doctor(as_json=arguments.json)
+    if arguments.once:
+        return _once(as_json=arguments.json)
+    code = work_on_files(arguments)
+    return _show(_standings(arguments), as_json=arguments.json) if code is None else code
+
+
+def _standings(arguments: argparse.Namespace) -> Generator[tuple[History, bool], None, None]:
+    if arguments.replay is None:
+        return _follow(Settings(fast_seconds=arguments.interval or 1.0), arguments.record)
+    is_paced = not arguments.json
+    return _noted(replayed(arguments.replay, arguments.start or 0.0, arguments.speed or 1.0, is_paced=is_paced))
+
+
+def _parser() -> Parser:
+    parser = Parser("gpu-planner monitor", _DESCRIPTION, _EXAMPLES)
+    group = parser.add_argument_group("how")
+    group.add_argument("--interval", metavar="SECONDS", type=_interval, help="0.1 to 10, by default 1")
+    group.add_argument("--once", action="store_true", help="look once, for a second, and stop")
+    group.add_argument("--doctor", action="store_true", help="say what works, what does not, why, and what to do")
+    add_file_options(parser)
+    parser.add_general()
+    return parser
+
+
+def _interval(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not FASTEST_SECONDS <= seconds <= SLOWEST_SECONDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.1 to 10")
+    return seconds
+
+
+def _once(*, as_json: bool) -> int:
+    history = History(_KEPT_SECONDS)
+    latest = look_once(listener=history.note)
+    # Of a second, only what shows at once can be judged.
+    verdicts = diagnose_all(history)
+    if as_json:
+        print(to_json(_report(latest, verdicts), indent=2).decode())
+    _refuse(what_blocked(latest))
+    if not as_json:
+        print(_page(latest, verdicts))
+    return 0
+
+
+def _report(latest: Latest, verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
+    told = report(latest)
+    for device in told["devices"]:
+        device["diagnosis"] = verdict_object(verdicts[device["uuid"]])
+    return told
+
+
+def _refuse(fault: Fault | None) -> None:
+    if fault is not None:
+        raise unavailable(fault)
+
+
+def _show(standings: Generator[tuple[History, bool], None, None], *, as_json: bool) -> int:
+    """Show every sample until the last, or Ctrl+C, which is no failure here."""
+    # Commands run without the collector, which a run of days needs.
+    gc.enable()
+    try:
+        with _ended_properly(), closing(standings):
+            if as_json:
+                _print_lines(standings)
+            else:
+                _redraw(standings)
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+@contextmanager
+def _ended_properly() -> Iterator[None]:
+    """Let what ends the program end it as an exit does, so that a recording gets its end and the cursor comes back."""
+
+    def leave(number: int, _frame: object) -> None:
+        # As a shell tells of a signal.
+        raise SystemExit(128 + number)
+
+    numbers = [getattr(signal, name) for name in _ENDS if hasattr(signal, name)]
+    before = {number: signal.signal(number, leave) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _print_lines(standings: Iterable[tuple[History, bool]]) -> None:
+    tracker = Tracker()
+    for history, is_sample in standings:
+        if is_sample:
+            print(to_json(_report(history.latest, tracker.note(history))).decode(), flush=True)
+
+
+def _redraw(standings: Iterable[tuple[History, bool]]) -> None:
+    tracker = Tracker()
+    with Screen(sys.stdout) as screen:
+        for history, is_sample in standings:
+            # While nothing can be read, what is wrong is shown alone.
+            if is_sample or history.inventory.faults:
+                screen.show(_page(history.latest, tracker.note(history)))
+
+
+def _noted(updates: Iterable[Update]) -> Generator[tuple[History, bool], None, None]:
+    """Give what was read after each update, and whether that was a sample."""
+    history = History(_KEPT_SECONDS)
+    for update in updates:
+        history.note(update)
+        yield history, isinstance(update, Sample)
+
+
+def _follow(settings: Settings, record: Path | None) -> Generator[tuple[History, bool], None, None]:
+    """Give what is read live after each update, and whether that was a sample; all of it goes into a file too.
+
+    Raises:
+        MonitorUnavailableError: If there is no card to begin with; what goes wrong later may pass.
+        RecordingError: If the file cannot be written.
+    """
+    has_begun = False
+    with ExitStack() as stack:
+        recorder = None if record is None else Recorder(record)
+        if recorder is not None:
+            # A file of nothing would be in the way of the next try; it is closed before it is taken away.
+            stack.callback(lambda: None if has_begun else recorder.path.unlink(missing_ok=True))
+            stack.enter_context(recorder)
+        for history, is_sample in _noted(_live(settings, recorder)):
+            has_begun = has_begun or is_sample
+            fault = None if has_begun else what_blocks(history.latest)
+            _refuse(fault if fault is not None and fault.about.severity == "error" else None)
+            if recorder is not None and recorder.failure is not None:
+                raise RecordingError(recorder.path, recorder.failure, "What was written until then can be replayed.")
+            yield history, is_sample
+
+
+def _live(settings: Settings, recorder: Recorder | None) -> Iterator[Update]:
+    updates: Queue[Update] = Queue()
+
+    def hear(update: Update) -> None:
+        if recorder is not None:
+            recorder.note(update)
+        updates.put(update)
+
+    with Supervisor(hear, settings):
+        while True:
+            try:
+                yield updates.get(timeout=_PATIENCE_SECONDS)
+            except Empty:
+                continue
+
+
+def _page(latest: Latest, verdicts: Mapping[str, Verdict]) -> str:
+    """Return everything that is shown at once."""
+    when = time() if latest.wall_seconds is None else latest.wall_seconds
+    heading = (f"{datetime.fromtimestamp(when).astimezone():%H:%M:%S}", driver_line(latest), host_line(latest))
+    parts = [wrapped(" · ".join(part for part in heading if part))]
+    if latest.inventory.devices:
+        parts.append(fitting_table(CARD_COLUMNS, card_rows(latest), "name", _DISPENSABLE_OF_CARDS))
+    found = verdict_lines(verdicts, latest.inventory.devices)
+    if found:
+        parts.append("\n".join(map(wrapped, found)))
+    processes = process_rows(latest)
+    if processes:
+        parts.append(fitting_table(PROCESS_COLUMNS, processes, "command", _DISPENSABLE_OF_PROCESSES))
+    faults = latest.inventory.faults
+    if faults:
+        parts.append(
+            "\n".join(wrapped(f"{_SIGNS[fault.about.severity]} {fault_line(fault, latest)}") for fault in faults)
+        )
+    return "\n\n".join(parts)
+
+
+def _doctor(*, as_json: bool) -> int:
+    checks = check_up(look_once(), look_around(), find_cards(), binding_version())
+    if as_json:
+        print(to_json([check._asdict() for check in checks], indent=2).decode())
+    else:
+        print(check_lines(checks))
+    return 0

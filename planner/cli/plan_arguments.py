@@ -1,0 +1,187 @@
+"""The plan that a command line describes: a model, a preset, a recipe or a saved plan, with options that change it."""
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pydantic import ValidationError
+
+from planner.cli.named_plan import plan_about
+from planner.cli.options import add_workload_options, workload_from
+from planner.cli.parser import Parser
+from planner.cli.report import prose_width, wrapped
+from planner.cli.user_catalog import named_cards
+from planner.errors import PlanFileError, PlannerError, SpecError
+from planner.plan.catalog import Catalog
+from planner.plan.files import is_plan_file, save_plan
+from planner.plan.plan import Plan
+from planner.present.plan.starting_points import recipe_details, recipe_summary
+from planner.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from planner.plan.recipes.preset import Preset
+    from planner.workload.recipes.recipe import Recipe
+
+
+_ENDINGS: Final = (".yml", ".yaml", ".json")
+
+
+class GivenRecipe(NamedTuple):
+    """A training file: the recipe in it, and where it is."""
+
+    recipe: "Recipe"
+    path: Path
+
+
+def take_recipe(arguments: argparse.Namespace) -> GivenRecipe | None:
+    """Return the training file that is named as MODEL or by `--workload`, none if neither is one.
+
+    Raises:
+        RecipeError: If it cannot be read.
+        SpecError: If both are training files.
+    """
+    model, workload = (_recipe_path(word) for word in (arguments.model, arguments.workload))
+    if model is not None and workload is not None:
+        hint = "Name the model instead of one of them: gpu-planner fit MODEL --workload FILE"
+        raise SpecError("--workload", "there are two training files", hint)
+    path = model or workload
+    if path is None:
+        return None
+    from planner.plan.recipes.files import load_recipe
+
+    return GivenRecipe(load_recipe(path), path)
+
+
+def plan_with_recipe(given: GivenRecipe, word: str | None, catalog: Catalog) -> Plan:
+    """Return the plan for the training file, about the model `word` unless that is the file.
+
+    Raises:
+        PlannerError: If there is no such model, or the file names none.
+    """
+    from planner.plan.recipes.files import plan_of_recipe, with_recipe
+
+    if word is None or Path(word) == given.path:
+        return plan_of_recipe(given.recipe, given.path, catalog.models)
+    return with_recipe(plan_about(word, catalog), given.recipe)
+
+
+def recipe_block(given: GivenRecipe, width: int | None, *, explain: bool) -> str:
+    """Return what was read of the training file as text; with `explain` a line for every key."""
+    prose = prose_width(width)
+    if explain:
+        return "\n".join(wrapped(line, prose, rest="      ") for line in recipe_details(given.recipe, given.path.name))
+    return "\n".join(wrapped(line, prose) for line in recipe_summary(given.recipe, given.path.name))
+
+
+def _recipe_path(word: str | Path | None) -> Path | None:
+    # Most words are names: they need no reader of YAML.
+    if word is None or not (str(word).lower().endswith(_ENDINGS) or os.path.isdir(word)):
+        return None
+    from planner.plan.recipes.files import is_recipe_file
+
+    return Path(word) if is_recipe_file(Path(word)) else None
+
+
+MOST_MACHINES: Final = 1_000
+"""How many of a system are set beside others."""
+
+
+class PlanArguments(NamedTuple):
+    """A plan, with the preset and the recipe that it starts from."""
+
+    plan: Plan
+    preset: "Preset | None"
+    recipe: GivenRecipe | None
+
+
+def add_plan_options(parser: Parser) -> None:
+    """Add what says the plan: the model, the cards and the workload."""
+    what = parser.add_argument_group("what")
+    what.add_argument("model", metavar="MODEL", nargs="?", help="what to run, by name or file")
+    what.add_argument("--preset", metavar="NAME", help="start from a well-known recipe; options change it")
+    what.add_argument("--list-presets", action="store_true", help="list the recipes, and stop")
+    hardware = parser.add_argument_group("on what")
+    hardware.add_argument(
+        "--gpu",
+        metavar="GPU",
+        action="append",
+        help='an id, a name or a spelling such as "RTX 4090", "8 x H100 SXM" or the system dgx-h100; repeatable',
+    )
+    hardware.add_argument("--count", metavar="N", help="number of these cards [1]")
+    add_workload_options(parser)
+
+
+def plan_from_arguments(arguments: argparse.Namespace, catalog: Catalog) -> PlanArguments:
+    """Return the plan that the options describe.
+
+    Raises:
+        PlannerError: If no model is named, a file cannot be read, or an option is not allowed; it names the option.
+    """
+    recipe = take_recipe(arguments)
+    base, preset = _base(arguments, catalog, recipe)
+    return PlanArguments(_plan(arguments, catalog, base), preset, recipe)
+
+
+def _base(arguments: argparse.Namespace, catalog: Catalog, recipe: GivenRecipe | None) -> tuple[Plan, "Preset | None"]:
+    """Return the plan that the options change, with the preset that it starts from."""
+    if recipe is not None and arguments.preset is not None:
+        raise SpecError("--preset", "a training file says how to train", "Leave out one of them.")
+    if arguments.preset is not None:
+        from planner.cli.presets import plan_with_preset
+
+        return plan_with_preset(arguments.preset, arguments.model, arguments.workload, catalog)
+    if recipe is not None:
+        arguments.workload = None
+        return plan_with_recipe(recipe, arguments.model, catalog), None
+    if arguments.model is None:
+        hint = "Name one: gpu-planner fit meta-llama/Llama-3.1-8B. `gpu-planner models` lists what there is."
+        raise PlannerError("no model is named", hint)
+    return plan_about(arguments.model, catalog), None
+
+
+def _plan(arguments: argparse.Namespace, catalog: Catalog, base: Plan) -> Plan:
+    workload = _workload(arguments, base)
+    changes: dict[str, object] = {"workload": workload}
+    changes |= _cards(arguments, catalog, workload)
+    try:
+        return base.evolve(**changes)
+    except ValidationError as error:
+        problem = SpecError.from_validation(error)
+        raise SpecError(f"--{problem.field}", problem.reason, "--help explains every option.") from error
+
+
+def _cards(arguments: argparse.Namespace, catalog: Catalog, workload: Workload) -> dict[str, object]:
+    """Return the fields of the plan that `--gpu` and `--count` set; several kinds of cards are part of the workload."""
+    cards = named_cards(arguments.gpu or (), catalog)
+    if len(cards) > 1:
+        if arguments.count is not None:
+            raise SpecError("--count", "several cards are named", 'Say how many of each: --gpu "2 x RTX 3090".')
+        return {"workload": workload.evolve(gpus=cards), "gpu": None, "count": sum(kind.count for kind in cards)}
+    changes: dict[str, object] = {"count": arguments.count.replace(",", "")} if arguments.count is not None else {}
+    if cards:
+        changes |= {"gpu": cards[0].id, "workload": workload.evolve(gpus=())}
+        if cards[0].count > 1:
+            changes |= {"count": cards[0].count}
+    return changes
+
+
+def _workload(arguments: argparse.Namespace, base: Plan) -> Workload:
+    workload = workload_from(arguments, base.workload)
+    if base.model.trace is not None and workload.evolve(other_processes_bytes=0) != base.workload.evolve(
+        other_processes_bytes=0
+    ):
+        hint = "Trace it again with other options: gpu-planner trace --help"
+        raise PlannerError("a traced module runs as it was traced: options of the workload change nothing", hint)
+    return workload
+
+
+def save_plan_as(path: Path, plan: Plan) -> None:
+    """Write `plan` to `path`.
+
+    Raises:
+        PlanFileError: If something else than a plan is there, or it cannot be written.
+    """
+    if path.exists() and not is_plan_file(path):
+        raise PlanFileError(path, "exists and is no plan", "Choose another name; nothing was written.")
+    save_plan(path, plan)

@@ -1,0 +1,1 @@
+"""`gpu-planner trace`: its options, its target, and its report."""

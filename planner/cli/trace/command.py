@@ -1,0 +1,258 @@
+"""`gpu-planner trace`: the exact memory peak of a PyTorch module, and what it is made of."""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pydantic import ValidationError
+
+from planner.cli.parser import Parser
+from planner.cli.table import terminal_width
+from planner.cli.trace.options import add_trace_options, given_options, of_option, request_from, used_defaults
+from planner.cli.trace.report import ProgressLine, trace_report
+from planner.cli.user_catalog import user_catalog
+from planner.errors import PlannerError, SpecError
+from planner.hardware.gpu import Gpu
+from planner.hardware.names import resolve_gpu
+from planner.models.catalog import ModelCatalog
+from planner.models.load import load_config
+from planner.plan.catalog import Catalog
+from planner.present.trace.view import trace_view
+from planner.trace.allocator.settings import AllocatorSettings
+from planner.trace.analysis.conclude import conclude
+from planner.trace.analysis.memory import traced_fits_on
+from planner.trace.analysis.summary import facts_of
+from planner.trace.candidates import find_candidates
+from planner.trace.files import (
+    export_allocations_csv,
+    export_timeline_csv,
+    is_recording_file,
+    load_recording,
+    save_recording,
+)
+from planner.trace.recording import Recording
+from planner.trace.request import Target
+from planner.trace.result import TraceResult
+from planner.trace.run import Limits, trace
+from planner.units import parse_bytes
+
+_PYTHON: Final = ".py"
+_NAME: Final = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
+_IN_PACKAGE: Final = re.compile(rf"(?P<place>{_NAME}):(?P<name>{_NAME})")
+
+
+def target_of(word: str, models: ModelCatalog) -> Target:
+    """Return what to trace: `net.py:Net`, `package.module:Net`, a `config.json`, its folder, or a name of `models`.
+
+    Raises:
+        PlannerError: If it is none of these, or cannot be read. Where a Python file stands without a name, the hint
+            lists those that it offers; nothing of it is run.
+    """
+    # From the last colon on: the letter of a drive has one as well.
+    place, _, name = word.rpartition(":")
+    if place.endswith(_PYTHON):
+        return _in_file(Path(place), name)
+    if word.endswith(_PYTHON):
+        return _in_file(Path(word), "")
+    packaged = _IN_PACKAGE.fullmatch(word)
+    if packaged is not None:
+        return Target(kind="import", place=packaged["place"], name=packaged["name"])
+    title, config = load_config(word, models)
+    return Target(kind="config", place=title, config=json.dumps(config))
+
+
+def _in_file(path: Path, name: str) -> Target:
+    if not path.is_file():
+        raise SpecError("TARGET", f"there is no file {path}", "Check its spelling, or name its whole path.")
+    if not name:
+        offered = [f"{path}:{candidate.name}" for candidate in find_candidates(path)]
+        hint = f"Write {' or '.join(offered)}." if offered else "It has no module class and no function of its own."
+        raise SpecError("TARGET", f"{path} needs the name of a module or a function", hint)
+    return Target(kind="file", place=str(path), name=name)
+
+
+DOES_NOT_FIT: Final = 1
+_SMALLEST: Final = 5
+
+_DESCRIPTION: Final = """\
+Run one training or inference step of a PyTorch module on tensors that have no memory, watch every allocation and
+free, and say what is needed: the answer first, then each term, each phase, what is alive at the peak and which module
+and line made it. No GPU is needed, and no weights are loaded. The code of TARGET is run, in a process of its own:
+naming it here is the consent to that."""
+
+_EPILOG: Final = """\
+TARGET is one of
+  path/to/file.py:NAME    a module class, or a function that returns a module, (module, inputs), or
+                          (modules, inputs, step) for steps of one's own
+  package.module:NAME     the same in an installed package
+  a config.json, a folder with one, or a model of the catalog (`gpu-planner models` lists them)
+  a recording             of --save (.json or .json.gz): it is opened, nothing is run
+
+INPUT is [NAME=]SHAPE[:DTYPE], such as "x=8x3x224x224:float32" or "ids=4x512:int64"; "(8x128,8x128)" is a tuple.
+
+examples:
+  gpu-planner trace net.py:Net --input "x=8x3x224x224:float32" --task training --gpu "RTX 4090"
+  gpu-planner trace net.py:make --arg width=64 --task training --optimizer "SGD(momentum=0.9)" --autocast bf16
+  gpu-planner trace openai-community/gpt2 --task training --batch 8 --seq 512 --save gpt2.json.gz
+  gpu-planner trace gpt2.json.gz --gpu h100-sxm --allocator expandable_segments:True
+  gpu-planner trace ./my-model/config.json --dtype bf16 --seq 1024 --decode 16
+  gpu-planner trace net.py:Net --input 8x128 --task training --ranks 8 --strategy fsdp --check --gpu "A100 80GB"
+
+exit codes: 0 done, 1 does not fit (only with --check; tight counts as fitting), 2 wrong input or a module that fails,
+3 PyTorch is not installed, 130 interrupted"""
+
+
+class _Cards(NamedTuple):
+    """What the answer is about: a card, if one is named, and how many."""
+
+    gpu: Gpu | None
+    number: int
+
+
+def run(argv: list[str]) -> int:
+    """Trace or open what was asked, print the answer and return the exit code."""
+    arguments = _parser().parse_args(argv)
+    _check(arguments)
+    catalog = user_catalog()
+    gpu = resolve_gpu(catalog.hardware, arguments.gpu) if arguments.gpu is not None else None
+    settings = _settings(arguments.allocator)
+    top = _whole("--top", arguments.top)
+    count = _whole("--count", arguments.count) if arguments.count is not None else None
+    recording, defaults = _recording(arguments, catalog, gpu)
+    cards = _Cards(gpu, count or recording.request.parallel.ranks)
+    usable = catalog.hardware.usable_memory(gpu) if gpu else None
+    result = conclude(recording, gpu, usable, cards.number, settings=settings)
+    _write(arguments, recording, result)
+    if arguments.json:
+        print(result.model_dump_json(indent=2))
+    else:
+        print(_text(result, recording, cards, catalog, defaults, top))
+    return DOES_NOT_FIT if arguments.check and result.verdict not in ("fits", "tight") else 0
+
+
+def _parser() -> Parser:
+    parser = Parser("gpu-planner trace", _DESCRIPTION, _EPILOG)
+    what = parser.add_argument_group("what")
+    what.add_argument("target", metavar="TARGET", nargs="?", help="what to trace; see below")
+    hardware = parser.add_argument_group("on what")
+    hardware.add_argument("--gpu", metavar="GPU", help='an id, a name or a spelling such as "RTX 4090" or h100-sxm')
+    hardware.add_argument("--count", metavar="N", help="number of these cards, each as the traced rank [--ranks]")
+    hardware.add_argument("--allocator", metavar="SETTINGS", help="as in PYTORCH_CUDA_ALLOC_CONF [PyTorch's defaults]")
+    add_trace_options(parser)
+    limits = parser.add_argument_group("limits of the trace itself")
+    limits.add_argument("--time-limit", metavar="SECONDS", help="end it then [600]")
+    limits.add_argument(
+        "--memory-limit", metavar="SIZE", help="real memory that it may take [half of the free, at most 8 GiB]"
+    )
+    answer = parser.add_argument_group("the answer")
+    answer.add_argument("--top", metavar="N", default="10", help="rows of what is alive and of modules [10]")
+    answer.add_argument("--check", action="store_true", help="exit with 1 when it does not fit")
+    answer.add_argument("--save", metavar="FILE", type=Path, help="write the recording: .json, or .json.gz")
+    answer.add_argument("--csv", metavar="FILE", type=Path, help="write the timeline")
+    answer.add_argument("--allocations-csv", metavar="FILE", type=Path, help="write every allocation")
+    parser.add_general()
+    return parser
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Find early what would be a pity to find after a long trace."""
+    if arguments.target is None:
+        hint = 'Name one: gpu-planner trace net.py:Net --input "x=8x3x224x224:float32".'
+        raise PlannerError("nothing to trace is named", hint)
+    if arguments.check and arguments.gpu is None:
+        raise SpecError("--check", "there is no card to check against", "Add --gpu.")
+    for option, path, is_own in (
+        ("--save", arguments.save, is_recording_file),
+        ("--csv", arguments.csv, _is_table),
+        ("--allocations-csv", arguments.allocations_csv, _is_table),
+    ):
+        if path is not None:
+            _check_output(option, path, is_own)
+
+
+def _check_output(option: str, path: Path, is_own: Callable[[Path], bool]) -> None:
+    if path.is_dir():
+        raise SpecError(option, f"{path} is a folder", "Name a file in it.")
+    if not path.parent.is_dir():
+        raise SpecError(option, f"there is no folder {path.parent}", "Make it, or name another.")
+    if path.exists() and not is_own(path):
+        raise SpecError(option, f"{path} exists and holds something else", "Choose another name.")
+
+
+def _is_table(path: Path) -> bool:
+    return path.suffix.lower() == ".csv"
+
+
+def _settings(text: str | None) -> AllocatorSettings:
+    try:
+        return AllocatorSettings.parse(text or "")
+    except SpecError as error:
+        raise SpecError("--allocator", error.message, error.hint) from error
+
+
+def _whole(option: str, text: str) -> int:
+    digits = text.replace(",", "")
+    if not digits.isdecimal() or not 1 <= int(digits[:7]) <= 100_000:
+        raise SpecError(option, f"{text!r} is not a number from 1 to 100,000", "Write it in digits.")
+    return int(digits)
+
+
+def _recording(arguments: argparse.Namespace, catalog: Catalog, gpu: Gpu | None) -> tuple[Recording, tuple[str, ...]]:
+    """Return the recording that is named, or a new one, with the defaults that were used for it."""
+    path = Path(arguments.target)
+    if is_recording_file(path):
+        given = given_options(arguments)
+        if given:
+            raise SpecError(given[0], f"{path} is a trace already", "Trace its target again to change how it runs.")
+        return load_recording(path), ()
+    target = target_of(arguments.target, catalog.models)
+    request = request_from(arguments, target, _compute_capability(gpu))
+    with ProgressLine(sys.stderr) as line:
+        return trace(request, _limits(arguments), line.show), used_defaults(arguments, request)
+
+
+def _compute_capability(gpu: Gpu | None) -> str | None:
+    return gpu.compute_capability if gpu and gpu.vendor == "NVIDIA" else None
+
+
+def _limits(arguments: argparse.Namespace) -> Limits:
+    fields: dict[str, object] = {}
+    if arguments.time_limit is not None:
+        fields["seconds"] = arguments.time_limit.replace(",", "")
+    if arguments.memory_limit is not None:
+        fields["memory_bytes"] = of_option("--memory-limit", parse_bytes, arguments.memory_limit)
+    try:
+        return Limits.model_validate(fields)
+    except ValidationError as error:
+        problem = SpecError.from_validation(error)
+        option = {"seconds": "--time-limit", "memory_bytes": "--memory-limit"}[problem.field]
+        raise SpecError(option, problem.reason, "Try: gpu-planner trace --help") from error
+
+
+def _write(arguments: argparse.Namespace, recording: Recording, result: TraceResult) -> None:
+    if arguments.save is not None:
+        save_recording(arguments.save, recording)
+    if arguments.csv is not None:
+        export_timeline_csv(arguments.csv, result.timeline)
+    if arguments.allocations_csv is not None:
+        export_allocations_csv(arguments.allocations_csv, recording)
+
+
+def _text(
+    result: TraceResult, recording: Recording, cards: _Cards, catalog: Catalog, defaults: tuple[str, ...], top: int
+) -> str:
+    name = cards.gpu.name if cards.gpu else None
+    smallest = () if cards.gpu else _smallest_fits(recording, catalog)
+    return trace_report(trace_view(result, name, cards.number, smallest), defaults, terminal_width(), top)
+
+
+def _smallest_fits(recording: Recording, catalog: Catalog) -> tuple[str, ...]:
+    """Return the names of the cards with the least memory that it fits on."""
+    known = [(gpu, catalog.hardware.usable_memory(gpu)) for gpu in catalog.hardware.gpus]
+    fits = [fit for fit in traced_fits_on(facts_of(recording), known) if fit.likely]
+    fits.sort(key=lambda fit: (fit.capacity_bytes or 0, fit.gpu_id))
+    return tuple(catalog.hardware.gpu(fit.gpu_id).name for fit in fits[:_SMALLEST])

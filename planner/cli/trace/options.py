@@ -1,0 +1,220 @@
+"""The options of `gpu-planner trace` and the request that they describe.
+
+Values go to the request's own validation as they were written, so that the command line and the window accept the
+same and say the same.
+"""
+
+import argparse
+import json
+import re
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from pydantic import ValidationError
+
+from planner.cli.parser import Option, add_options, named_value
+from planner.errors import SpecError
+from planner.trace.arguments import parse_arguments
+from planner.trace.optimizers import TORCH_NAMES
+from planner.trace.request import Target, TraceRequest
+from planner.trace.shapes import parse_input
+
+_Parsed = TypeVar("_Parsed")
+
+_HELP_COMMAND: Final = "Try: gpu-planner trace --help"
+_CALL: Final = re.compile(r"(?P<name>[^\W\d]\w*)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
+
+
+OPTIONS: Final = (
+    Option("--task", "task", "TASK", "inference or training [inference]"),
+    Option("--batch", "batch", "N", "samples at once [1, or as the inputs have it]"),
+    Option(
+        "--seq", "sequence_length", "TOKENS", "sequence or prompt [2,048 to train, else 4,096, or the model's maximum]"
+    ),
+    Option("--dtype", "dtype", "FORMAT", "cast parameters to fp32, fp64, bf16 or fp16 [as built]"),
+    Option("--autocast", "autocast", "FORMAT", "run under torch.autocast to bf16 or fp16 [off]"),
+    Option("--attention", "attention", "KIND", "sdpa or eager, of Hugging Face models [sdpa]"),
+    Option("--steps", "steps", "N", "times that the whole is run; two, so that optimizer states are in [2]"),
+    Option("--device", "device", "NAME", "whose operators are assumed: cuda or cpu [cuda]"),
+    Option("--step", "step", "FILE.py:NAME", "function that does a whole step of its own: step(modules, inputs)"),
+    Option("--decode", "decode_tokens", "N", "tokens answered one by one, with the cache [0]", "inference"),
+    Option(
+        "--optimizer", "optimizer", "NAME", 'of torch.optim, such as SGD or "AdamW(fused=True)" [AdamW]', "training"
+    ),
+    Option("--accumulate", "gradient_accumulation", "N", "forward passes per optimizer step [1]", "training"),
+    Option("--zero-grad", "zero_grad", "WHEN", "after-step, before-backward, or zeros: kept [after-step]", "training"),
+    Option(
+        "--checkpointing", "checkpointing", "KIND", "none, selective or full, where it is offered [none]", "training"
+    ),
+    Option("--loss", "loss", "NAME", "of torch.nn.functional, or FILE.py:NAME [from the output]", "training"),
+)
+_FLAG_OF_FIELD: Final = {flag.field: flag.name for flag in OPTIONS} | {
+    "lora": "--lora",
+    "parallel": "--strategy",
+    "parallel.ranks": "--ranks",
+    "optimizer_arguments": "--optimizer",
+    "arguments": "--arg",
+    "inputs": "--input",
+}
+
+
+def add_trace_options(parser: argparse.ArgumentParser) -> None:
+    """Add what decides the request to `parser`, grouped by task."""
+    built = parser.add_argument_group("how it is built")
+    built.add_argument(
+        "--arg", metavar="NAME=VALUE", action="append", default=[], help="argument of TARGET; repeatable"
+    )
+    built.add_argument(
+        "--input",
+        metavar="INPUT",
+        action="append",
+        default=[],
+        help='argument of forward, such as "x=8x3x224x224:float32"; repeatable',
+    )
+    built.add_argument(
+        "--lora",
+        metavar="RANK",
+        nargs="?",
+        const="",
+        help='LoRA of this rank [16], or as JSON: {"rank": 8, "targets": ["q_proj"]}',
+    )
+    groups = {
+        None: parser.add_argument_group("what is run; [defaults]"),
+        "inference": parser.add_argument_group("inference"),
+        "training": parser.add_argument_group("training"),
+    }
+    add_options(OPTIONS, groups)
+    groups["training"].add_argument(
+        "--freeze", metavar="PATTERN", action="append", default=[], help="names of parameters to leave; repeatable"
+    )
+    spread = parser.add_argument_group("several cards")
+    spread.add_argument("--ranks", metavar="N", help="processes, of which one is traced and nothing is launched [1]")
+    spread.add_argument("--strategy", metavar="KIND", help="ddp, or fsdp: fully_shard [ddp]")
+
+
+def request_from(arguments: argparse.Namespace, target: Target, compute_capability: str | None) -> TraceRequest:
+    """Return the request that the options describe.
+
+    Raises:
+        SpecError: If an option belongs to the other task or a value is not allowed, named by the option.
+    """
+    fields: dict[str, object] = {
+        flag.field: _plain(value) for flag in OPTIONS if (value := flag.given(arguments)) is not None
+    }
+    _check_task(arguments)
+    fields |= _optimizer(arguments.optimizer) if arguments.optimizer is not None else {}
+    fields |= _parallel(arguments)
+    if arguments.lora is not None:
+        fields["lora"] = _lora(arguments.lora)
+    if arguments.freeze:
+        fields["freeze"] = tuple(arguments.freeze)
+    if target.kind == "config" and not arguments.input:
+        fields.setdefault("batch", 1)
+    if fields.get("device", "cuda") == "cuda":
+        fields["compute_capability"] = compute_capability
+    fields["arguments"] = tuple(
+        dict(zip(("name", "value"), named_value("--arg", text, "width=64"), strict=True)) for text in arguments.arg
+    )
+    fields["inputs"] = tuple(of_option("--input", parse_input, text) for text in arguments.input)
+    try:
+        return TraceRequest.model_validate({**fields, "target": target})
+    except ValidationError as error:
+        problem = SpecError.from_validation(error)
+        raise SpecError(_option(problem.field), problem.reason, problem.hint or _HELP_COMMAND) from error
+
+
+def used_defaults(arguments: argparse.Namespace, request: TraceRequest) -> tuple[str, ...]:
+    """Return the options that were not given and mattered, with the values that were used for them."""
+    given = {flag.name for flag in OPTIONS if flag.given(arguments) is not None}
+    asked = (flag for flag in OPTIONS if flag.name not in given and _matters(flag, request))
+    values = ((flag.name, getattr(request, flag.field)) for flag in asked)
+    return tuple(f"{name} {value}" for name, value in values if value is not None)
+
+
+def _matters(flag: Option, request: TraceRequest) -> bool:
+    """Return whether the value of an option decides anything in `request`."""
+    if flag.task not in (None, request.task):
+        return False
+    if flag.name in ("--attention", "--decode"):
+        return request.target.kind == "config"
+    if flag.name == "--steps":
+        return request.task == "training" or request.step is not None
+    # A step of one's own does these itself.
+    return request.step is None or flag.name not in ("--optimizer", "--accumulate", "--zero-grad")
+
+
+def given_options(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Return the options of the request that were given."""
+    flags = {flag.key: flag.name for flag in OPTIONS} | {
+        name: f"--{name}" for name in ("arg", "input", "lora", "freeze", "ranks", "strategy")
+    }
+    return tuple(option for key, option in flags.items() if getattr(arguments, key) not in (None, []))
+
+
+def of_option(option: str, parse: Callable[[str], _Parsed], text: str) -> _Parsed:
+    """Return what `parse` makes of the text of `option`.
+
+    Raises:
+        SpecError: If it cannot; it names the option.
+    """
+    try:
+        return parse(text)
+    except SpecError as error:
+        raise SpecError(option, error.reason, error.hint) from error
+
+
+def _plain(value: str) -> str:
+    """Return a number without the separators of its thousands, and all else as it is."""
+    digits = value.replace(",", "")
+    return digits if digits.isdigit() else value
+
+
+def _check_task(arguments: argparse.Namespace) -> None:
+    task = arguments.task or "inference"
+    given = [(flag.name, flag.task) for flag in OPTIONS if flag.given(arguments) is not None]
+    if arguments.freeze:
+        given.append(("--freeze", "training"))
+    for name, belongs in given:
+        if belongs and task in ("training", "inference") and belongs != task:
+            raise SpecError(
+                name, f"belongs to {belongs}, and this is {task}", f"Leave it out, or add --task {belongs}."
+            )
+
+
+def _optimizer(text: str) -> dict[str, object]:
+    """Return the class and its arguments that `AdamW(fused=True, lr=1e-4)` or a workload's name means."""
+    written = TORCH_NAMES.get(text.strip().casefold(), text)
+    call = _CALL.fullmatch(written.strip())
+    try:
+        if call is None:
+            raise SpecError("optimizer", f"{text!r} is not understood")
+        return {"optimizer": call["name"], "optimizer_arguments": parse_arguments(call["arguments"] or "")}
+    except SpecError as error:
+        hint = 'Write a class of torch.optim, with arguments such as "AdamW(fused=True, lr=1e-4)".'
+        raise SpecError("--optimizer", error.reason, hint) from error
+
+
+def _parallel(arguments: argparse.Namespace) -> dict[str, object]:
+    if arguments.ranks is None and arguments.strategy is None:
+        return {}
+    if arguments.ranks is None:
+        raise SpecError("--strategy", "there is only one rank", "Add --ranks, the number of processes.")
+    return {"parallel": {"ranks": arguments.ranks.replace(",", ""), "strategy": arguments.strategy or "ddp"}}
+
+
+def _lora(text: str) -> object:
+    if not text:
+        return {}
+    hint = 'Write --lora=16, or --lora=\'{"rank": 16, "targets": ["q_proj"]}\'; TARGET stands before it.'
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise SpecError("--lora", f"{text!r} is neither a rank nor JSON", hint) from error
+    if isinstance(value, dict):
+        return value
+    return {"rank": value}
+
+
+def _option(field: str) -> str:
+    parts = field.split(".")
+    return _FLAG_OF_FIELD.get(".".join(parts[:2])) or _FLAG_OF_FIELD.get(parts[0], field)

@@ -1,0 +1,105 @@
+"""What a card reaches of its bandwidth and its rates, by kind of memory, family and number format."""
+
+from typing import Final, Literal, NamedTuple
+
+from planner.dtypes import AS_STORED, SCHEMES
+from planner.hardware.gpu import Gpu
+from planner.performance.efficiency import Family, family_of
+from planner.performance.power import within_power
+
+MemoryClass = Literal["GDDR", "HBM", "unified"]
+Width = Literal["16", "8", "4", "float4"]
+
+
+class Share(NamedTuple):
+    """A measured share, with its source."""
+
+    fraction: float
+    source: str
+
+
+OLDER_HOSTS: Final = ("Pascal", "Volta", "Turing", "Ampere", "CDNA", "CDNA2")
+"""Cards that stand in hosts of their time, whose processors launch fewer kernels a second."""
+_FEWER_MULTIPROCESSORS: Final = {"h20-96gb": 78 / 132, "h20-141gb": 78 / 132}
+"""Cards that kept the memory of a larger one but not its multiprocessors, which can have so many reads under way each.
+
+**Source**: the H20 has 78 of the 132 of an H100, and reads no faster than that share of an H100 (QwenLM/Qwen3@7a2f61f).
+"""
+_WHOLE_CARD_BANDWIDTH: Final = 3.35e12
+"""Bytes a second of the H100 that these cards are cut from."""
+
+_CEILINGS: Final[dict[tuple[Family, str], float]] = {
+    ("Volta", "16"): 0.70,
+    ("Turing", "16"): 0.60,
+    ("A100", "16"): 0.85,
+    ("Ampere GDDR", "16"): 0.75,
+    ("Ada", "16"): 0.66,
+    ("Ada", "8"): 0.46,
+    ("Hopper SXM", "16"): 0.79,
+    ("Hopper SXM", "8"): 0.65,
+    ("Hopper PCIe", "16"): 0.65,
+    ("Hopper PCIe", "8"): 0.55,
+    ("Blackwell data centre", "16"): 0.76,
+    ("Blackwell data centre", "8"): 0.45,
+    ("Blackwell data centre", "4"): 0.50,
+    ("Blackwell GDDR", "16"): 0.83,
+    ("Blackwell GDDR", "8"): 0.76,
+    ("Blackwell GDDR", "4"): 0.80,
+    ("Instinct", "16"): 0.55,
+    ("Instinct", "8"): 0.65,
+    ("Intel", "16"): 0.46,
+    ("Apple", "16"): 0.75,
+}
+_HALVED: Final = 3.0
+"""8-bit integers are twice as quick as 16 bits, and four times where those are halved."""
+_HALVED_CEILING: Final = 0.85
+"""Halved units are kept busy more easily: pytorch/torchtune@bd2a0fc reaches 0.84 to 0.90 of that rate on RTX 4090."""
+_USUAL_CEILING: Final = 0.55
+
+
+def reachable_bandwidth(gpu: Gpu) -> float | None:
+    """Return the bytes a second that the card's multiprocessors can ask for: its own, less on cards that lack some."""
+    if gpu.bandwidth_bytes_per_s is None:
+        return None
+    whole = gpu.bandwidth_bytes_per_s / gpu.device_count
+    share = _FEWER_MULTIPROCESSORS.get(gpu.id)
+    return whole if share is None else min(whole, share * _WHOLE_CARD_BANDWIDTH)
+
+
+def memory_class(gpu: Gpu) -> MemoryClass:
+    """Return the kind of memory that decides how much of its bandwidth is reached."""
+    if gpu.unified_memory:
+        return "unified"
+    return "HBM" if (gpu.memory_type or "").startswith("HBM") else "GDDR"
+
+
+def width_of(weights: str) -> Width:
+    """Return the class of kernels that read weights of a format."""
+    if weights == AS_STORED or weights not in SCHEMES:
+        return "4"
+    scheme = SCHEMES[weights]
+    if scheme.family == "float4":
+        return "float4"
+    bits = scheme.bits_per_weight
+    return "16" if bits > 10 else "8" if bits > 7 else "4"
+
+
+def full_rate(gpu: Gpu, dtype: str) -> float | None:
+    """Return the dense operations a second of one device for a format, with the fallbacks of cards that lack it."""
+    order = {"fp16": ("fp16", "bf16", "fp32"), "fp32": ("fp32",)}.get(dtype, (dtype, "fp16"))
+    found = next((rate for rate in map(gpu.rate, order) if rate is not None), None)
+    return found.ops_per_s / gpu.device_count if found else None
+
+
+def ceiling(gpu: Gpu, dtype: str) -> float:
+    """Return the share of its dense rate that a card reaches with large products in `dtype`."""
+    width = {"fp8": "8", "fp4": "4"}.get(dtype, "16")
+    if width == "16" and _is_halved(gpu):
+        return _HALVED_CEILING
+    return within_power(gpu, _CEILINGS.get((family_of(gpu), width), _USUAL_CEILING))
+
+
+def _is_halved(gpu: Gpu) -> bool:
+    """Return whether a card multiplies 16 bits at half of its units' rate when it sums in 32: GeForce cards."""
+    wide, narrow = gpu.rate("fp16"), gpu.rate("int8")
+    return wide is not None and narrow is not None and narrow.ops_per_s > _HALVED * wide.ops_per_s

@@ -1,0 +1,170 @@
+"""How programs run a model: the time beside the arithmetic, and what of a card their kernels reach."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from planner.dtypes import SCHEMES
+from planner.hardware.gpu import Gpu
+from planner.memory.training.activations import Ledger
+from planner.models.architecture import Architecture
+from planner.performance.efficiency import Family
+from planner.performance.inference.work import Work, work_of
+from planner.performance.reach import OLDER_HOSTS, MemoryClass, Share, Width, ceiling, full_rate, memory_class, width_of
+from planner.performance.setting import TimeSetting
+from planner.workload.formats import arithmetic
+from planner.workload.training import Training
+
+_XD: Final = "XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e"
+_GEMV: Final = "ai-dynamo/aiconfigurator@095f58a, products of one row"
+_FAST: Final = "meta-pytorch/gpt-fast@6ecad9b, A100"
+_AWQ: Final = "casper-hansen/AutoAWQ@88e4c76, RTX 4090"
+_QWEN: Final = "QwenLM/Qwen3@7a2f61f, H20"
+
+_READS: Final[dict[tuple[MemoryClass, Width], Share]] = {
+    ("GDDR", "16"): Share(0.88, f"{_GEMV}: L40S 0.84, RTX PRO 6000 0.82 to 0.88"),
+    ("GDDR", "8"): Share(0.85, f"{_GEMV}, as 16 bits"),
+    ("GDDR", "4"): Share(0.86, _AWQ),
+    ("GDDR", "float4"): Share(0.50, f"{_GEMV}: RTX PRO 6000 0.43 to 0.52"),
+    ("HBM", "16"): Share(0.80, f"{_FAST}; {_GEMV}: A100 0.71 to 0.76, H100 0.81 to 0.86"),
+    ("HBM", "8"): Share(0.75, f"{_FAST}; {_QWEN}; {_GEMV}: H100 0.57 to 0.76"),
+    ("HBM", "4"): Share(0.58, f"{_FAST}; {_QWEN}; {_GEMV}: A100 0.56"),
+    ("HBM", "float4"): Share(0.45, f"{_GEMV}: B200 0.25 to 0.43, several rows read faster"),
+    ("unified", "16"): Share(0.75, f"{_XD}, Apple, less what llama.cpp's kernels gain"),
+    ("unified", "8"): Share(0.70, f"{_XD}, as 16 bits"),
+    ("unified", "4"): Share(0.60, f"{_XD}, as 4 bits"),
+    ("unified", "float4"): Share(0.60, f"{_XD}, as 4 bits"),
+}
+_CACHE: Final = Share(0.75, _GEMV)
+_CEILING_SOURCE: Final = "large products: ai-dynamo/aiconfigurator@095f58a and stas00/ml-engineering@744d01e (MAMF)"
+"""4 bits on Blackwell, and 8 bits on Instinct, are what whole prompts reach on the newer stacks of
+NVIDIA/TensorRT-LLM@00f3768 and of MLPerf Inference 5.1; the tables of single products have 0.40 to 0.68 there."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Engine:
+    """How a program answers requests; the base is of kernels that are launched together, as with CUDA graphs.
+
+    `layer_seconds` pass for each layer of each pass: the launch of its kernels and the gaps between them. Where
+    they are launched one by one from Python (`eager`), that runs ahead of the card, and only the longer of both
+    counts. `quantised_layer_seconds` is what it takes with the kernels of formats whose names begin so.
+    `sequence_seconds` pass for each sequence of each pass (scheduling, sampling). `chunk` is the most tokens of one
+    pass of a prompt, without a limit where it is none. `compute_share` is what its products reach of the card's
+    large ones. `pointwise_share` is what fused kernels leave of the passes over memory between products. `unpacks`
+    says that quantised weights are written out in 16 bits before a product with many rows. `multiplies_stored` says
+    that its products take fp8 and NVFP4 as they are stored, and `reads_float4` that it has kernels that read 4-bit
+    floats. `batches_continuously` says that a new request takes the place of each that ends. `overlaps_stages` says
+    that the stages of a pipeline decode different sequences at once; `chunks_in_flight` how many chunks of a prompt
+    go through them before all are waited for. `older_host_layer_seconds` is the time of a layer in hosts of earlier
+    cards, and `stacked_layer_seconds` beside stacked memory, where hosts have slower processors. With formats that
+    begin as `waits_with` says, eager launches do not run ahead of the card. `measured_decoding` and
+    `measured_prompts` are the families of cards whose speeds were measured in it.
+    """
+
+    name: str
+    layer_seconds: float
+    source: str
+    eager: bool = False
+    quantised_layer_seconds: Mapping[str, float] = field(default_factory=dict)
+    older_host_layer_seconds: float | None = None
+    sequence_seconds: float = 0.0
+    chunk: int | None = None
+    compute_share: float = 0.8
+    pointwise_share: float = 1.0
+    waits_with: tuple[str, ...] = ()
+    unpacks: bool = False
+    multiplies_stored: bool = False
+    reads_float4: bool = True
+    batches_continuously: bool = False
+    overlaps_stages: bool = False
+    chunks_in_flight: int | None = None
+    stacked_layer_seconds: float | None = None
+    measured_decoding: tuple[Family, ...] = ()
+    measured_prompts: tuple[Family, ...] = ()
+
+    def in_setting(self, _setting: TimeSetting) -> "Engine":
+        """Return how the program runs a model in a setting that lengthens or shortens the time."""
+        return self
+
+    def work(self, architecture: Architecture, weights: str) -> Work:
+        """Return what a pass over a network computes and reads."""
+        return work_of(architecture, weights)
+
+    def seconds_per_layer(self, gpu: Gpu, weights: str) -> float:
+        """Return the time of launches and gaps in each layer of each pass."""
+        for begins, seconds in self.quantised_layer_seconds.items():
+            if weights.startswith(begins):
+                return seconds
+        if self.stacked_layer_seconds is not None and memory_class(gpu) == "HBM":
+            return self.stacked_layer_seconds
+        older = self.older_host_layer_seconds
+        return older if older is not None and gpu.architecture in OLDER_HOSTS else self.layer_seconds
+
+    def read_share(self, gpu: Gpu, weights: str) -> Share:
+        """Return the share of the bandwidth at which weights of a format are read."""
+        width = width_of(weights)
+        if width == "float4" and (gpu.rate("fp4") is None or not self.reads_float4):
+            width = "4"
+        return self.reads()[memory_class(gpu), width]
+
+    def reads(self) -> Mapping[tuple[MemoryClass, Width], Share]:
+        """Return the shares of the bandwidth at which weights are read, by kind of memory and class of kernels."""
+        return _READS
+
+    def cache_share(self, _gpu: Gpu, *, unfused: bool) -> Share:
+        """Return the share of the bandwidth at which cached keys and values are read, fused with attention or not."""
+        return _CACHE
+
+    def cache_moves(self, _work: Work) -> float:
+        """Return how often a step moves the cached keys and values."""
+        return 1.0
+
+    def cache_cards(self, work: Work, cards: int) -> int:
+        """Return over how many of `cards` a cache is spread: each has a copy of what its heads cannot be divided into.
+
+        **Source**: vLLM 0.33 `QKVParallelLinear` (`num_kv_head_replicas`).
+        """
+        return min(cards, work.key_heads)
+
+    def product_format(self, gpu: Gpu, weights: str, compute: str) -> str:
+        """Return the format of the products: that of the weights where the program and the card multiply it."""
+        scheme = SCHEMES.get(weights)
+        family = scheme.family if scheme else "plain"
+        if self.multiplies_stored and family == "float8" and gpu.rate("fp8"):
+            return "fp8"
+        if self.multiplies_stored and family == "float4" and weights == "nvfp4" and gpu.rate("fp4"):
+            return "fp4"
+        return "fp32" if compute == "fp32" or weights in ("fp32", "F32") else "fp16"
+
+    def rate(self, gpu: Gpu, dtype: str) -> float | None:
+        """Return the dense operations a second of one device for a format."""
+        return full_rate(gpu, dtype)
+
+    def product_share(self, gpu: Gpu, dtype: str) -> Share:
+        """Return the share of that rate that products reach."""
+        return Share(ceiling(gpu, dtype) * self.compute_share, _CEILING_SOURCE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingPace:
+    """How a program trains, where that decides the time; the base is of transformers' own layers.
+
+    `fused` says that kernels take several element-wise operations together.
+    """
+
+    fused: bool = False
+
+    def exchanged_format(self, workload: Training, trained: str) -> str:
+        """Return the format of parameters and gradients on their way between cards; `trained` is that they are kept in.
+
+        It is 16 bits where states are shared.
+        """
+        return arithmetic(workload.compute) if workload.parallel.zero else trained
+
+    def hides_tensor_exchange(self) -> bool:
+        """Return whether the sums of tensor parallelism go on beside products."""
+        return False
+
+    def kept(self, ledger: Ledger) -> Ledger:
+        """Return what of a layer's `ledger` of saved activations is moved by separate operations."""
+        return ledger

@@ -1,0 +1,18 @@
+"""The speed of LitGPT."""
+
+from types import MappingProxyType
+from typing import Final
+
+from planner.performance.software.engine import Engine, TrainingPace
+
+ENGINE: Final = Engine(
+    name="bnb-eager",
+    layer_seconds=1_000e-6,
+    source="Lightning-AI/litgpt@2685705 tutorials/resource-tables.md: 4 models of 16 to 40 layers on A100",
+    eager=True,
+    quantised_layer_seconds=MappingProxyType({"nf4": 1_600e-6}),
+    unpacks=True,
+    reads_float4=False,
+)
+"""Its eager layers with bitsandbytes, of which only speeds are known where it answers."""
+PACE: Final = TrainingPace()

@@ -1,0 +1,29 @@
+"""The speed of TensorRT-LLM, of which nothing else is known here: it cannot be chosen."""
+
+from typing import Final
+
+from planner.performance.inference.work import Work
+from planner.performance.software.engine import Engine
+
+
+class _TensorRtLlm(Engine):
+    def cache_cards(self, work: Work, cards: int) -> int:
+        """Return all cards: those of a tensor-parallel group hold the caches of different sequences, no copies.
+
+        **Source**: TensorRT-LLM `enable_attention_dp`.
+        """
+        return cards
+
+
+ENGINE: Final = _TensorRtLlm(
+    name="tensorrt-llm",
+    layer_seconds=80e-6,
+    source="InferenceX and NVIDIA/TensorRT-LLM@00f3768 perf-overview: 0.07 to 0.10 ms a layer",
+    sequence_seconds=10e-6,
+    chunk=8_192,
+    compute_share=1.0,
+    pointwise_share=0.6,
+    multiplies_stored=True,
+    batches_continuously=True,
+    overlaps_stages=True,
+)

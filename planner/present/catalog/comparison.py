@@ -1,0 +1,329 @@
+"""Cards and systems side by side: a row a figure, with what is best and what differs."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from planner.hardware.catalog import HardwareCatalog
+from planner.hardware.gpu import Gpu
+from planner.hardware.system import System
+from planner.performance.links import links_of
+from planner.plan.tried import Cards, Tried
+from planner.present import format as fmt
+from planner.present.catalog.gpu_columns import GPU_COLUMNS
+from planner.present.catalog.gpu_row import GpuRow
+from planner.present.catalog.placement import PLACEMENT_FIGURES, Figure, fits
+from planner.present.catalog.system_row import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, MEMORY, PAID, SystemRow, Total
+from planner.present.columns import Column
+from planner.present.cost.prices import month_words, spread_words
+from planner.units import GB
+
+MOST: Final = 6
+"""How many are put side by side."""
+_LEFT_OUT: Final = ("name", "fits", "job_time", "job_cost", "job_cost_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A card, `count` of which the plan would have, or one or several `machines` of a system with their accelerators.
+
+    `count` is then of all machines together.
+    """
+
+    id: str
+    name: str
+    count: int
+    row: GpuRow | None
+    system: SystemRow | None = None
+    machines: int = 1
+
+    @property
+    def title(self) -> str:
+        """Return what stands at the head of its column."""
+        if self.system is None:
+            return fmt.count_of(self.count, self.name)
+        return fmt.count_of(self.machines, self.name) if self.machines > 1 else self.name
+
+    @property
+    def cards(self) -> Cards | None:
+        """Return the cards that the plan is tried on; none where nobody says which they are."""
+        if self.row is None:
+            return None
+        return Cards(self.row.id, self.count, self.count // self.machines if self.machines > 1 else None)
+
+
+def card_entry(name: str, row: GpuRow, count: int) -> Entry:
+    """Return `count` of a card."""
+    return Entry(name, row.gpu.name, count, row)
+
+
+def system_entry(
+    name: str, system: System, hardware: HardwareCatalog, row_of: Callable[[Gpu], GpuRow], machines: int = 1
+) -> Entry:
+    """Return `machines` of a system with their accelerators, whose row `row_of` makes.
+
+    Without a row where nobody says which the accelerators are.
+    """
+    gpu = hardware.machine(system).gpu
+    row = None if gpu is None else row_of(gpu)
+    return Entry(name, system.name, machines * (system.gpu_count or 1), row, SystemRow(system, gpu), machines)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One figure of one entry; `share` is of the largest in its row, none where there is no number."""
+
+    text: str
+    value: float | None = None
+    share: float | None = None
+    is_best: bool = False
+    tooltip: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRow:
+    """One figure of all entries."""
+
+    group: str
+    title: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Return whether the entries are not all alike in it."""
+        return len({cell.text for cell in self.cells}) > 1
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether any entry has the figure."""
+        return any(cell.text not in fmt.NO_FIGURES for cell in self.cells)
+
+
+def side_by_side(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> tuple[ComparedRow, ...]:
+    """Return the rows of `entries`: the plan on each, as far as it was tried, all accelerators together, one of them.
+
+    What nobody publishes of any of them is left out.
+    """
+    outcomes = [tried.get(entry.id) for entry in entries]
+    plan = [
+        _row("Your plan", figure.title, [figure.of(found) for found in outcomes], figure.lower_is_better)
+        for figure in PLACEMENT_FIGURES
+        if any(outcomes)
+    ]
+    several = any(entry.system is not None or entry.count > 1 for entry in entries)
+    together = [_row("All together", title, total(entries), lower) for title, total, lower in _TOTALS if several]
+    one = [
+        _row("One accelerator", column.header, [_figure(column, entry) for entry in entries], column.lower_is_better)
+        for column in GPU_COLUMNS
+        if column.key not in _LEFT_OUT
+    ]
+    return tuple(row for row in (*plan, *together, *one) if row.is_known)
+
+
+def best(values: Sequence[float | None], *, lower_is_better: bool | None) -> float | None:
+    """Return the best of `values`; None if neither direction is better, or fewer than two are known or differ."""
+    known = {value for value in values if value is not None}
+    if lower_is_better is None or len(known) < 2:
+        return None
+    return min(known) if lower_is_better else max(known)
+
+
+def _row(group: str, title: str, figures: Sequence[Figure], lower_is_better: bool | None) -> ComparedRow:
+    values = [figure.value for figure in figures]
+    winner = best(values, lower_is_better=lower_is_better)
+    best_texts = {text for text, value, _ in figures if value is not None and value == winner}
+    has_bars = lower_is_better is not None
+    differs = len({text for text, _, _ in figures}) > 1
+    largest = max((value for value in values if value is not None), default=0.0)
+    return ComparedRow(
+        group,
+        title,
+        tuple(
+            Cell(
+                text=text,
+                value=value,
+                share=value / largest if has_bars and value is not None and largest > 0 else None,
+                is_best=differs and value is not None and text in best_texts,
+                tooltip=tooltip,
+            )
+            for text, value, tooltip in figures
+        ),
+    )
+
+
+def _figure(column: Column[GpuRow], entry: Entry) -> Figure:
+    if entry.row is None:
+        return Figure()
+    tooltip = column.tooltip(entry.row) if column.tooltip else ""
+    return Figure(column.text(entry.row), column.number(entry.row) if column.is_number else None, tooltip)
+
+
+def _of(total: Total, entry: Entry, *, small: bool = False) -> Figure:
+    """Return a total of one entry; among `small` ones it is told as that of one accelerator is."""
+    gpu, lacks = (None, {}) if entry.row is None else (entry.row.gpu, entry.row.lacks)
+    value = total.value(gpu, entry.count)
+    if value is None:
+        return Figure(fmt.NONE if total.key in lacks else fmt.UNKNOWN)
+    return Figure(total.one(value) if small else total.text(value), value, total.formula(gpu, entry.count))
+
+
+def _all(total: Total) -> "_Totals":
+    """Return the totals of all entries in one unit: of machines as everywhere, of a few small cards as of one."""
+
+    def figures(entries: Sequence[Entry]) -> list[Figure]:
+        known = (total.value(entry.row.gpu, entry.count) for entry in entries if entry.row is not None)
+        small = max((value for value in known if value is not None), default=0.0) < total.per_unit
+        return [_of(total, entry, small=small) for entry in entries]
+
+    return figures
+
+
+def _each(figure: Callable[[Entry], Figure]) -> "_Totals":
+    return lambda entries: [figure(entry) for entry in entries]
+
+
+def _power(entry: Entry) -> Figure:
+    if entry.system is None:
+        power = _of(CARDS_POWER, entry)
+        if power.value is None:
+            return power
+        limited = entry.row is not None and entry.row.gpu.power_limit_watts is not None
+        text = f"{power.text}, cards{' at your limit' if limited else ''}"
+        return Figure(text, power.value, f"{power.tooltip}, without a host")
+    each = entry.system.system.max_power_watts
+    if each is None:
+        return Figure()
+    watts, how = each * entry.machines, "the most that the whole machine draws"
+    return Figure(f"{fmt.power(watts)}, all of it", watts, _times(entry, fmt.power(each), how))
+
+
+def _price(entry: Entry) -> Figure:
+    if entry.system is None:
+        return _price_of_cards(entry)
+    system = entry.system.system
+    if system.price_usd is None:
+        return Figure()
+    told = ", ".join(part for part in (system.price_kind or "", fmt.date(system.price_date, "")) if part)
+    kind, usd = f" ({told})" if told else "", system.price_usd * entry.machines
+    return Figure(f"{fmt.money(usd)}{kind}", usd, _times(entry, fmt.money(system.price_usd), told))
+
+
+def _times(entry: Entry, each: str, how: str) -> str:
+    """Return `how` a figure of all machines comes from that of one: `2 × 10,200 W, the most that …`."""
+    return f"{fmt.count_of(entry.machines, each)}, {how}" if entry.machines > 1 else how
+
+
+def _price_of_cards(entry: Entry) -> Figure:
+    """Return what the cards cost by the first price that is known: as paid, at launch, in shops, second hand."""
+    for total, when in ((PAID, "as you paid"), (AT_LAUNCH, "at launch")):
+        text, value, how = _of(total, entry)
+        if value is not None:
+            return Figure(f"{text} {when}", value, f"{how}, without a host")
+    bought = entry.row.prices.bought if entry.row is not None and entry.row.prices is not None else {}
+    for kind in ("street", "used"):
+        if spread := bought.get(kind):
+            usd = entry.count * spread.median_usd
+            told = f"{entry.count} × {fmt.money(spread.median_usd)}, {spread_words(spread)}, without a host"
+            text = f"{fmt.money(usd)} ({kind}, {month_words(spread.current)})"
+            return Figure(text, usd, f"{told}\n{spread.latest.source}")
+    return Figure()
+
+
+def _kind(entry: Entry) -> Figure:
+    if entry.row is None:
+        return Figure()
+    return Figure(fmt.count_of(entry.count, entry.row.gpu.name))
+
+
+def _links(entry: Entry) -> Figure:
+    source = entry.system.system if entry.system is not None else entry.row.gpu if entry.row is not None else None
+    links = (source.interconnect if source is not None else None) or fmt.UNKNOWN
+    if entry.machines == 1:
+        return Figure(links)
+    text = f"{links}, in each; between machines {fmt.UNKNOWN}"
+    return Figure(text, tooltip="what joins the machines is not in the catalog")
+
+
+_Totals = Callable[[Sequence[Entry]], list[Figure]]
+_TOTALS: Final[tuple[tuple[str, _Totals, bool | None], ...]] = (
+    ("Accelerators", _each(_kind), None),
+    *((total.title, _all(total), False) for total in (MEMORY, BANDWIDTH, BF16)),
+    (CARDS_POWER.title, _each(_power), None),
+    (AT_LAUNCH.title, _each(_price), None),
+    ("Links", _each(_links), None),
+)
+"""A row each: its title, its figures, and whether lower is better (None if neither direction is)."""
+
+
+def to_markdown(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> str:
+    """Return the comparison as a table in Markdown, the best of a row in bold."""
+    lines = [_line(["", *(entry.title for entry in entries)]), _line(["---", *("---:" for _ in entries)])]
+    group = ""
+    for row in rows:
+        if row.group != group:
+            group = row.group
+            lines.append(_line([f"**{group}**", *("" for _ in entries)]))
+        lines.append(_line([row.title, *(f"**{cell.text}**" if cell.is_best else cell.text for cell in row.cells)]))
+    return "\n".join(lines) + "\n"
+
+
+def comparison_rows(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> tuple[tuple[str, ...], ...]:
+    """Return a header and a row a figure, for other programs."""
+    head = ("group", "figure", *(entry.title for entry in entries))
+    return (head, *((row.group, row.title, *(cell.text for cell in row.cells)) for row in rows))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+
+def compared_notes(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> tuple[str, ...]:
+    """Return the sentences that belong below the comparison of `entries`, with the plan as far as it was tried."""
+    unplanned = (
+        f"{entry.title} is not planned: {found.reason}."
+        for entry in entries
+        if (found := tried.get(entry.id)) is not None and found.evaluation is None
+    )
+    return (*sharing_notes(entries, tried), *unplanned, *_machine_notes(entries, tried))
+
+
+def sharing_notes(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> tuple[str, ...]:
+    """Return a sentence for each entry whose cards hold the plan together, though none of them holds all of it."""
+    return tuple(
+        f"{entry.title}: the plan has all of the model on each card. Shared evenly it takes at least "
+        f"{fmt.plural(cards, 'card')} (not estimated): choose a way to share it."
+        for entry in entries
+        if (cards := _cards_that_hold(tried.get(entry.id))) is not None and cards <= entry.count
+    )
+
+
+def _cards_that_hold(tried: Tried | None) -> int | None:
+    evaluation = None if tried is None else tried.evaluation
+    if evaluation is None or evaluation.memory.verdict != "does-not-fit":
+        return None
+    parallel = evaluation.workload.parallel
+    is_whole = parallel.model_shards == 1 and not parallel.zero
+    return evaluation.memory.at_least_cards if is_whole else None
+
+
+def _machine_notes(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> Iterator[str]:
+    """Yield what is not known of several machines, and what the time of the plan assumes in its place."""
+    for entry in entries:
+        found = tried.get(entry.id)
+        if entry.machines > 1 and (found is None or found.evaluation is not None):
+            assumed = _assumed(entry, found)
+            yield f"{entry.title}: the catalog does not say what joins the machines.{assumed}"
+
+
+def _assumed(entry: Entry, tried: Tried | None) -> str:
+    """Return what the time is reckoned with; nothing where the plan has none there."""
+    evaluation = None if tried is None else tried.evaluation
+    if evaluation is None or entry.row is None or not fits(evaluation):
+        return ""
+    links, said = links_of(entry.row.gpu, evaluation.plan.timing), evaluation.plan.timing.network_bytes_per_s
+    speed = fmt.quantity(links.network_bytes_per_s / GB, "GB/s")
+    origin = "which the plan says" if said is not None else "which is assumed"
+    return (
+        f" The time is with {fmt.plural(links.node, 'card')} a machine, and {speed} from each card to other machines, "
+        f"{origin}."
+    )

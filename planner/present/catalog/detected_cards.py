@@ -1,0 +1,62 @@
+"""The cards of this machine, as the catalog knows them."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from planner.hardware.catalog import HardwareCatalog
+from planner.hardware.gpu import Gpu
+from planner.monitor.device import Device
+from planner.plan.measured import matching_gpus
+from planner.present import format as fmt
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedCards:
+    """What a driver found: a word for each card of the catalog that it can be, and all of them in a sentence.
+
+    `details` says what the driver knows of those that the catalog does not, a line a fact.
+    """
+
+    words: Mapping[str, str]
+    sentence: str
+    details: str
+
+
+NOWHERE: Final = DetectedCards({}, "", "")
+
+
+def cards_here(hardware: HardwareCatalog, devices: Iterable[Device]) -> DetectedCards:
+    """Return what is known of the cards of this machine, matched by name and checked by memory.
+
+    Instances of a card are no cards. Without any card everything is empty.
+    """
+    found = [(device, matching_gpus(hardware, device)) for device in devices if device.mig_parent is None]
+    if not found:
+        return NOWHERE
+    sure = Counter(gpus[0].id for _, gpus in found if len(gpus) == 1)
+    unsure = {gpu.id for _, gpus in found if len(gpus) > 1 for gpu in gpus}
+    words = dict.fromkeys(unsure, "Perhaps here") | {
+        name: "Here" if count == 1 else f"{fmt.integer(count)} here" for name, count in sure.items()
+    }
+    told = Counter(_told(device, gpus) for device, gpus in found)
+    sentence = "; ".join(f"{fmt.integer(count)} × {text}" if count > 1 else text for text, count in told.items())
+    unknown = ("\n".join((device.name, *fact_lines(device))) for device, gpus in found if not gpus)
+    return DetectedCards(words, f"This machine: {sentence}.", "\n\n".join(dict.fromkeys(unknown)))
+
+
+def fact_lines(device: Device) -> Iterator[str]:
+    """Yield what the driver knows of a card, a fact a line."""
+    for name, reading in device.facts.items():
+        yield f"{name}: {fmt.UNKNOWN if reading.value is None else f'{reading.value:,.0f}'}"
+
+
+def _told(device: Device, gpus: tuple[Gpu, ...]) -> str:
+    if len(gpus) == 1:
+        return gpus[0].name
+    if gpus:
+        return f"{device.name}, one of {', '.join(gpu.id for gpu in gpus)}"
+    total = device.fact("memory_total_bytes")
+    size = "" if total is None else f", {fmt.size(int(total))}"
+    return f"{device.name}{size}, not in the catalog under this name and memory"

@@ -1,0 +1,429 @@
+"""Columns of accelerators: each is declared here once, for tables, filters, comparisons and plots alike.
+
+What a menu shows of them before this module is loaded stands in `column_sets`.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from planner.hardware.derived import DERIVED_FIGURES, DerivedFigure
+from planner.hardware.fields import PRICE_WORDS
+from planner.memory.result import Verdict
+from planner.present import format as fmt
+from planner.present.catalog.gpu_row import GpuRow, JobWords, part_words
+from planner.present.columns import Column, Row, numbers, provenance_text, words
+from planner.present.cost.prices import month_words, remark_words, spread_words
+from planner.present.memory.verdict import margin_words, no_fit_sentence, verdict_cell, verdict_rank
+from planner.present.names import CERTAINTY_WORDS
+from planner.units import GIB
+
+if TYPE_CHECKING:
+    from planner.cost.market import BoughtKind, PricePoint, PriceSpread
+
+SEGMENT_WORDS: Final[dict[str, str]] = {
+    "consumer": "consumer",
+    "workstation": "workstation",
+    "datacenter": "data centre",
+    "edge": "edge",
+    "soc": "on a chip",
+    "tpu": "TPU",
+}
+DTYPE_TITLES: Final = {dtype: dtype.upper() for dtype in ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4")}
+Priced = tuple[float, tuple["PricePoint", ...]]
+"""A price in US dollars, and the prices that it is made of."""
+_NOT_RUN: Final = "–"
+_PRICE_WIDTH: Final = 15
+_DENSE: Final = "Dense, without sparsity; the details say what the sums are kept in"
+
+
+def lower_is_better(key: str) -> bool | None:
+    """Return whether less is better in the column `key`; None if neither direction is better."""
+    return _BY_KEY[key].lower_is_better
+
+
+def fits_column(
+    verdict: Callable[[Row], Verdict | None],
+    unsupported: Callable[[Row], str],
+    tooltip: Callable[[Row], str],
+    about: str = "",
+) -> Column[Row]:
+    """Return the column of the plan's verdict, best first."""
+    return Column(
+        "fits",
+        "Fits my model",
+        lambda row: verdict_rank(verdict(row)),
+        lambda row: verdict_cell(verdict(row), unsupported(row)),
+        width=14,
+        tooltip=tooltip,
+        help=about,
+    )
+
+
+def _fits_tooltip(row: GpuRow) -> str:
+    return row.reason if row.reason or row.free_bytes is None else margin_words(row.free_bytes)
+
+
+def _derived(figure: DerivedFigure) -> Column[GpuRow]:
+    return numbers(
+        figure.key,
+        figure.title,
+        lambda row: figure.value(row.gpu),
+        unit=figure.unit,
+        show=fmt.significant,
+        unknown=fmt.UNKNOWN,
+        shown=False,
+        tooltip=lambda row: f"{figure.title} = {figure.formula}\n{figure.explained(row.gpu)}",
+        about=fmt.capitalized(f"{figure.help}{', at launch' if figure.priced else ''}"),
+        lower_is_better=figure.lower_is_better,
+    )
+
+
+def _dated_money(
+    key: str, title: str, read: Callable[[Row], Priced | None], tooltip: Callable[[Row], str], unit: str = ""
+) -> Column[Row]:
+    """Return a column of prices that says of which month each is; it sorts by the price alone."""
+
+    def usd(row: Row) -> float | None:
+        found = read(row)
+        return None if found is None else found[0]
+
+    def text(row: Row) -> str:
+        found = read(row)
+        return fmt.UNKNOWN if found is None else f"{fmt.money(found[0])} ({month_words(found[1])})"
+
+    return numbers(
+        key,
+        title,
+        usd,
+        unit=unit,
+        text=text,
+        width=_PRICE_WIDTH,
+        shown=False,
+        measure="" if unit else fmt.USD,
+        tooltip=tooltip,
+        about=fmt.capitalized(PRICE_WORDS[key][1]),
+        lower_is_better=True,
+    )
+
+
+def _bought(kind: "BoughtKind", title: str) -> Column[GpuRow]:
+    def spread(row: GpuRow) -> "PriceSpread | None":
+        return None if row.prices is None else row.prices.bought.get(kind)
+
+    def priced(row: GpuRow) -> Priced | None:
+        found = spread(row)
+        return None if found is None else (found.median_usd, found.current)
+
+    def tooltip(row: GpuRow) -> str:
+        found = spread(row)
+        if found is None:
+            return "The catalog has no such price."
+        told = (f"Median of {spread_words(found)}", remark_words(found.current), found.latest.source)
+        return "\n".join(part for part in told if part)
+
+    return _dated_money(kind, title, priced, tooltip)
+
+
+def rent_column(on_demand: Callable[[Row], "PriceSpread | None"], nothing: str, per: str) -> Column[Row]:
+    """Return a column of the cheapest price by the hour; `nothing` says that there is none, `per` what it is for."""
+
+    def priced(row: Row) -> Priced | None:
+        spread = on_demand(row)
+        return None if spread is None else (spread.low.price_usd, (spread.low,))
+
+    def tooltip(row: Row) -> str:
+        spread = on_demand(row)
+        if spread is None:
+            return nothing
+        low = spread.low
+        where = ", ".join(part for part in (low.seller, low.region, fmt.date(low.price_date, "")) if part)
+        return f"Cheapest: {where}\n{spread_words(spread, per)}\n{low.source}"
+
+    return _dated_money("rent", "Rent", priced, tooltip, unit="USD/h")
+
+
+def _on_demand(row: GpuRow) -> "PriceSpread | None":
+    return None if row.prices is None else row.prices.rented.get("on-demand")
+
+
+def _source(field: str, get: Callable[[GpuRow], object], unknown: str = "") -> Callable[[GpuRow], str]:
+    """Return what says where a figure comes from, `unknown` where it is not known."""
+    return lambda row: unknown if get(row) is None else provenance_text(row.gpu.provenance_of(field))
+
+
+def _published(
+    key: str,
+    title: str,
+    field: str,
+    *,
+    about: str,
+    unit: str = "",
+    per_unit: float = 1,
+    show: Callable[[float], str] = fmt.plain,
+    unknown: str = fmt.NOT_PUBLISHED,
+    no_source: str = "",
+    width: int = 10,
+    meter: bool = False,
+    shown: bool = True,
+    lower_is_better: bool = True,
+) -> Column[GpuRow]:
+    """Return a column of a field of the card's record, whose tooltip says where the figure comes from."""
+
+    def get(row: GpuRow) -> float | None:
+        value: float | None = getattr(row.gpu, field)
+        return value
+
+    return numbers(
+        key,
+        title,
+        get,
+        unit=unit,
+        per_unit=per_unit,
+        show=show,
+        unknown=unknown,
+        width=width,
+        meter=meter,
+        shown=shown,
+        measure="" if unit else fmt.USD,
+        tooltip=_source(field, get, no_source),
+        about=about,
+        lower_is_better=lower_is_better,
+    )
+
+
+def _job(
+    key: str,
+    title: str,
+    get: Callable[[JobWords], float | None],
+    text: Callable[[JobWords], str],
+    origin: Callable[[JobWords], str],
+    *,
+    about: str,
+    width: int,
+    measure: str = fmt.USD,
+    shown: bool = True,
+) -> Column[GpuRow]:
+    """Return a column of what the plan's job takes or costs, or why it has neither."""
+    return numbers(
+        key,
+        title,
+        lambda row: get(row.job) if row.job else None,
+        text=lambda row: text(row.job) if row.job else _NOT_RUN,
+        width=width,
+        shown=shown,
+        measure=measure,
+        tooltip=lambda row: origin(row.job) if row.job else _why_not_run(row),
+        about=about,
+        lower_is_better=True,
+    )
+
+
+def _why_not_run(row: GpuRow) -> str:
+    """Return why there is no time and no cost of the job."""
+    if row.verdict == "does-not-fit":
+        return no_fit_sentence()
+    return row.reason or "Not known: a rate that it takes is not published, or it is still being worked out."
+
+
+def _device_bytes(row: GpuRow) -> int | None:
+    return row.usable.bytes if row.usable else row.gpu.usable_memory_bytes
+
+
+def _usable_bytes(row: GpuRow) -> int | None:
+    """Return what programs can use of the whole card, as its memory is that of the whole card."""
+    each = _device_bytes(row)
+    return None if each is None else each * row.gpu.device_count
+
+
+def _usable_text(row: GpuRow) -> str:
+    each, count = _device_bytes(row), row.gpu.device_count
+    if each is None:
+        return fmt.UNKNOWN
+    shown = fmt.plain(each / GIB)
+    return f"{count} × {shown}" if count > 1 else shown
+
+
+def _rate(dtype: str, *, shown: bool = True, about: str = _DENSE) -> Column[GpuRow]:
+    def get(row: GpuRow) -> float | None:
+        rate = row.gpu.rate(dtype)
+        return None if rate is None else rate.ops_per_s
+
+    known = _source(f"rate.{dtype}", get)
+
+    def source(row: GpuRow) -> str:
+        fact = row.lacks.get(dtype)
+        return known(row) if fact is None else f"{fact.source}\nread {fmt.date(fact.as_of)}"
+
+    return numbers(
+        dtype,
+        f"{DTYPE_TITLES[dtype]}{'' if dtype in ('fp32', 'fp64') else ' dense'}",
+        get,
+        unit=fmt.rate_unit(dtype),
+        per_unit=1e12,
+        unknown=lambda row: fmt.NONE if dtype in row.lacks else fmt.NOT_PUBLISHED,
+        meter=dtype in ("bf16", "fp32"),
+        shown=shown,
+        tooltip=source,
+        about=about,
+    )
+
+
+GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
+    Column(
+        "name",
+        "Name",
+        lambda row: row.gpu.name,
+        lambda row: row.marked_name,
+        width=24,
+        tooltip=lambda row: f"{row.marked_name}\n{row.gpu.id}",
+    ),
+    fits_column(
+        lambda row: row.verdict,
+        lambda row: row.reason,
+        _fits_tooltip,
+        "Whether the plan fits on as many of these as it has",
+    ),
+    _job(
+        "job_time",
+        "My job takes",
+        lambda job: job.slowness,
+        lambda job: job.time,
+        lambda job: job.time_origin,
+        about="How fast the plan's job runs here, or how long a run takes",
+        width=10,
+        measure="hours of a run, else seconds a token",
+    ),
+    _job(
+        "job_cost",
+        "My job costs",
+        lambda job: job.usd,
+        lambda job: job.cost,
+        lambda job: job.cost_origin,
+        about="What a month or a run of the plan's job costs here, at the cheapest offer that can be compared",
+        width=9,
+    ),
+    _job(
+        "job_cost_tokens",
+        "A million tokens",
+        lambda job: job.usd_per_million_tokens,
+        lambda job: fmt.money(job.usd_per_million_tokens, _NOT_RUN),
+        lambda job: job.cost_origin,
+        about="What a million tokens of the plan's job cost here, at the same offer",
+        width=12,
+        shown=False,
+    ),
+    words("vendor", "Vendor", lambda row: row.gpu.vendor, width=9),
+    words("segment", "Segment", lambda row: SEGMENT_WORDS[row.gpu.segment], about="What it is sold for"),
+    words("architecture", "Architecture", lambda row: row.gpu.architecture, width=16),
+    numbers(
+        "year",
+        "Year",
+        lambda row: row.gpu.year,
+        show=lambda value: f"{value:.0f}",
+        unknown=fmt.UNKNOWN,
+        width=7,
+        lower_is_better=None,
+    ),
+    numbers(
+        "memory",
+        "Memory",
+        lambda row: row.gpu.memory_bytes,
+        unit="GiB",
+        per_unit=GIB,
+        width=6,
+        meter=True,
+        tooltip=lambda row: f"{row.gpu.memory_label}\n{fmt.exact_bytes(row.gpu.memory_bytes)}",
+        about="Of the whole card, as its chips hold",
+    ),
+    numbers(
+        "usable_memory",
+        "Usable",
+        _usable_bytes,
+        unit="GiB",
+        per_unit=GIB,
+        text=_usable_text,
+        shown=False,
+        tooltip=lambda row: row.usable.explanation if row.usable else "",
+        about="What programs can use of the memory",
+    ),
+    _published(
+        "bandwidth",
+        "Bandwidth",
+        "bandwidth_bytes_per_s",
+        unit="GB/s",
+        per_unit=1e9,
+        width=8,
+        meter=True,
+        about="How fast memory is read, which sets the pace of writing tokens",
+        lower_is_better=False,
+    ),
+    _rate("fp32", about="On shader cores, which sets the pace without matrix units"),
+    _rate("bf16"),
+    _rate("fp16", shown=False),
+    _rate("fp8"),
+    _rate("int8", shown=False),
+    _rate("fp4", shown=False),
+    _published("power", "Power", "board_power_watts", unit="W", about="Of the board, as published"),
+    _published(
+        "price", "Launch price", "launch_price_usd", show=fmt.money, width=12, about="What the maker asked at launch"
+    ),
+    _bought("street", "Street price"),
+    _bought("used", "Used price"),
+    rent_column(_on_demand, "The catalog has no offer of this card by the hour.", " per card and hour"),
+    _published(
+        "paid",
+        "Paid",
+        "purchase_price_usd",
+        show=fmt.money,
+        unknown=fmt.UNKNOWN,
+        no_source="You have not said what you paid for one.",
+        shown=False,
+        about="What you paid for one, as you said",
+    ),
+    *map(_derived, DERIVED_FIGURES.values()),
+    words("part", "Part", lambda row: part_words(row.gpu), shown=False, width=26),
+    words(
+        "compute_capability",
+        "Compute capability",
+        lambda row: row.gpu.compute_capability,
+        shown=False,
+        width=18,
+        about="NVIDIA's compute capability or AMD's target, which decides what software runs",
+    ),
+    words("interconnect", "Interconnect", lambda row: row.gpu.interconnect, shown=False, width=22),
+    words(
+        "mig",
+        "MIG",
+        lambda row: fmt.yes_no(row.gpu.mig),
+        shown=False,
+        width=9,
+        about="Whether it can be split into instances with memory of their own (Multi-Instance GPU)",
+    ),
+    words(
+        "ecc",
+        "ECC",
+        lambda row: fmt.yes_no(row.gpu.ecc),
+        shown=False,
+        width=9,
+        about="Whether its memory corrects errors",
+    ),
+    words("form_factor", "Form factor", lambda row: row.gpu.form_factor, shown=False, width=16),
+    numbers(
+        "devices",
+        "Devices",
+        lambda row: row.gpu.device_count,
+        shown=False,
+        width=8,
+        about="How many devices programs see of one card",
+        lower_is_better=None,
+    ),
+    words(
+        "certainty",
+        "Certainty",
+        lambda row: CERTAINTY_WORDS[row.gpu.provenance.certainty],
+        shown=False,
+        width=22,
+        about="How many sources its figures rest on",
+    ),
+)
+_BY_KEY: Final = {column.key: column for column in GPU_COLUMNS}

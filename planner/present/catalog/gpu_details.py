@@ -1,0 +1,299 @@
+"""Every figure of an accelerator with its source, and what is known around it: figures, prices, software, speeds."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from planner.cost.market import BoughtKind, CardPrices, PricePoint, PriceSpread
+from planner.cost.modes import RentMode
+from planner.hardware.derived import DERIVED_FIGURES, LAUNCH_PRICE, DerivedFigure
+from planner.hardware.gpu import Gpu, Rate
+from planner.hardware.software import FeatureSupport, SoftwareFact
+from planner.hardware.speeds import TASK_WORDS, MeasuredSpeed
+from planner.hardware.usable import UsableMemory
+from planner.present import format as fmt
+from planner.present.catalog.gpu_columns import DTYPE_TITLES, SEGMENT_WORDS
+from planner.present.columns import ASSUMED_MARK, Detail, DetailGroup, figure, lacking_detail
+from planner.present.cost.prices import MODE_WORDS, age_phrase, count_words, month_words, remark_words
+from planner.present.names import CERTAINTY_WORDS
+
+_TARGET_TITLES: Final = {"NVIDIA": "Compute capability", "AMD": "ROCm target"}
+"""What software is built for on the cards of those makers who number it."""
+
+
+def gpu_details(
+    gpu: Gpu, usable: UsableMemory | None = None, lacks: Mapping[str, SoftwareFact] | None = None
+) -> tuple[DetailGroup, ...]:
+    """Return every figure of `gpu` with its source, how sure it is and when it was read.
+
+    `lacks` holds the number formats that its chip does not compute in.
+    """
+    groups = (
+        DetailGroup("Memory", _memory(gpu, usable)),
+        DetailGroup("Dense rates on matrix units", _rates(gpu, "tensor")),
+        DetailGroup("Rates on shader cores", _rates(gpu, "vector")),
+        DetailGroup("No rate published", _missing_rates(gpu, lacks or {})),
+        DetailGroup("Chip", _chip(gpu)),
+        DetailGroup("Board", _board(gpu)),
+    )
+    return tuple(group for group in groups if group.details)
+
+
+def _memory(gpu: Gpu, usable: UsableMemory | None) -> tuple[Detail, ...]:
+    each = ", on each device" if gpu.device_count > 1 else ""
+    bus = fmt.quantity(gpu.memory_bus_bits, "bit", fmt.NOT_PUBLISHED)
+    return (
+        _field(gpu, "memory_label", "As sold", gpu.memory_label),
+        _bytes(gpu, "memory_bytes", "Physical", gpu.memory_bytes),
+        replace(_usable(gpu, usable), title=f"Usable by a program{each}"),
+        _bytes(gpu, "smi_memory_bytes", f"Total in nvidia-smi{each}", gpu.smi_memory_bytes),
+        _field(gpu, "device_count", "Devices on the card", str(gpu.device_count)),
+        _field(gpu, "memory_type", "Type", gpu.memory_type or fmt.UNKNOWN),
+        _field(gpu, "memory_bus_bits", "Bus", bus),
+        _field(gpu, "bandwidth_bytes_per_s", "Bandwidth", fmt.bandwidth(gpu.bandwidth_bytes_per_s)),
+        _field(gpu, "unified_memory", "Unified memory", fmt.yes_no(gpu.unified_memory)),
+    )
+
+
+def _usable(gpu: Gpu, usable: UsableMemory | None) -> Detail:
+    title = "Usable by a program"
+    if usable is None or gpu.usable_memory_bytes is not None:
+        return _bytes(gpu, "usable_memory_bytes", title, gpu.usable_memory_bytes)
+    exact = f"{fmt.exact_bytes(usable.bytes)}; {fmt.size_range(usable.low_bytes, usable.high_bytes)}"
+    certainty = CERTAINTY_WORDS[usable.certainty]
+    return Detail(
+        title, fmt.size(usable.bytes), usable.source, usable.explanation, certainty, exact=exact, mark=ASSUMED_MARK
+    )
+
+
+def _rates(gpu: Gpu, unit: str) -> tuple[Detail, ...]:
+    return tuple(
+        figure(_rate_title(rate), fmt.rate(rate.ops_per_s, rate.dtype), rate.provenance or gpu.provenance)
+        for rate in gpu.rates
+        if rate.unit == unit
+    )
+
+
+def _rate_title(rate: Rate) -> str:
+    title = DTYPE_TITLES[rate.dtype]
+    return f"{title}, sums in {rate.accumulate}" if rate.accumulate else title
+
+
+def _missing_rates(gpu: Gpu, lacks: Mapping[str, SoftwareFact]) -> tuple[Detail, ...]:
+    missing = [dtype for dtype in DTYPE_TITLES if gpu.rate(dtype) is None]
+    unpublished = ", ".join(DTYPE_TITLES[dtype] for dtype in missing if dtype not in lacks)
+    lacking = tuple(lacking_detail(DTYPE_TITLES[dtype], lacks[dtype]) for dtype in missing if dtype in lacks)
+    return (*((Detail(unpublished, fmt.NOT_PUBLISHED),) if unpublished else ()), *lacking)
+
+
+def _chip(gpu: Gpu) -> tuple[Detail, ...]:
+    clock = fmt.quantity(None if gpu.boost_clock_hz is None else gpu.boost_clock_hz / 1e6, "MHz", fmt.NOT_PUBLISHED)
+    return (
+        _field(gpu, "architecture", "Architecture", gpu.architecture),
+        *_target(gpu),
+        _field(gpu, "shader_cores", "Shader cores", _count(gpu.shader_cores)),
+        _field(gpu, "tensor_cores", "Matrix units", _count(gpu.tensor_cores)),
+        _field(gpu, "boost_clock_hz", "Boost clock", clock),
+    )
+
+
+def _target(gpu: Gpu) -> tuple[Detail, ...]:
+    title = _TARGET_TITLES.get(gpu.vendor)
+    return (_field(gpu, "compute_capability", title, gpu.compute_capability or fmt.UNKNOWN),) if title else ()
+
+
+def _board(gpu: Gpu) -> tuple[Detail, ...]:
+    return (
+        _field(gpu, "vendor", "Vendor", gpu.vendor),
+        _field(gpu, "segment", "Segment", SEGMENT_WORDS[gpu.segment]),
+        _field(gpu, "released", "Released", fmt.date(gpu.released)),
+        _field(gpu, "board_power_watts", "Board power", fmt.power(gpu.board_power_watts)),
+        *_power_limit(gpu),
+        _field(gpu, "form_factor", "Form factor", gpu.form_factor or fmt.UNKNOWN),
+        _field(gpu, "interconnect", "Interconnect", gpu.interconnect or fmt.UNKNOWN),
+        _field(gpu, "mig", "MIG", fmt.yes_no(gpu.mig)),
+        _field(gpu, "ecc", "ECC", fmt.yes_no(gpu.ecc)),
+        _field(gpu, "launch_price_usd", "Launch price", fmt.money(gpu.launch_price_usd)),
+        Detail("Id in the catalog", gpu.id),
+    )
+
+
+def _power_limit(gpu: Gpu) -> tuple[Detail, ...]:
+    """Return the person's limit, to which power, heat and the cost of running hold; cards without one have no line."""
+    if gpu.power_limit_watts is None:
+        return ()
+    return (_field(gpu, "power_limit_watts", "Power limit of your own", fmt.power(gpu.power_limit_watts)),)
+
+
+def _count(value: int | None) -> str:
+    return fmt.NOT_PUBLISHED if value is None else fmt.integer(value)
+
+
+def _bytes(gpu: Gpu, field: str, title: str, value: int | None) -> Detail:
+    return figure(title, fmt.size(value), gpu.provenance_of(field), "" if value is None else fmt.exact_bytes(value))
+
+
+def _field(gpu: Gpu, field: str, title: str, text: str) -> Detail:
+    return figure(title, text, gpu.provenance_of(field))
+
+
+BOUGHT_WORDS: Final = {
+    "list": "List price",
+    "partner": "Board partners ask",
+    "street": "Street price",
+    "used": "Used price",
+}
+_DERIVED_FROM: Final[tuple[BoughtKind, ...]] = ("street", "used")
+_CHEAPEST_SHOWN: Final = 3
+_CENTS_MATTER: Final = 0.1
+_DOLLARS_MATTER: Final = 100.0
+
+
+def fact_groups(
+    gpu: Gpu, prices: CardPrices, software: Iterable[FeatureSupport], speeds: Iterable[MeasuredSpeed]
+) -> tuple[DetailGroup, ...]:
+    """Return everything that is known around a card, in groups; a group without anything is left out."""
+    known = (derived_group(gpu, prices), price_group(gpu, prices))
+    groups = (*known, software_group(software), speed_group(speeds, prices))
+    return tuple(group for group in groups if group.details)
+
+
+def derived_group(gpu: Gpu, prices: CardPrices) -> DetailGroup:
+    """Return the derived figures whose inputs are known, with their formulas in the card's numbers.
+
+    What is paid for is told by each kind of price by itself.
+    """
+    return DetailGroup("Derived", tuple(_derived(gpu, prices)))
+
+
+def _derived(gpu: Gpu, prices: CardPrices) -> Iterator[Detail]:
+    for derived in DERIVED_FIGURES.values():
+        yield from _derived_figure(derived, derived.title, gpu, None, LAUNCH_PRICE)
+        yours = gpu.purchase_price_usd
+        if derived.priced and yours is not None:
+            yield from _derived_figure(derived, f"{derived.title}, as you paid", gpu, yours, "your price")
+        for kind in _DERIVED_FROM:
+            if derived.priced and kind in prices.bought:
+                spread = prices.bought[kind]
+                name = f"median {kind} price ({month_words(spread.current)})"
+                yield from _derived_figure(derived, f"{derived.title}, {kind}", gpu, spread.median_usd, name)
+
+
+def _derived_figure(
+    figure: DerivedFigure, title: str, gpu: Gpu, price_usd: float | None, price_name: str
+) -> Iterator[Detail]:
+    value = figure.value(gpu, price_usd)
+    if value is not None:
+        explained = figure.explained(gpu, price_usd, price_name)
+        yield Detail(title, f"{fmt.significant(value)} {figure.unit}", basis=explained)
+
+
+def price_group(gpu: Gpu, prices: CardPrices) -> DetailGroup:
+    """Return what the person paid, and prices by kind, never mixed: range, age and history; the cheapest to rent."""
+    return DetailGroup("Prices", (*_paid(gpu), *_prices(prices)))
+
+
+def _paid(gpu: Gpu) -> Iterator[Detail]:
+    if gpu.purchase_price_usd is not None:
+        yield figure("Paid by you", _usd(gpu.purchase_price_usd), gpu.provenance_of("purchase_price_usd"))
+
+
+def _prices(prices: CardPrices) -> Iterator[Detail]:
+    for kind, spread in prices.bought.items():
+        yield _spread(BOUGHT_WORDS[kind], spread, "")
+        if kind != "list" and (remarks := remark_words(spread.current)):
+            yield Detail("  remarks", remarks)
+        yield from map(_history, spread.histories)
+    if prices.servers:
+        yield _spread("In a whole server, by card", PriceSpread(prices.servers), "")
+    yield from _rents(prices.rented)
+    if prices.doubtful:
+        count = fmt.plural(len(prices.doubtful), "price")
+        yield Detail("  left out", f"{count} in doubt", basis=_reasons(prices.doubtful))
+
+
+def rent_group(title: str, rented: Mapping[RentMode, PriceSpread]) -> DetailGroup:
+    """Return what a machine is rented for by the hour, by the way to rent, with the cheapest of each."""
+    return DetailGroup(title, tuple(_rents(rented)))
+
+
+def _rents(rented: Mapping[RentMode, PriceSpread]) -> Iterator[Detail]:
+    for mode, spread in rented.items():
+        yield _spread(f"Rented, {MODE_WORDS[mode]}", spread, " an hour")
+        yield from (_offer(point) for point in spread.by_seller[:_CHEAPEST_SHOWN])
+        yield from map(_history, spread.histories)
+
+
+def _spread(title: str, spread: PriceSpread, unit: str) -> Detail:
+    low, high = spread.low, spread.high
+    same = low.price_usd == high.price_usd
+    text = _usd(low.price_usd) if same else f"{_usd(low.price_usd)} to {_usd(high.price_usd)}"
+    count = f", {count_words(spread)}" if len(spread.points) > 1 or not spread.latest.day else ""
+    age = age_phrase(spread.latest.age_days)
+    return Detail(title, f"{text}{unit}{count}", spread.latest.source, as_of=age)
+
+
+def _usd(usd: float) -> str:
+    if usd < _CENTS_MATTER:
+        return f"${fmt.significant(usd)}"
+    return f"${usd:,.2f}" if usd < _DOLLARS_MATTER else fmt.money(usd)
+
+
+def _history(series: tuple[PricePoint, ...]) -> Detail:
+    """Return what one seller asked on each day that is known."""
+    last = series[-1]
+    told = ", then ".join(_on_a_day(point) for point in series)
+    if len({point.price_usd for point in series}) == 1:
+        told = f"{_usd(last.price_usd)} from {fmt.date(series[0].price_date)} to {fmt.date(last.price_date)}"
+    together = f", {fmt.plural(round(last.cards), 'card')} together" if last.cards > 1 else ""
+    return Detail(f"  over time, {_seller(last)}{together}", told, last.source, as_of=age_phrase(last.age_days))
+
+
+def _on_a_day(point: PricePoint) -> str:
+    return f"{_usd(point.price_usd)} on {fmt.date(point.price_date)}"
+
+
+def _offer(point: PricePoint) -> Detail:
+    return Detail(f"  {_seller(point)}", _usd(point.price_usd), point.source, as_of=age_phrase(point.age_days))
+
+
+def _seller(point: PricePoint) -> str:
+    return f"{point.seller} {point.region}" if point.region else point.seller
+
+
+def _reasons(points: Iterable[PricePoint]) -> str:
+    return "; ".join(dict.fromkeys(point.remarks[0] for point in points if point.remarks))
+
+
+def software_group(software: Iterable[FeatureSupport]) -> DetailGroup:
+    """Return what runs on the card; what no source says is said to be unknown, with the reason."""
+    return DetailGroup("Software", tuple(_feature(support) for support in software))
+
+
+def _feature(support: FeatureSupport) -> Detail:
+    if support.support is None:
+        return Detail(support.title, f"{fmt.UNKNOWN}: {support.reason}")
+    words = ", ".join(part for part in (support.support, support.versions) if part)
+    text = f"{words}: {support.reason}" if support.reason else words
+    return Detail(support.title, text, support.source, as_of=f"read {fmt.date(support.as_of)}")
+
+
+def speed_group(speeds: Iterable[MeasuredSpeed], prices: CardPrices) -> DetailGroup:
+    """Return the measured speeds, with what a million costs at the lowest price that is asked for an hour."""
+    rented: RentMode = "on-demand"
+    cheapest = prices.rented[rented].low.price_usd if rented in prices.rented else None
+    told = tuple(_speed(speed, cheapest) for speed in speeds)
+    if cheapest is None or not told:
+        return DetailGroup("Measured by others", told)
+    return DetailGroup("Measured by others", (Detail("At a rent of", f"{_usd(cheapest)} an hour"), *told))
+
+
+def _speed(speed: MeasuredSpeed, usd_per_gpu_hour: float | None) -> Detail:
+    cards = f"{speed.gpu_count} cards, " if speed.gpu_count > 1 else ""
+    each = " on each card" if speed.per_gpu and speed.gpu_count > 1 else ""
+    text = f"{fmt.significant(speed.value_per_second)} {speed.unit}{each}"
+    if usd_per_gpu_hour is not None:
+        text += f", {_usd(speed.usd_per_million(usd_per_gpu_hour))} a million"
+    precision = f" {speed.precision}" if speed.precision else ""
+    title = f"{speed.model}{precision}, {cards}{TASK_WORDS[speed.task]}"
+    return Detail(title, text, speed.source, speed.settings, as_of=f"read {fmt.date(speed.as_of)}")

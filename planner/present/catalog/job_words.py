@@ -1,0 +1,51 @@
+"""What the plan's job takes and costs on each card, in words."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from planner.plan.job_costs import CardJob
+from planner.present import format as fmt
+from planner.present.catalog.gpu_row import JobWords
+from planner.present.cost.prices import MODE_WORDS, age_words
+from planner.present.cost.time import pace_phrase, time_view
+
+_SECONDS_PER_HOUR: Final = 3_600
+_NO_OFFER: Final = "no offer"
+
+
+def job_words(jobs: Mapping[str, CardJob]) -> dict[str, JobWords]:
+    """Return the words for each card, by its id."""
+    return {gpu_id: _words(job) for gpu_id, job in jobs.items()}
+
+
+def _words(job: CardJob) -> JobWords:
+    """Return how long a run takes, of what has no end the pace, and what the cheapest offer comes to."""
+    runs = job.period == "run"
+    view = time_view(job.time)
+    return JobWords(
+        hours=job.hours,
+        slowness=job.slowness,
+        time=fmt.duration(job.hours * _SECONDS_PER_HOUR) if runs else _short(pace_phrase(job.time)),
+        time_origin="\n".join(part for part in (view.answer, view.reason) if part),
+        usd=job.usd,
+        cost=_NO_OFFER if job.usd is None else f"{fmt.money(job.usd)}{'' if runs else '/mo'}",
+        cost_origin=_cost_origin(job),
+        usd_per_million_tokens=job.usd_per_million_tokens,
+    )
+
+
+def _short(pace: str) -> str:
+    """Return a pace that is not too wide for a column: `16,899 tok/s`."""
+    return pace.replace("tokens/s", "tok/s")
+
+
+def _cost_origin(job: CardJob) -> str:
+    """Return the offer that the cost is of, with the price's date and source."""
+    row = job.offer
+    if row is None:
+        return "Nobody's offer of this card can be compared."
+    where = f"{row.offer.provider}, {row.offer.region or 'region not said'}"
+    machines = f"{fmt.count_of(row.instances, row.offer.instance)}, {MODE_WORDS[row.mode]}"
+    price = f"{fmt.money(row.usd)} a {job.period}, {fmt.money(row.usd_per_gpu_hour)} a GPU-hour of work"
+    dated = f"price of {fmt.date(row.price_date, fmt.NO_DATE)}, {age_words(row.age_days)}"
+    return "\n".join((where, machines, price, dated, row.offer.source, *row.remarks))

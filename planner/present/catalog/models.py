@@ -1,0 +1,215 @@
+"""A model as a row of a table, and its details with what its network is made of."""
+
+from typing import Final
+
+from planner.dtypes import AS_STORED
+from planner.memory.tensors import placed_tensors
+from planner.models.architecture import (
+    Architecture,
+    Attention,
+    LatentAttention,
+    LayerGroup,
+    Moe,
+    Role,
+    Stack,
+    StateMixer,
+)
+from planner.models.catalog import ModelRecord
+from planner.present import format as fmt
+from planner.present.columns import Column, Detail, DetailGroup, numbers, words
+
+ROLE_TITLES: Final[dict[Role, str]] = {
+    "linear": "Projections",
+    "expert": "Experts",
+    "embedding": "Embeddings",
+    "head": "Output head",
+    "router": "Routers",
+    "norm": "Norms",
+    "bias": "Biases",
+    "conv": "Convolutions",
+    "other": "Other tensors",
+}
+KIND_TITLES: Final = {
+    "decoder": "decoder",
+    "encoder": "encoder",
+    "encoder-decoder": "encoder and decoder",
+    "vision-encoder": "image encoder",
+    "vision-language": "image and text",
+    "diffusion": "diffusion pipeline",
+}
+
+
+def architecture_details(architecture: Architecture) -> tuple[DetailGroup, ...]:
+    """Return the network's parameters, its layers stack by stack, its tokens and its formats."""
+    kind = Detail("Kind", f"{KIND_TITLES[architecture.kind]}, {architecture.model_type}")
+    alone = len(architecture.stacks) == 1
+    return (
+        DetailGroup("Parameters", _parameters(architecture)),
+        *((DetailGroup("Components", _components(architecture)),) if architecture.components else ()),
+        *(DetailGroup("Layers" if alone else stack.name.capitalize(), _stack(stack)) for stack in architecture.stacks),
+        DetailGroup("Input and output", (kind, *_tokens(architecture), *_formats(architecture))),
+    )
+
+
+def layer_count(architecture: Architecture) -> int:
+    """Return the layers of all stacks."""
+    return sum(stack.layer_count for stack in architecture.stacks)
+
+
+def is_sparse(architecture: Architecture) -> bool:
+    """Return whether a token passes through some of the parameters only."""
+    return architecture.active_parameters < architecture.parameters
+
+
+def _parameters(architecture: Architecture) -> tuple[Detail, ...]:
+    rows = [Detail("All", _both(architecture.parameters))]
+    if is_sparse(architecture):
+        rows.append(Detail("Active per token", _both(architecture.active_parameters)))
+    counts: dict[Role, int] = {}
+    for tensor, count in placed_tensors(architecture):
+        counts[tensor.role] = counts.get(tensor.role, 0) + tensor.size * count
+    rows.extend(Detail(title, fmt.integer(counts[role])) for role, title in ROLE_TITLES.items() if role in counts)
+    return tuple(rows)
+
+
+def _components(architecture: Architecture) -> tuple[Detail, ...]:
+    return tuple(Detail(one.name, f"{_both(one.parameters)} parameters") for one in architecture.components)
+
+
+def _stack(stack: Stack) -> tuple[Detail, ...]:
+    rows = [Detail("Number", fmt.integer(stack.layer_count)), Detail("Width", fmt.integer(stack.hidden))]
+    # Groups that differ only in what is not said here make one line.
+    counts: dict[str, int] = {}
+    for group in stack.groups:
+        phrase = _layer_phrase(group)
+        counts[phrase] = counts.get(phrase, 0) + group.count
+    rows.extend(Detail(fmt.plural(count, "layer"), phrase) for phrase, count in counts.items())
+    return tuple(rows)
+
+
+def _layer_phrase(group: LayerGroup) -> str:
+    layer = group.layer
+    mixers = [_mixer(mixer) for mixer in (layer.mixer, layer.second_mixer) if mixer is not None]
+    cross = ["cross-attention"] if layer.cross_attention else []
+    return "; ".join([*mixers, *cross, *_feed_forward(group)])
+
+
+def _mixer(mixer: Attention | LatentAttention | StateMixer) -> str:
+    if isinstance(mixer, StateMixer):
+        return f"{mixer.name}, {fmt.integer(mixer.inner_dim)} wide"
+    if isinstance(mixer, LatentAttention):
+        return f"{mixer.heads} heads on a latent of {mixer.latent_dim}"
+    shared = "" if mixer.kv_heads == mixer.heads else f", {fmt.plural(mixer.kv_heads, 'key/value head')}"
+    window = f", window of {fmt.integer(mixer.window)} tokens" if mixer.window else ""
+    return f"{fmt.plural(mixer.heads, 'head')} of {mixer.head_dim}{shared}{window}"
+
+
+def _feed_forward(group: LayerGroup) -> list[str]:
+    block = group.layer.feed_forward
+    if block is None:
+        return []
+    gated = "gated " if block.gated else ""
+    if isinstance(block, Moe):
+        shared = f" and shared ones {fmt.integer(block.shared_intermediate)} wide" if block.shared_intermediate else ""
+        return [f"{block.top_k} of {block.experts} {gated}experts {fmt.integer(block.intermediate)} wide{shared}"]
+    return [f"{gated}feed-forward {fmt.integer(block.intermediate)} wide"]
+
+
+def _tokens(architecture: Architecture) -> tuple[Detail, ...]:
+    if architecture.vocabulary is None:
+        return ()
+    context = "not stated" if architecture.max_context is None else f"{fmt.integer(architecture.max_context)} tokens"
+    head = "tied to the embedding" if architecture.tied_head else "its own" if architecture.head else "none"
+    return (
+        Detail("Longest context", context),
+        Detail("Vocabulary", fmt.integer(architecture.vocabulary)),
+        Detail("Output head", head),
+    )
+
+
+def _formats(architecture: Architecture) -> tuple[Detail, ...]:
+    return (
+        *_stored(architecture),
+        *((Detail("Classes", fmt.integer(architecture.labels)),) if architecture.labels else ()),
+    )
+
+
+def _stored(architecture: Architecture) -> tuple[Detail, ...]:
+    named = architecture.quantization or architecture.stored_dtype
+    if not architecture.stored:
+        return (Detail("Stored as", named or fmt.UNKNOWN),)
+    by_format: dict[str, int] = {}
+    for part in architecture.stored:
+        by_format[part.format] = by_format.get(part.format, 0) + part.bytes
+    largest_first = sorted(by_format.items(), key=lambda item: -item[1])
+    mixture = ", ".join(f"{name} {fmt.size(count)}" for name, count in largest_first)
+    return (
+        Detail("Stored as", mixture if architecture.stored_as == AS_STORED else architecture.stored_as),
+        Detail(
+            "In its files",
+            f"{fmt.size(architecture.stored_bytes)}: {mixture}",
+            f"the headers of its {architecture.container} files",
+            exact=fmt.exact_bytes(architecture.stored_bytes),
+        ),
+    )
+
+
+def _both(parameters: int) -> str:
+    exact, rounded = fmt.integer(parameters), fmt.parameters(parameters)
+    return exact if exact == rounded else f"{exact} ({rounded})"
+
+
+VERIFICATION_WORDS: Final = {
+    "config_copy": "a copy of its config.json",
+    "reimplementation_config": "another framework's configuration of it",
+    "dimension_dump": "a table of its dimensions",
+    "transformers_class_default": "the defaults of its transformers class",
+    "inherited": "the configuration of the model that it derives from",
+    "recalled_count_checked": "recalled, and checked against its exact parameter count",
+    "other": "another document",
+}
+
+MODEL_COLUMNS: Final[tuple[Column[ModelRecord], ...]] = (
+    words("name", "Name", lambda record: record.id, width=40),
+    words("family", "Family", lambda record: record.family, width=18),
+    numbers(
+        "parameters",
+        "Parameters",
+        lambda record: record.parameters,
+        unit="billion",
+        per_unit=1e9,
+        width=12,
+        tooltip=lambda record: fmt.integer(record.parameters),
+    ),
+    numbers(
+        "context",
+        "Longest context",
+        lambda record: record.context,
+        unit="tokens",
+        unknown="not stated",
+        show=lambda tokens: fmt.integer(round(tokens)),
+        width=16,
+    ),
+    words("kind", "Kind", lambda record: KIND_TITLES[record.kind], width=20),
+)
+
+
+def model_details(record: ModelRecord, architecture: Architecture) -> tuple[DetailGroup, ...]:
+    """Return what is known of a model, what its network is made of, and where that was read."""
+    known = Detail(
+        "Known from",
+        VERIFICATION_WORDS[record.verification],
+        "; ".join(record.sources),
+        as_of=f"read {fmt.date(record.as_of)}",
+    )
+    names = tuple(Detail("Also called", name) for name in record.aliases)
+    variants = tuple(Detail(f"In {scheme}", name) for name, scheme in record.variants.items())
+    model = (Detail("Name", record.id), Detail("Family", record.family), *names, *variants, *_published(record), known)
+    return (DetailGroup("Model", model), *architecture_details(architecture))
+
+
+def _published(record: ModelRecord) -> tuple[Detail, ...]:
+    published = record.published
+    if published is None:
+        return ()
+    return (Detail("Size as published", published.value, published.source, published.difference or ""),)

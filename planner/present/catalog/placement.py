@@ -1,0 +1,159 @@
+"""The plan placed on each entry of a comparison: whether it fits there, what it takes, and what it costs."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from planner.plan.evaluate import Evaluation
+from planner.plan.tried import Tried
+from planner.present import format as fmt
+from planner.present.cost.summary import own_sentence, rent_sentence
+from planner.present.cost.time import no_time, time_answer
+from planner.present.memory.verdict import more_cards, no_fit_sentence, verdict_phrase
+
+if TYPE_CHECKING:
+    from planner.cost.estimate import CostEstimate
+    from planner.performance.result import TimeResult
+
+_NOT_JUDGED: Final = "How much of the card a program can use is not known."
+
+
+class Figure(NamedTuple):
+    """A figure of one entry; without a value it is no number, or not known for the reason in the tooltip."""
+
+    text: str = fmt.UNKNOWN
+    value: float | None = None
+    tooltip: str = ""
+
+
+class PlacementFigure(NamedTuple):
+    """A figure of the plan on some cards."""
+
+    title: str
+    of: Callable[[Tried | None], Figure]
+    lower_is_better: bool
+
+
+def _verdict(tried: Tried | None) -> Figure:
+    if tried is None:
+        return Figure("working it out…")
+    if tried.evaluation is None:
+        return Figure("not planned", tooltip=tried.reason)
+    memory, plan = tried.evaluation.memory, tried.evaluation.plan
+    on_each = " on each" if plan.count > 1 and memory.verdict == "does-not-fit" and not memory.unsupported else ""
+    told = "; ".join(memory.unsupported) or "\n".join(more_cards(memory))
+    return Figure(f"{verdict_phrase(memory)}{on_each}", tooltip=told)
+
+
+def _needed(tried: Tried | None) -> Figure:
+    if tried is None or tried.evaluation is None:
+        return Figure(tooltip="" if tried is None else tried.reason)
+    needed = tried.evaluation.memory.total_bytes
+    return Figure(fmt.size(needed), float(needed), fmt.exact_bytes(needed))
+
+
+def _timed(read: "Callable[[TimeResult, float], tuple[str, float | None]]") -> Callable[[Tried | None], Figure]:
+    """Return a figure of the time, whose text and value `read` takes from it and its seconds."""
+
+    def figure(tried: Tried | None) -> Figure:
+        if tried is None or tried.evaluation is None:
+            return Figure()
+        if not fits(tried.evaluation):
+            return Figure(tooltip=why_not(tried.evaluation))
+        time = tried.evaluation.time
+        if time is None or time.seconds is None:
+            return Figure(tooltip="" if time is None else no_time(time))
+        return Figure(*read(time, time.seconds), time_answer(time))
+
+    return figure
+
+
+def _seconds(time: "TimeResult", seconds: float) -> tuple[str, float]:
+    return f"{fmt.duration(seconds)} a {'step' if time.kind == 'step' else 'request'}", seconds
+
+
+def _pace(time: "TimeResult", _seconds: float) -> tuple[str, float | None]:
+    tokens = time.tokens_per_second
+    pace, unit = (tokens, "tokens/s") if tokens else (time.samples_per_second, "samples/s")
+    return fmt.quantity(pace, unit), pace
+
+
+def fits(evaluation: Evaluation) -> bool:
+    """Return whether the plan runs there, tightly or not: what does not takes no time and costs nothing."""
+    return evaluation.memory.verdict in ("fits", "tight")
+
+
+def why_not(evaluation: Evaluation) -> str:
+    """Return why the plan does not run there."""
+    memory = evaluation.memory
+    if memory.unsupported:
+        return "; ".join(memory.unsupported)
+    return no_fit_sentence(" there") if memory.verdict == "does-not-fit" else _NOT_JUDGED
+
+
+def _priced(read: "Callable[[CostEstimate], Figure | None]", unknown: str) -> Callable[[Tried | None], Figure]:
+    """Return a figure of the cost, which `read` takes from an estimate; `unknown` says why there may be none."""
+
+    def figure(tried: Tried | None) -> Figure:
+        if tried is None:
+            return Figure()
+        if tried.evaluation is None or tried.cost is None:
+            return Figure(tooltip=tried.reason or unknown)
+        if not fits(tried.evaluation):
+            return Figure(tooltip=why_not(tried.evaluation))
+        estimate = tried.cost.estimate
+        return (None if estimate is None else read(estimate)) or Figure(tooltip=tried.cost.reason or unknown)
+
+    return figure
+
+
+def _rent(estimate: "CostEstimate") -> Figure | None:
+    rent = estimate.result.rent
+    if rent is None:
+        return None
+    return Figure(f"{fmt.money(rent.usd)} a {estimate.demand.period}", rent.usd, rent_sentence(rent))
+
+
+def _rent_hour(estimate: "CostEstimate") -> Figure | None:
+    rent = estimate.result.rent
+    if rent is None:
+        return None
+    usd = rent.usd_per_gpu_hour * rent.gpu_count
+    each = f"{rent.gpu_count:g} × {fmt.money(rent.usd_per_gpu_hour)} a card and hour"
+    return Figure(f"{fmt.money(usd)} an hour", usd, f"{each}\n{rent_sentence(rent)}")
+
+
+def _rent_tokens(estimate: "CostEstimate") -> Figure | None:
+    rent = estimate.result.rent
+    return None if rent is None else _million(rent.usd_per_million_tokens, rent_sentence(rent))
+
+
+def _own(estimate: "CostEstimate") -> Figure | None:
+    own = estimate.result.own
+    if own is None:
+        return None
+    text = f"{fmt.money(own.usd_per_period)} a {estimate.demand.period}"
+    return Figure(text, own.usd_per_period, own_sentence(own, estimate.demand))
+
+
+def _own_tokens(estimate: "CostEstimate") -> Figure | None:
+    own = estimate.result.own
+    return None if own is None else _million(own.usd_per_million_tokens, own_sentence(own, estimate.demand))
+
+
+def _million(usd: float | None, how: str) -> Figure:
+    return Figure(fmt.money(usd, fmt.UNKNOWN), usd, how)
+
+
+_NO_OFFER: Final = "No offer of these cards is known."
+_NO_PRICE: Final = "The price of these cards is not known."
+PLACEMENT_FIGURES: Final = (
+    PlacementFigure("Fits", _verdict, lower_is_better=False),
+    PlacementFigure("Memory needed, each", _needed, lower_is_better=True),
+    PlacementFigure("Time", _timed(_seconds), lower_is_better=True),
+    PlacementFigure("Pace", _timed(_pace), lower_is_better=False),
+    PlacementFigure("Rented", _priced(_rent, _NO_OFFER), lower_is_better=True),
+    PlacementFigure("Rented, all of them", _priced(_rent_hour, _NO_OFFER), lower_is_better=True),
+    PlacementFigure("Rented, a million tokens", _priced(_rent_tokens, _NO_OFFER), lower_is_better=True),
+    PlacementFigure("Owned", _priced(_own, _NO_PRICE), lower_is_better=True),
+    PlacementFigure("Owned, a million tokens", _priced(_own_tokens, _NO_PRICE), lower_is_better=True),
+)

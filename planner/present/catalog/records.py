@@ -1,0 +1,245 @@
+"""Cards and systems for other programs, as JSON and as flat rows: names with their unit, exact values, sources."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final
+
+from planner.base import Spec
+from planner.hardware.derived import DERIVED_FIGURES, derived_figures
+from planner.hardware.gpu import Gpu, Provenance
+from planner.hardware.machine import together
+from planner.hardware.mains import least_circuit
+from planner.hardware.power import machine_steps
+from planner.hardware.system import System
+from planner.present.catalog.gpu_columns import DTYPE_TITLES
+from planner.present.catalog.gpu_row import GpuRow, JobWords
+from planner.present.catalog.system_row import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, FP16, MEMORY, SystemRow
+
+if TYPE_CHECKING:
+    from planner.cost.market import CardPrices, PriceSpread
+    from planner.cost.modes import RentMode
+    from planner.hardware.machine import Machine
+    from planner.hardware.software import FeatureSupport
+    from planner.hardware.speeds import MeasuredSpeed
+    from planner.present.catalog.comparison import Entry
+
+
+DERIVED_NAMES: Final[Mapping[str, str]] = {
+    **{key: key for key in DERIVED_FIGURES},
+    "ridge_point": "ridge_point_flop_per_byte",
+    "bandwidth_per_usd": "bandwidth_gb_per_s_per_usd",
+    "bandwidth_per_watt": "bandwidth_gb_per_s_per_watt",
+}
+"""The query words of derived figures, with names that say the unit."""
+_LACKING: Final = {"feature", "note", "source", "as_of"}
+
+
+def derived_fields(gpu: Gpu) -> dict[str, float | None]:
+    """Return the derived figures, those with a price by that at launch; none where an input is unknown."""
+    return {DERIVED_NAMES[key]: value for key, value in derived_figures(gpu).items()}
+
+
+def price_fields(prices: "CardPrices | None", count: int = 1) -> dict[str, object]:
+    """Return the prices of `count` cards: medians of shops and second hand, the lowest to rent on demand.
+
+    Each stands with the source and the day of its newest price; none where the catalog has no such price.
+    """
+    bought = {} if prices is None else prices.bought
+    rented = None if prices is None else prices.rented.get("on-demand")
+    fields: dict[str, object] = {}
+    for kind in ("street", "used"):
+        spread = bought.get(kind)
+        fields[f"{kind}_price_usd"] = None if spread is None else spread.median_usd * count
+        fields[f"{kind}_price_source"] = None if spread is None else _dated(spread.latest.source, spread.latest.day)
+    return fields | rent_fields(rented, count)
+
+
+def rent_fields(rented: "PriceSpread | None", count: int = 1) -> dict[str, object]:
+    """Return the lowest price of `count` by the hour with its source and its day; none where there is no offer."""
+    return {
+        "rent_usd_per_hour": None if rented is None else rented.low.price_usd * count,
+        "rent_source": None if rented is None else _dated(rented.low.source, rented.low.day),
+    }
+
+
+def around_card(
+    gpu: Gpu, prices: "CardPrices", software: "Iterable[FeatureSupport]", speeds: "Iterable[MeasuredSpeed]"
+) -> dict[str, object]:
+    """Return what is known beside a card's record: derived figures, prices, software, measured speeds."""
+    return {
+        "derived": derived_fields(gpu) | _derived_by_kind(gpu, prices),
+        "prices": {
+            "bought": {kind: _spread(spread, "usd") for kind, spread in prices.bought.items()},
+            "rented": _rented(prices.rented),
+        },
+        "software": [{"title": support.title, **asdict(support)} for support in software],
+        "speeds": [speed.model_dump(mode="json") for speed in speeds],
+    }
+
+
+def around_system(row: "SystemRow") -> dict[str, object]:
+    """Return what a detail pane shows beside a system's record: totals, what the chip lacks, rents, and what feeds it.
+
+    The power is none where that of the machine is not known.
+    """
+    system = row.system
+    return {
+        "totals": {"memory_bytes": system.memory_bytes, **accelerator_fields(row.gpu, system.gpu_count)},
+        "each": each_fields(row),
+        "lacks": [fact.model_dump(mode="json", include=_LACKING) for fact in row.lacks.values()],
+        "prices": {"rented": _rented(row.rented or {})},
+        "power": _power(system),
+    }
+
+
+def totals(entry: "Entry") -> dict[str, object]:
+    """Return the figures of all accelerators of an entry together, and of its machines where it is a system."""
+    system, gpu = None if entry.system is None else entry.system.system, None if entry.row is None else entry.row.gpu
+    return {
+        "memory_bytes": MEMORY.value(gpu, entry.count),
+        **accelerator_fields(gpu, entry.count),
+        "cards_power_watts": CARDS_POWER.value(gpu, entry.count),
+        "launch_price_usd": AT_LAUNCH.value(gpu, entry.count),
+        **price_fields(None if entry.row is None else entry.row.prices, entry.count),
+        "system_power_watts": together(entry.machines, None if system is None else system.max_power_watts),
+        "system_price_usd": together(entry.machines, None if system is None else system.price_usd),
+    }
+
+
+def accelerator_fields(gpu: Gpu | None, count: int | None) -> dict[str, object]:
+    """Return what `count` accelerators move and compute together; FP16 is what those without BF16 are measured by."""
+    return {
+        "bandwidth_bytes_per_s": BANDWIDTH.value(gpu, count),
+        "bf16_ops_per_s": BF16.value(gpu, count),
+        "fp16_ops_per_s": FP16.value(gpu, count),
+    }
+
+
+def each_fields(machine: "Machine | None") -> dict[str, object]:
+    """Return what a system's accelerators are, and what each of them has."""
+    return {
+        "architecture": None if machine is None else machine.architecture,
+        "memory_bytes_each": None if machine is None else machine.memory_bytes_each,
+        "links_bytes_per_s_each": None if machine is None else machine.links_bytes_per_s,
+    }
+
+
+def _derived_by_kind(gpu: Gpu, prices: "CardPrices") -> dict[str, float | None]:
+    """Return the figures of what is paid for, by the median of each kind of price that is known."""
+    return {
+        f"{DERIVED_NAMES[key]}_{kind}": figure.value(gpu, spread.median_usd)
+        for key, figure in DERIVED_FIGURES.items()
+        for kind, spread in prices.bought.items()
+        if figure.priced and kind != "list"
+    }
+
+
+def _power(system: "System") -> dict[str, object] | None:
+    if system.max_power_watts is None:
+        return None
+    circuit = least_circuit(system.max_power_watts)
+    return {"circuit": circuit.name, "figures": [asdict(step) for step in machine_steps(system, circuit)]}
+
+
+def _rented(rented: "Mapping[RentMode, PriceSpread]") -> dict[str, object]:
+    return {mode: _spread(spread, "usd_per_hour") for mode, spread in rented.items()}
+
+
+def _spread(spread: "PriceSpread", unit: str) -> dict[str, object]:
+    return {
+        f"low_{unit}": spread.low.price_usd,
+        f"median_{unit}": spread.median_usd,
+        f"high_{unit}": spread.high.price_usd,
+        "points": [
+            {f"price_{unit}": point.price_usd}
+            | {name: value for name, value in asdict(point).items() if name != "price_usd"}
+            for point in spread.points
+        ],
+    }
+
+
+def _dated(source: str, day: str) -> str:
+    return f"{source}, {day}" if day else source
+
+
+_NESTED: Final = {"rates", "provenance", "figure_notes", "notes", "aliases"}
+_SOURCES: Final = ("source", "basis", "certainty", "as_of", "other_sources", "notes")
+_GPU_PLAN: Final = (
+    *("plan_verdict", "plan_free_bytes"),
+    *("plan_job_hours", "plan_job_cost_usd", "plan_job_cost_source"),
+)
+_SYSTEM_PLAN: Final = ("plan_verdict", "plan_free_bytes_each", "plan_reason")
+
+
+def _own_fields(kind: type[Spec]) -> tuple[str, ...]:
+    return tuple(name for name in kind.model_fields if name not in _NESTED)
+
+
+GPU_FIELDS: Final = (
+    *_own_fields(Gpu),
+    *(f"{dtype}_ops_per_s" for dtype in DTYPE_TITLES),
+    *price_fields(None),
+    *DERIVED_NAMES.values(),
+    *_GPU_PLAN,
+    *_SOURCES,
+)
+"""The names of what `gpu_fields` returns, for a header though there is no card."""
+SYSTEM_FIELDS: Final = (
+    *_own_fields(System),
+    *each_fields(None),
+    *accelerator_fields(None, None),
+    *rent_fields(None),
+    *_SYSTEM_PLAN,
+    *_SOURCES,
+)
+"""The names of what `system_fields` returns."""
+
+
+def gpu_fields(row: GpuRow) -> dict[str, object]:
+    """Return a card's figures by their names, rates as `bf16_ops_per_s`, with their sources.
+
+    Prices stand by kind; the plan's verdict and job are none where there is no plan.
+    """
+    gpu = row.gpu
+    job = row.job
+    plan = (row.verdict, row.free_bytes, *(_job(job) if job else (None, None, None)))
+    rates = {dtype: gpu.rate(dtype) for dtype in DTYPE_TITLES}
+    other = {note.field: note.provenance for note in gpu.figure_notes}
+    other |= {f"{dtype}_ops_per_s": rate.provenance for dtype, rate in rates.items() if rate and rate.provenance}
+    return {
+        **gpu.model_dump(exclude=_NESTED),
+        **{f"{dtype}_ops_per_s": rate.ops_per_s if rate else None for dtype, rate in rates.items()},
+        **price_fields(row.prices),
+        **derived_fields(gpu),
+        **dict(zip(_GPU_PLAN, plan, strict=True)),
+        **_sources(gpu.provenance, other, gpu.notes),
+    }
+
+
+def system_fields(row: SystemRow) -> dict[str, object]:
+    """Return a system's figures by their names, those of its accelerators, its rent, the plan's verdict, sources."""
+    system = row.system
+    other = {note.field: note.provenance for note in system.figure_notes}
+    return {
+        **system.model_dump(exclude=_NESTED),
+        **each_fields(row),
+        **accelerator_fields(row.gpu, system.gpu_count),
+        **rent_fields(row.on_demand),
+        **dict(zip(_SYSTEM_PLAN, (row.verdict, row.free_bytes, row.reason), strict=True)),
+        **_sources(system.provenance, other, system.notes),
+    }
+
+
+def _sources(main: Provenance, other: Mapping[str, Provenance], notes: Sequence[str]) -> dict[str, object]:
+    others = "; ".join(f"{field}: {_origin(provenance)}" for field, provenance in other.items())
+    texts = (main.source, main.basis, main.certainty, main.as_of, others, "; ".join(notes))
+    return dict(zip(_SOURCES, texts, strict=True))
+
+
+def _job(job: JobWords) -> tuple[float, float | None, str]:
+    return job.hours, job.usd, "; ".join(job.cost_origin.splitlines())
+
+
+def _origin(provenance: Provenance) -> str:
+    parts = (provenance.basis, provenance.formula, provenance.source, provenance.certainty, provenance.as_of)
+    return ", ".join(dict.fromkeys(part for part in parts if part))

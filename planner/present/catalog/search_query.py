@@ -1,0 +1,123 @@
+"""What a search asks for in words: `rtx at least 24 GiB under 1,000 USD` is a name and two bounds."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from planner.units import GB, GIB
+
+_UNITS: Final[dict[str, tuple[str, float]]] = {
+    "gib": ("memory", GIB),
+    "gb": ("memory", GB),
+    "tib": ("memory", 1024 * GIB),
+    "tb": ("memory", 1000 * GB),
+    "gb/s": ("bandwidth", GB),
+    "tb/s": ("bandwidth", 1000 * GB),
+    "tflops": ("bf16", 1e12),
+    "pflops": ("bf16", 1e15),
+    "w": ("power", 1),
+    "watt": ("power", 1),
+    "watts": ("power", 1),
+    "kw": ("power", 1000),
+    "$": ("price", 1),
+    "usd": ("price", 1),
+    "dollar": ("price", 1),
+    "dollars": ("price", 1),
+    "usd/h": ("rent", 1),
+    "$/h": ("rent", 1),
+}
+"""What may stand behind a number: the column that it is of, and its base units."""
+_PRICE_KINDS: Final = {"street": "street", "used": "used", "rent": "rent", "rented": "rent", "launch": "price"}
+_FILLERS: Final = frozenset(
+    (
+        *("a", "an", "and", "card", "cards", "for", "gpu", "gpus"),
+        *("machine", "machines", "memory", "of", "system", "systems", "vram", "with"),
+    )
+)
+_MORE: Final = "at least|from|since|over|above|more than|>=|>|≥"
+_LESS: Final = "at most|up to|under|below|less than|within|until|<=|<|≤"
+_AMOUNT: Final = r"(?P<dollar>\$\s*)?(?P<number>\d[\d,]*(?:\.\d+)?)"
+_UNIT: Final = "|".join(re.escape(unit) for unit in sorted(_UNITS, key=len, reverse=True))
+_BOUND: Final = re.compile(
+    rf"(?:\b(?P<kind>{'|'.join(_PRICE_KINDS)})\s+)?(?:(?P<more>{_MORE})|(?P<less>{_LESS}))\s*{_AMOUNT}"
+    rf"(?:\s*(?P<unit>{_UNIT})(?![\w/]))?(?P<hourly>\s*(?:/\s*h|an hour|per hour)\b)?",
+    re.IGNORECASE,
+)
+_SIZE: Final = re.compile(r"(?<![\w.])(?P<number>\d[\d,]*(?:\.\d+)?)\s*(?P<unit>gib|gb)(?![\w/])", re.IGNORECASE)
+_FIRST_YEAR: Final = 1990
+_LAST_YEAR: Final = 2099
+
+
+@dataclass(frozen=True, slots=True)
+class SearchBound:
+    """A bound on the column `key`, in its unit; `words` are where it was read, `rest` is the text without them."""
+
+    key: str
+    low: float | None
+    high: float | None
+    words: str
+    rest: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedSearch:
+    """What a text asks for: bounds, and words that the name has to have."""
+
+    bounds: tuple[SearchBound, ...]
+    words: str
+
+
+def parse_search(text: str, units: Mapping[str, float]) -> ParsedSearch:
+    """Return what `text` asks for, of the columns of which `units` says how many base units one of theirs has.
+
+    A size by itself, `24 GB`, is that size as sold. GB is 10⁹ bytes and GiB 2³⁰; sellers mean either, so that `24 GB`
+    goes from one to the other. A number without a unit is a year if it could be one.
+    """
+    found = [(match, bound) for match in _BOUND.finditer(text) if (bound := _bound(match, text, units)) is not None]
+    rest = _without(text, [match for match, _ in found])
+    sizes = list(_SIZE.finditer(rest))
+    bounds = (*(bound for _, bound in found), *(_as_sold(match, text, units["memory"]) for match in sizes))
+    words = _without(rest, sizes).split()
+    return ParsedSearch(bounds, " ".join(word for word in words if not bounds or word.lower() not in _FILLERS))
+
+
+def _bound(match: re.Match[str], text: str, units: Mapping[str, float]) -> SearchBound | None:
+    key, scale = _unit_of(match)
+    if key not in units:
+        return None
+    value = _number(match) * scale / units[key]
+    low, high = (value, None) if match["more"] else (None, value)
+    return SearchBound(key, low, high, match[0].strip(), _without(text, [match]))
+
+
+def _unit_of(match: re.Match[str]) -> tuple[str, float]:
+    """Return the column that a bound is on and how many of its units one is; no column where nothing tells."""
+    unit = (match["unit"] or ("$" if match["dollar"] else "")).lower()
+    if unit:
+        key, scale = _UNITS[unit]
+    elif match["kind"] or match["hourly"]:
+        key, scale = "price", 1
+    else:
+        return ("year", 1) if _FIRST_YEAR <= _number(match) <= _LAST_YEAR else ("", 1)
+    if key == "price":
+        key = "rent" if match["hourly"] else _PRICE_KINDS.get((match["kind"] or "").lower(), key)
+    return key, scale
+
+
+def _as_sold(match: re.Match[str], text: str, unit: float) -> SearchBound:
+    """Return the sizes that are sold as the one in `match`, as multiples of `unit`."""
+    number = _number(match)
+    low, high = number * _UNITS[match["unit"].lower()][1] / unit, number * GIB / unit
+    same = re.search(re.escape(match[0]), text)
+    return SearchBound("memory", low, high, match[0], _without(text, [same] if same else []))
+
+
+def _number(match: re.Match[str]) -> float:
+    return float(match["number"].replace(",", ""))
+
+
+def _without(text: str, matches: list[re.Match[str]]) -> str:
+    for match in reversed(matches):
+        text = f"{text[: match.start()]} {text[match.end() :]}"
+    return " ".join(text.split())

@@ -1,0 +1,167 @@
+"""What tables show of a whole machine."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from planner.present import format as fmt
+from planner.present.catalog.gpu_columns import fits_column, rent_column
+from planner.present.catalog.system_row import FOR_POWER, FP16, TOTALS, ForPower, SystemRow, Total
+from planner.present.columns import Column, numbers, provenance_text, words
+from planner.present.memory.verdict import margin_words
+from planner.present.names import CERTAINTY_WORDS
+from planner.units import GB, GIB
+
+
+def _fits_tooltip(row: SystemRow) -> str:
+    count = row.system.gpu_count or 1
+    where = f" on each of {fmt.integer(count)}, shared between them as the plan says" if count > 1 else ""
+    return row.reason if row.reason or row.free_bytes is None else f"{margin_words(row.free_bytes)}{where}"
+
+
+def _accelerators_tooltip(row: SystemRow) -> str:
+    return "\n".join(part for part in (row.accelerators, _source("gpu_id")(row)) if part)
+
+
+def _each_source(field: str) -> Callable[[SystemRow], str]:
+    """Return where the figure of one accelerator comes from."""
+    return lambda row: "" if row.gpu is None else provenance_text(row.gpu.provenance_of(field))
+
+
+def _memory_each_tooltip(row: SystemRow) -> str:
+    exact = "" if row.memory_bytes_each is None else fmt.exact_bytes(row.memory_bytes_each)
+    return "\n".join(part for part in (exact, _each_source("memory_bytes")(row)) if part)
+
+
+def _price_tooltip(row: SystemRow) -> str:
+    kind = f"{row.system.price_kind} price" if row.system.price_kind else ""
+    return "\n".join(part for part in (kind, fmt.date(row.system.price_date, ""), _source("price_usd")(row)) if part)
+
+
+def _source(field: str) -> Callable[[SystemRow], str]:
+    return lambda row: provenance_text(row.system.provenance_of(field))
+
+
+def _total(total: Total) -> Column[SystemRow]:
+    def tooltip(row: SystemRow) -> str:
+        source = total.source(row.gpu)
+        text = "" if source is None or total.value(row.gpu, row.system.gpu_count) is None else provenance_text(source)
+        return "\n".join(part for part in (total.formula(row.gpu, row.system.gpu_count), text) if part)
+
+    return numbers(
+        total.key,
+        total.title,
+        lambda row: total.value(row.gpu, row.system.gpu_count),
+        unit=total.unit,
+        per_unit=total.per_unit,
+        unknown=lambda row: fmt.NONE if total.key in row.lacks else fmt.UNKNOWN,
+        width=6,
+        shown=total is not FP16,
+        tooltip=tooltip,
+    )
+
+
+def _for_power(figure: ForPower) -> Column[SystemRow]:
+    return numbers(
+        figure.key,
+        figure.title,
+        lambda row: figure.value(row.system, row.gpu),
+        unit=figure.unit,
+        show=fmt.significant,
+        unknown=fmt.UNKNOWN,
+        shown=False,
+        tooltip=lambda row: figure.formula(row.system, row.gpu),
+    )
+
+
+_RENT: Final[Column[SystemRow]] = replace(
+    rent_column(lambda row: row.on_demand, "The catalog has no offer of so many in one machine.", " an hour"),
+    shown=True,
+)
+SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
+    words("name", "Name", lambda row: row.system.name, width=20, tooltip=lambda row: f"{row.system.name}\n{row.id}"),
+    fits_column(lambda row: row.verdict, lambda row: row.unsupported, _fits_tooltip),
+    numbers(
+        "memory",
+        "Memory",
+        lambda row: row.system.memory_bytes,
+        unit="GiB",
+        per_unit=GIB,
+        unknown=fmt.UNKNOWN,
+        width=8,
+        tooltip=lambda row: f"{fmt.exact_bytes(row.system.memory_bytes)}\n{_source('memory_bytes')(row)}",
+    ),
+    *map(_total, TOTALS),
+    numbers(
+        "power",
+        "Power",
+        lambda row: row.system.max_power_watts,
+        unit="kW",
+        per_unit=1000,
+        unknown=fmt.UNKNOWN,
+        width=7,
+        tooltip=lambda row: f"the most that the whole machine draws\n{_source('max_power_watts')(row)}",
+    ),
+    numbers(
+        "price",
+        "Price",
+        lambda row: row.system.price_usd,
+        show=fmt.money,
+        unknown=fmt.UNKNOWN,
+        width=9,
+        measure=fmt.USD,
+        tooltip=_price_tooltip,
+    ),
+    numbers(
+        "year",
+        "Year",
+        lambda row: row.year,
+        show=lambda value: f"{value:.0f}",
+        unknown=fmt.UNKNOWN,
+        width=7,
+        tooltip=lambda row: f"{fmt.date(row.system.released)}\n{_source('released')(row)}",
+    ),
+    _RENT,
+    words("accelerators", "Accelerators", lambda row: row.accelerators, width=30, tooltip=_accelerators_tooltip),
+    words("kind", "Kind", lambda row: row.system.kind, width=13, tooltip=_source("kind")),
+    words("vendor", "Vendor", lambda row: row.system.vendor, width=9),
+    words("architecture", "Architecture", lambda row: row.architecture, width=16, shown=False),
+    numbers(
+        "cards",
+        "Number of cards",
+        lambda row: row.system.gpu_count,
+        show=lambda value: fmt.integer(int(value)),
+        unknown=fmt.UNKNOWN,
+        width=8,
+        shown=False,
+        tooltip=_source("gpu_count"),
+    ),
+    numbers(
+        "memory_each",
+        "Memory each",
+        lambda row: row.memory_bytes_each,
+        unit="GiB",
+        per_unit=GIB,
+        unknown=fmt.UNKNOWN,
+        shown=False,
+        tooltip=_memory_each_tooltip,
+    ),
+    numbers(
+        "link",
+        "Links each",
+        lambda row: row.links_bytes_per_s,
+        unit="GB/s",
+        per_unit=GB,
+        unknown=fmt.UNKNOWN,
+        shown=False,
+        tooltip=_each_source("interconnect"),
+    ),
+    words("topology", "Topology", lambda row: row.system.topology, width=18, shown=False, tooltip=_source("topology")),
+    *map(_for_power, FOR_POWER),
+    words("price_kind", "Kind of price", lambda row: row.system.price_kind, width=13, shown=False),
+    words("interconnect", "Interconnect", lambda row: row.system.interconnect, width=40, shown=False),
+    words("host_cpu", "Processor", lambda row: row.system.host_cpu, width=24, shown=False),
+    words(
+        "certainty", "Certainty", lambda row: CERTAINTY_WORDS[row.system.provenance.certainty], width=22, shown=False
+    ),
+)

@@ -1,0 +1,130 @@
+"""What the detail pane shows of a whole machine."""
+
+from collections.abc import Iterable
+
+from planner.hardware.gpu import Gpu
+from planner.hardware.mains import USUAL_CIRCUIT, Circuit, Step, least_circuit
+from planner.hardware.power import Build, BuildCards, machine_steps, power_and_cooling
+from planner.hardware.system import System
+from planner.present import format as fmt
+from planner.present.catalog.gpu_details import rent_group
+from planner.present.catalog.system_row import BF16, FP16, TOTALS, SystemRow, Total
+from planner.present.columns import Detail, DetailGroup, figure, lacking_detail
+from planner.units import GB
+
+_DERIVED_MARK = "ƒ"
+
+
+def power_group(gpu: Gpu, count: int, circuit: Circuit = USUAL_CIRCUIT) -> DetailGroup:
+    """Return the power and cooling of `count` cards in one machine, each figure with its formula and source."""
+    build = Build((BuildCards(gpu, count),), circuit=circuit)
+    found = power_and_cooling(build)
+    cables = [Detail("Cables", ", ".join(found.connectors))] if found.connectors else []
+    warnings = [Detail("Warning", warning) for warning in found.warnings]
+    figures = _figures(found.steps, build.circuit)
+    return DetailGroup(f"Power and cooling of {fmt.plural(count, 'card')}", (*figures, *cables, *warnings))
+
+
+def machine_power_group(system: System) -> DetailGroup:
+    """Return what feeds and cools a whole machine; nothing where its power is not known."""
+    if system.max_power_watts is None:
+        return DetailGroup("Power and cooling", ())
+    circuit = least_circuit(system.max_power_watts)
+    steps = machine_steps(system, circuit)
+    return DetailGroup("Power and cooling", (*_figures(steps, circuit), Detail("Assumed", "cooled by air alone")))
+
+
+def _figures(steps: Iterable[Step], circuit: Circuit) -> tuple[Detail, ...]:
+    figures = (
+        Detail(step.title, _amount(step), step.source, step.formula, mark=_DERIVED_MARK)
+        for step in steps
+        if step.value is not None
+    )
+    return (Detail("Circuit", circuit.name), *figures)
+
+
+def _amount(step: Step) -> str:
+    return fmt.quantity(step.value, step.unit) if step.unit else fmt.plain(step.value or 0)
+
+
+def system_details(row: SystemRow) -> tuple[DetailGroup, ...]:
+    """Return every figure of a system with its source, how sure it is and when it was read; and what feeds it."""
+    around = (
+        machine_power_group(row.system),
+        rent_group(f"To rent, {row.accelerators} together", row.rented or {}),
+    )
+    return (
+        DetailGroup("Accelerators", _accelerators(row)),
+        DetailGroup("Machine", _machine(row.system)),
+        DetailGroup("Price", _price(row.system)),
+        *(group for group in around if group.details),
+    )
+
+
+def _accelerators(row: SystemRow) -> tuple[Detail, ...]:
+    system = row.system
+    return (
+        _field(system, "gpu_id", "Accelerators", row.accelerators or fmt.UNKNOWN),
+        _field(system, "memory_label", "Memory as sold", system.memory_label or fmt.NOT_PUBLISHED),
+        _bytes(system, "memory_bytes", "Memory together", system.memory_bytes),
+        *(_together(row, total) for total in TOTALS if total is not FP16 or _older(row)),
+        _field(system, "interconnect", "Interconnect", system.interconnect or fmt.UNKNOWN),
+        _field(system, "topology", "Topology", system.topology or fmt.UNKNOWN),
+        *_links(row),
+        _field(system, "performance_label", "Performance as sold", system.performance_label or fmt.NOT_PUBLISHED),
+        _field(system, "performance_basis", "What that counts", system.performance_basis or fmt.UNKNOWN),
+    )
+
+
+def _links(row: SystemRow) -> tuple[Detail, ...]:
+    """Return what the links of each accelerator carry, by its own record."""
+    each = row.links_bytes_per_s
+    if row.gpu is None or each is None:
+        return ()
+    text = f"{fmt.quantity(each / GB, 'GB/s')}, both directions together"
+    return (figure("Links each", text, row.gpu.provenance_of("interconnect")),)
+
+
+def _older(row: SystemRow) -> bool:
+    """Return whether FP16 is what the accelerators are measured by, for want of BF16."""
+    return BF16.value(row.gpu, row.system.gpu_count) is None and FP16.value(row.gpu, row.system.gpu_count) is not None
+
+
+def _together(row: SystemRow, total: Total) -> Detail:
+    """Return a total with its formula, and the source of one accelerator's figure."""
+    value, title, source = total.value(row.gpu, row.system.gpu_count), f"{total.title} together", total.source(row.gpu)
+    if total.key in row.lacks:
+        return lacking_detail(title, row.lacks[total.key])
+    if value is None or source is None:
+        return Detail(title, fmt.UNKNOWN, basis=total.formula(row.gpu, row.system.gpu_count))
+    derived = source.model_copy(update={"basis": "derived", "formula": total.formula(row.gpu, row.system.gpu_count)})
+    return figure(title, total.text(value), derived)
+
+
+def _machine(system: System) -> tuple[Detail, ...]:
+    return (
+        _field(system, "vendor", "Vendor", system.vendor),
+        _field(system, "kind", "Kind", system.kind),
+        _field(system, "released", "Released", fmt.date(system.released)),
+        _field(system, "host_cpu", "Processor", system.host_cpu or fmt.UNKNOWN),
+        _bytes(system, "host_memory_bytes", "Processor memory", system.host_memory_bytes),
+        _field(system, "max_power_watts", "Highest power", fmt.power(system.max_power_watts)),
+        Detail("Id in the catalog", system.id),
+    )
+
+
+def _price(system: System) -> tuple[Detail, ...]:
+    kind = f"Price ({system.price_kind})" if system.price_kind else "Price"
+    return (
+        _field(system, "price_usd", kind, fmt.money(system.price_usd)),
+        _field(system, "price_date", "Price of", fmt.date(system.price_date)),
+    )
+
+
+def _field(system: System, field: str, title: str, text: str) -> Detail:
+    return figure(title, text, system.provenance_of(field))
+
+
+def _bytes(system: System, field: str, title: str, value: int | None) -> Detail:
+    exact = "" if value is None else fmt.exact_bytes(value)
+    return figure(title, fmt.size(value), system.provenance_of(field), exact)

@@ -1,0 +1,211 @@
+"""A whole machine as a row of a table, and figures of several accelerators together."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from planner.hardware.catalog import HardwareCatalog
+from planner.hardware.gpu import Gpu, Provenance
+from planner.hardware.machine import Machine, together
+from planner.hardware.software import SoftwareFact, lacking_formats, target_of
+from planner.hardware.system import System
+from planner.memory.result import Verdict
+from planner.present import format as fmt
+from planner.present.memory.verdict import fitting_sentence
+from planner.units import GIB
+
+if TYPE_CHECKING:
+    from planner.cost.market import PriceSpread
+    from planner.cost.modes import RentMode
+    from planner.plan.system_fits import SystemFit
+
+
+@dataclass(frozen=True, slots=True)
+class SystemRow(Machine):
+    """A system, its accelerator where the catalog has that, and what is known beside both.
+
+    `fit` is the plan's verdict, once asked. `lacks` holds the number formats that the accelerator does not compute in,
+    as far as software support has been read. `rented` is what all of it is rented for, none while that is not read.
+    """
+
+    fit: "SystemFit | None" = None
+    lacks: Mapping[str, SoftwareFact] = field(default_factory=dict)
+    rented: "Mapping[RentMode, PriceSpread] | None" = None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Return whether the plan fits on its accelerators; none where that is not known or not asked."""
+        return None if self.fit is None or self.fit.fit is None else self.fit.fit.verdict
+
+    @property
+    def free_bytes(self) -> int | None:
+        """Return what is left on each accelerator, below 0 what is missing; none where that is not known."""
+        return None if self.fit is None or self.fit.fit is None else self.fit.fit.free_bytes
+
+    @property
+    def unsupported(self) -> str:
+        """Return why its accelerators cannot run the plan at all, empty where they can."""
+        return "" if self.fit is None or self.fit.fit is None else "; ".join(self.fit.fit.unsupported)
+
+    @property
+    def reason(self) -> str:
+        """Return why there is no verdict, empty where there is one."""
+        return self.unsupported or ("" if self.fit is None else self.fit.reason)
+
+    @property
+    def on_demand(self) -> "PriceSpread | None":
+        """Return what all of it is rented for by the hour, on demand."""
+        return None if self.rented is None else self.rented.get("on-demand")
+
+
+def system_rows(
+    hardware: HardwareCatalog,
+    fits: "Mapping[str, SystemFit] | None" = None,
+    software: Iterable[SoftwareFact] = (),
+    rents: "Mapping[str, Mapping[RentMode, PriceSpread]] | None" = None,
+) -> tuple[SystemRow, ...]:
+    """Return a row for every system; by the system's id, `fits` holds the plan's verdicts and `rents` what it costs.
+
+    `software` is what runs on the accelerators.
+    """
+    known, rented = fits or {}, rents or {}
+    plain = plain_systems(hardware.systems, hardware, software)
+    return tuple(replace(row, fit=known.get(row.id), rented=rented.get(row.id)) for row in plain)
+
+
+def plain_systems(
+    systems: Iterable[System], hardware: HardwareCatalog, software: Iterable[SoftwareFact]
+) -> tuple[SystemRow, ...]:
+    """Return a row for each of `systems`, on which no plan was judged."""
+    lacking = lacking_formats(software)
+    return tuple(
+        SystemRow(system, gpu, lacks={} if gpu is None else lacking.get(target_of(gpu), {}))
+        for system in systems
+        for gpu in (hardware.machine(system).gpu,)
+    )
+
+
+def systems_sentence(model: str, rows: Sequence[SystemRow]) -> str:
+    """Return on how many of `rows` the plan about `model` fits, and which of these has the least memory."""
+    total = fmt.plural(len(rows), "system")
+    fitting = [row for row in rows if row.verdict in ("fits", "tight")]
+    smallest = min(fitting, key=lambda row: row.system.memory_bytes or 0).system.name if fitting else ""
+    return fitting_sentence(model, len(fitting), total, smallest)
+
+
+_WATTS_PER_KW: Final = 1000.0
+_TERA: Final = 1e12
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """A figure of equal accelerators together, in a system or side by side: their number × that of one, in base units.
+
+    `unit`, in which every view tells it, has `per_unit` of them. `one` tells that of one accelerator, and of all of
+    them where there is no unit; `field` says where it comes from.
+    """
+
+    key: str
+    title: str
+    unit: str
+    per_unit: float
+    each: Callable[[Gpu], float | None]
+    one: Callable[[float], str]
+    field: str
+
+    def value(self, gpu: Gpu | None, count: int | None) -> float | None:
+        """Return the total of `count` of `gpu`, or None where the figure of one or their number is not known."""
+        return together(count, None if gpu is None else self.each(gpu))
+
+    def text(self, value: float) -> str:
+        """Return a total with its unit."""
+        return fmt.quantity(value / self.per_unit, self.unit) if self.unit else self.one(value)
+
+    def formula(self, gpu: Gpu | None, count: int | None) -> str:
+        """Return the formula in numbers, or which figure is not known."""
+        if gpu is None or count is None:
+            return "the catalog does not say which accelerators this has"
+        each = self.each(gpu)
+        if each is None:
+            return f"the catalog has no such figure of one {gpu.name}"
+        return f"{fmt.count_of(count, self.one(each))} ({gpu.name})"
+
+    def source(self, gpu: Gpu | None) -> Provenance | None:
+        """Return where the figure of one accelerator comes from."""
+        return None if gpu is None else gpu.provenance_of(self.field)
+
+
+def _rate(dtype: str) -> Total:
+    def each(gpu: Gpu) -> float | None:
+        rate = gpu.rate(dtype)
+        return None if rate is None else rate.ops_per_s
+
+    return Total(dtype, f"{dtype.upper()} dense", "PFLOPS", 1e15, each, fmt.rate, f"rate.{dtype}")
+
+
+MEMORY: Final = Total(
+    "memory",
+    "Memory",
+    "GiB",
+    GIB,
+    lambda gpu: gpu.memory_bytes,
+    lambda value: fmt.quantity(value / GIB, "GiB"),
+    "memory_bytes",
+)
+BANDWIDTH: Final = Total(
+    "bandwidth",
+    "Bandwidth",
+    "TB/s",
+    1e12,
+    lambda gpu: gpu.bandwidth_bytes_per_s,
+    fmt.bandwidth,
+    "bandwidth_bytes_per_s",
+)
+BF16: Final = _rate("bf16")
+FP16: Final = _rate("fp16")
+"""What machines older than BF16 are sold by."""
+CARDS_POWER: Final = Total("total_power", "Power", "W", 1, lambda gpu: gpu.drawn_watts, fmt.power, "board_power_watts")
+PAID: Final = Total("total_price", "Price", "", 1, lambda gpu: gpu.purchase_price_usd, fmt.money, "purchase_price_usd")
+AT_LAUNCH: Final = Total("total_price", "Price", "", 1, lambda gpu: gpu.launch_price_usd, fmt.money, "launch_price_usd")
+TOTALS: Final = (BANDWIDTH, BF16, FP16)
+"""What the catalog does not say of a system itself, so that it is reckoned from one accelerator."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForPower:
+    """A figure of a system for its highest power; `scaled` is its other side in `over`'s unit."""
+
+    key: str
+    title: str
+    unit: str
+    over: str
+    scaled: Callable[[System, Gpu | None], float | None]
+    per_watts: float
+
+    def value(self, system: System, gpu: Gpu | None) -> float | None:
+        """Return the quotient in `unit`, or None where one side is not known."""
+        over, watts = self.scaled(system, gpu), system.max_power_watts
+        return None if over is None or watts is None else over / watts * self.per_watts
+
+    def formula(self, system: System, gpu: Gpu | None) -> str:
+        """Return the formula in numbers, or which side is not known."""
+        over, watts = self.scaled(system, gpu), system.max_power_watts
+        if over is None or watts is None:
+            return f"not known without the {self.title.partition(' per ')[0]} and the power of the machine"
+        return f"{fmt.quantity(over, self.over)} ÷ {fmt.power(watts)}, the whole machine's"
+
+
+def _memory_gib(system: System, _gpu: Gpu | None) -> float | None:
+    return None if system.memory_bytes is None else system.memory_bytes / GIB
+
+
+def _tflops(system: System, gpu: Gpu | None) -> float | None:
+    total = BF16.value(gpu, system.gpu_count)
+    return None if total is None else total / _TERA
+
+
+FOR_POWER: Final = (
+    ForPower("memory_per_kw", "Memory per kW", "GiB/kW", "GiB", _memory_gib, _WATTS_PER_KW),
+    ForPower("bf16_per_watt", "BF16 dense per watt", "TFLOPS/W", "TFLOPS", _tflops, 1.0),
+)
+"""What a system has for the power that all of it draws, host and cooling with it."""

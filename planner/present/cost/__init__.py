@@ -1,0 +1,1 @@
+"""Time and money as people read them: pace, renting beside owning, offers, and recommendations."""

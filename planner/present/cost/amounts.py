@@ -1,0 +1,160 @@
+"""Amounts and the inputs of the tornado, as rows."""
+
+import re
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from planner.cost.figure import Certainty
+from planner.cost.result import MoneyTerm, RentCost
+from planner.cost.sensitivity import Swing
+from planner.present import format as fmt
+from planner.present.format import symbol_value
+
+_DETAIL: Final = re.compile(r" ?; |: | \(")
+_SHORT_SOURCE: Final = 48
+
+
+def short_source(source: str) -> str:
+    """Return the name of a source without what follows it: the file, the range, further ones."""
+    name = _DETAIL.split(source, maxsplit=1)[0].strip()
+    if name.startswith("github:"):
+        name = name.partition(" ")[0].rstrip(",")
+    return name if len(name) <= _SHORT_SOURCE else f"{name[: _SHORT_SOURCE - 1].rsplit(' ', 1)[0].rstrip(',')} …"
+
+
+CERTAINTY: Final[dict[Certainty, str]] = {
+    "quoted": "quoted",
+    "measured": "measured",
+    "derived": "by a formula",
+    "assumed": "assumed",
+    "yours": "yours",
+}
+TITLES: Final = {
+    "machines": "Machines",
+    "storage": "Storage",
+    "egress": "Data leaving the cloud",
+    "cards": "Cards",
+    "host": "Rest of the servers",
+    "network": "Network",
+    "rack": "Rack and room",
+    "tax": "Tax",
+    "shipping": "Shipping",
+    "install": "Installation",
+    "energy": "Electricity",
+    "colocation": "Colocation",
+    "operations": "Operations",
+    "support": "Support",
+    "spares": "Spares",
+    "insurance": "Insurance",
+    "staff": "Staff",
+    "licence": "Licences",
+    "loan": "Loan",
+}
+SWING_TITLES: Final = {
+    "card_price_usd": "Price of a card",
+    "resale_share": "Resale value",
+    "rent_usd_per_hour": "Rent",
+    "price_drift_per_year": "Drift of rents",
+    "use_factor": "Hours that are used",
+    "time_factor": "Time that the work takes",
+    "tariff_usd_per_kwh": "Price of electricity",
+    "host_factor": "Rest of the servers",
+    "network_share": "Network",
+    "pue": "Cooling (PUE)",
+    "operations_fraction_per_year": "Operations",
+    "server_power_factor": "Power of the servers",
+    "active_power_fraction": "Power at work",
+    "idle_power_fraction": "Power at rest",
+    "staff_usd_per_year": "Staff",
+    "colocation_usd_per_kw_month": "Colocation",
+}
+_NEXT_TO_NOTHING: Final = 0.0005
+
+
+class MoneyRow(NamedTuple):
+    """An amount and how it was found."""
+
+    name: str
+    title: str
+    text: str
+    usd: float
+    range_text: str
+    how: str
+    symbols: tuple[tuple[str, str, str, str], ...]
+    certainty: str
+    source: str
+    short_source: str
+    date: str
+
+
+class SwingRow(NamedTuple):
+    """One input of the tornado: its range, and the saving at both ends."""
+
+    title: str
+    low_value: str
+    high_value: str
+    low_saving_usd: float
+    high_saving_usd: float
+    flips: bool
+    source: str
+
+
+def money_rows(terms: Iterable[MoneyTerm]) -> tuple[MoneyRow, ...]:
+    """Return a row for each term."""
+    return tuple(_row(term) for term in terms)
+
+
+def swing_rows(swings: Iterable[Swing]) -> tuple[SwingRow, ...]:
+    """Return a row for each input of the tornado."""
+    return tuple(
+        SwingRow(
+            SWING_TITLES.get(swing.name, swing.name.replace("_", " ")),
+            _value(swing.name, swing.low_value),
+            _value(swing.name, swing.high_value),
+            swing.low_saving_usd,
+            swing.high_saving_usd,
+            swing.flips,
+            swing.source,
+        )
+        for swing in swings
+    )
+
+
+def range_words(amount: RentCost | MoneyTerm) -> str:
+    """Return the range of an amount, nothing where its ends are all but the same."""
+    spread = amount.high_usd - amount.low_usd
+    return usd_range(amount.low_usd, amount.high_usd) if spread > abs(amount.usd) * _NEXT_TO_NOTHING else ""
+
+
+def usd_range(low: float, high: float) -> str:
+    """Return `$1,100 – $4,398`."""
+    return f"{fmt.money(low)} – {fmt.money(high)}"
+
+
+def _row(term: MoneyTerm) -> MoneyRow:
+    return MoneyRow(
+        name=term.name,
+        title=TITLES.get(term.name, term.name.replace("_", " ").capitalize()),
+        text=fmt.money(term.usd),
+        usd=term.usd,
+        range_text=range_words(term),
+        how=term.formula,
+        symbols=tuple(
+            (symbol.name, symbol_value(symbol.value), symbol.meaning, _origin(symbol.source, symbol.date))
+            for symbol in term.symbols
+        ),
+        certainty=CERTAINTY[term.certainty],
+        source=term.source,
+        short_source=short_source(term.source),
+        date=fmt.date(term.date, ""),
+    )
+
+
+def _origin(source: str, day: str | None) -> str:
+    return source if day is None else f"{source}, {fmt.date(day)}"
+
+
+def _value(name: str, value: float) -> str:
+    if "usd" in name:
+        return fmt.money(value)
+    return fmt.plain(value) if name in ("pue", "host_factor", "server_power_factor") else fmt.percent(value)

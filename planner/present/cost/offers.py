@@ -1,0 +1,195 @@
+"""Offers to rent, and those that can do a job, as rows; what came of fetching prices, and which are in use."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from itertools import takewhile
+from typing import Final
+
+from planner.cost.modes import RentMode
+from planner.cost.offer import Offer
+from planner.cost.refresh.refresh import Outcome, Status
+from planner.cost.refresh.snapshot import Part
+from planner.cost.refresh.store import Stored
+from planner.cost.table import OfferRow
+from planner.hardware.catalog import HardwareCatalog
+from planner.present import format as fmt
+from planner.present.columns import Column, numbers, words
+from planner.present.cost.prices import MODE_WORDS, Age, age_of, age_phrase, age_words, oldest_words
+
+STATUS_WORDS: Final[dict[Status, str]] = {
+    "new": "new prices",
+    "unchanged": "as before",
+    "held": "held",
+    "failed": "failed",
+}
+_MOST_REFUSED: Final = 3
+
+
+def outcome_lines(outcomes: Iterable[Outcome]) -> Iterator[str]:
+    """Yield a line for each provider, with what is odd and what was left out indented below."""
+    for outcome in outcomes:
+        if outcome.error is not None:
+            yield f"{outcome.provider}: {outcome.error.reason}"
+            continue
+        left_out = f", {len(outcome.refused):,} left out" if outcome.refused else ""
+        told = f"{STATUS_WORDS[outcome.status]}, {fmt.plural(outcome.offers, 'offer')}{left_out}"
+        yield f"{outcome.provider}: {told} ({outcome.source})"
+        if outcome.doubts:
+            yield "  these moved so far that the old prices stay in use until you accept them:"
+        for doubt in outcome.doubts:
+            yield f"  {doubt}"
+        for refused in outcome.refused[:_MOST_REFUSED]:
+            yield f"  left out: {refused.what}: {refused.reason}"
+        if len(outcome.refused) > _MOST_REFUSED:
+            yield f"  and {len(outcome.refused) - _MOST_REFUSED:,} more left out"
+
+
+def state_lines(stored: Stored, bundled: tuple[Offer, ...], today: date) -> Iterator[str]:
+    """Yield which prices are in use, provider by provider, what is held, and what could not be read."""
+    if not stored.snapshot.parts:
+        yield "The bundled prices are in use; none were fetched."
+    elif stored.use_bundled:
+        yield "The bundled prices are in use, by choice; fetched ones are kept."
+    else:
+        yield "Fetched prices are in use, and bundled ones where none were fetched."
+    yield f"bundled: {fmt.plural(len(bundled), 'offer')}, {oldest_words(bundled, today)}"
+    for part in stored.snapshot.parts:
+        yield _part_line(part, today)
+    if stored.own:
+        yield f"your own: {fmt.listing(tuple(offer.id for offer in stored.own))}"
+    for part in stored.held.parts:
+        yield f"held until you say so: {_part_line(part, today)}"
+    for problem in stored.problems:
+        yield f"passed over: {problem.message}"
+
+
+def _part_line(part: Part, today: date) -> str:
+    fetched = fmt.date(datetime.fromisoformat(part.fetched_at).date().isoformat())
+    offers = fmt.plural(len(part.offers), "offer")
+    return f"{part.provider}: {offers}, {oldest_words(part.offers, today)}, fetched on {fetched} from {part.source}"
+
+
+_NOT_OFFERED: Final = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedOffer:
+    """An offer, the name of its card, and its age on a day."""
+
+    offer: Offer
+    card: str
+    age_days: int | None
+
+    @property
+    def id(self) -> str:
+        """Return the offer's id."""
+        return self.offer.id
+
+    @property
+    def age(self) -> Age:
+        """Return how old the price is, in a word."""
+        return age_of(self.age_days)
+
+    def usd_per_gpu_hour(self, mode: RentMode) -> float | None:
+        """Return the price of one card and hour, none where the offer has none of this kind."""
+        price = self.offer.price_usd_per_hour(mode)
+        return None if price is None else price / self.offer.gpu_count
+
+
+def offer_rows(offers: Iterable[Offer], hardware: HardwareCatalog, today: date) -> tuple[ListedOffer, ...]:
+    """Return a row for each offer."""
+    names = {gpu.id: gpu.name for gpu in hardware.gpus} | {system.id: system.name for system in hardware.systems}
+    return tuple(ListedOffer(offer, _card(offer, names), offer.age_days(today)) for offer in offers)
+
+
+def _card(offer: Offer, names: Mapping[str, str]) -> str:
+    cards = [names.get(card, card) for card in offer.cards]
+    if offer.ambiguous:
+        return f"{_common_start(cards) or cards[0]} … (one of {len(cards)})"
+    return names.get(offer.system, offer.system) if offer.system is not None else cards[0]
+
+
+def _common_start(texts: Sequence[str]) -> str:
+    """Return the words that all `texts` begin with."""
+    same = takewhile(lambda words: len(set(words)) == 1, zip(*(text.split() for text in texts), strict=False))
+    return " ".join(words[0] for words in same)
+
+
+def _price(mode: RentMode) -> Column[ListedOffer]:
+    def get(row: ListedOffer) -> float | None:
+        return row.usd_per_gpu_hour(mode)
+
+    return numbers(
+        mode,
+        MODE_WORDS[mode].capitalize(),
+        get,
+        show=lambda usd: f"{usd:,.2f}",
+        unit="$/GPU·h",
+        unknown=_NOT_OFFERED,
+        width=8,
+        tooltip=_origin(mode),
+    )
+
+
+def _origin(mode: RentMode) -> Callable[[ListedOffer], str]:
+    def origin(row: ListedOffer) -> str:
+        offer = row.offer
+        price = offer.price_usd_per_hour(mode)
+        whole = "" if price is None else f"${price:,.4f} an hour for {offer.gpu_count:g} × {row.card}"
+        rate = offer.exchange_rate
+        billed = f"billed in {rate.currency}, 1 {rate.currency} = ${rate.usd_per_unit:g} on {rate.date}" if rate else ""
+        dated = f"price of {fmt.date(offer.price_date, fmt.NO_DATE)}, {age_words(row.age_days)}"
+        return "\n".join(part for part in (whole, billed, dated, offer.source, *offer.notes) if part)
+
+    return origin
+
+
+OFFER_COLUMNS: Final[tuple[Column[ListedOffer], ...]] = (
+    words("provider", "Provider", lambda row: row.offer.provider, width=14),
+    words("instance", "Instance", lambda row: row.offer.instance, width=16, tooltip=lambda row: row.offer.id),
+    words("card", "Card", lambda row: row.card, width=18, tooltip=lambda row: "\n".join(row.offer.cards)),
+    numbers("gpus", "Cards", lambda row: row.offer.gpu_count, width=6),
+    words("region", "Region", lambda row: row.offer.region, unknown="not said", width=10),
+    _price("on-demand"),
+    _price("spot"),
+    _price("reserved-1y"),
+    _price("reserved-3y"),
+    Column("age", "Age", lambda row: row.age_days, lambda row: age_phrase(row.age_days), width=20),
+    words("date", "Date", lambda row: row.offer.price_date, unknown=fmt.NO_DATE, shown=False),
+    words("source", "Source", lambda row: row.offer.source, shown=False, width=30),
+)
+
+
+def _usd(
+    key: str, title: str, get: Callable[[OfferRow], float], *, unit: str = "", shown: bool = True
+) -> Column[OfferRow]:
+    return numbers(key, title, get, unit=unit, show=fmt.money, width=8, shown=shown, tooltip=_price_origin)
+
+
+def _price_origin(row: OfferRow) -> str:
+    dated = f"price of {fmt.date(row.price_date, fmt.NO_DATE)}, {age_words(row.age_days)}"
+    return "\n".join((dated, row.offer.source, *row.offer.notes, *row.remarks))
+
+
+JOB_OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
+    words("provider", "Provider", lambda row: row.offer.provider, width=14),
+    words("instance", "Instance", lambda row: row.offer.instance, width=13, tooltip=lambda row: row.offer.id),
+    numbers("instances", "Machines", lambda row: row.instances, width=7),
+    words("region", "Region", lambda row: row.offer.region, unknown="not said", width=8),
+    words("mode", "How", lambda row: MODE_WORDS[row.mode], width=9),
+    numbers("hours", "Hours", lambda row: row.hours, width=6),
+    _usd("usd", "Cost", lambda row: row.usd),
+    _usd("low", "at least", lambda row: row.low_usd, shown=False),
+    _usd("high", "at most", lambda row: row.high_usd, shown=False),
+    _usd("gpu_hour", "a GPU-hour", lambda row: row.usd_per_gpu_hour),
+    Column(
+        "age", "Age", lambda row: row.age_days, lambda row: age_phrase(row.age_days), width=18, tooltip=_price_origin
+    ),
+    words("remarks", "Remarks", lambda row: "; ".join(row.remarks) or None, unknown="", width=30),
+)
+
+
+def offer_row_id(row: OfferRow) -> str:
+    """Return what tells a row from the others."""
+    return f"{row.offer.id}·{row.mode}"

@@ -1,0 +1,180 @@
+"""One plan beside another, and an estimate beside a trace: a sentence, what is asked differently, and a row a part."""
+
+from typing import Final, Literal, NamedTuple
+
+from planner.hardware.catalog import HardwareCatalog
+from planner.memory.result import MemoryResult, TermName
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import Evaluation
+from planner.plan.versus import Versus
+from planner.present import format as fmt
+from planner.present.memory.view import MemoryView
+from planner.present.names import PHASE_MOMENTS, PHASE_TITLES, TERM_TITLES
+from planner.present.plan.phrase import evaluation_view, plan_phrase
+from planner.present.plan.settings import setting_title, setting_words
+
+RowKind = Literal["term", "total", "phase"]
+_NOT_THERE = "–"
+
+
+class VersusRow(NamedTuple):
+    """A term, the total or a phase; bytes are none where one has no such phase."""
+
+    kind: RowKind
+    name: str
+    title: str
+    bytes: int | None
+    other_bytes: int | None
+
+    @property
+    def difference_bytes(self) -> int | None:
+        """Return how much more the plan needs; none where one of them has no such phase."""
+        return None if self.bytes is None or self.other_bytes is None else self.bytes - self.other_bytes
+
+    @property
+    def texts(self) -> tuple[str, str, str]:
+        """Return plan, other and difference in GiB: `20.81`, `15.40`, `+5.41`."""
+        return _gib(self.bytes), _gib(self.other_bytes), _signed(self.difference_bytes)
+
+
+class VersusView(NamedTuple):
+    """Everything that is shown of two plans; `settings` are sentences without a full stop."""
+
+    sentence: str
+    view: MemoryView
+    other: MemoryView
+    subject: str
+    other_subject: str
+    settings: tuple[str, ...]
+    rows: tuple[VersusRow, ...]
+
+    def as_text(self) -> str:
+        """Return the comparison as plain text, for the clipboard."""
+        answers = [f"Plan: {self.subject}", self.view.answer, f"Other: {self.other_subject}", self.other.answer]
+        head = f"{'GiB':<22}{'Plan':>10}{'Other':>10}{'Difference':>12}"
+        lines = [f"{row.title:<22}{row.texts[0]:>10}{row.texts[1]:>10}{row.texts[2]:>12}" for row in self.rows]
+        blocks = ([self.sentence], answers, [f"- {words}" for words in self.settings], [head, *lines] if lines else [])
+        return "\n\n".join("\n".join(block) for block in blocks if block)
+
+    def csv_rows(self) -> tuple[tuple[str, ...], ...]:
+        """Return a header and a row a part, with exact bytes; what one of them does not have is left empty."""
+        header = ("kind", "name", "bytes", "other_bytes", "difference_bytes")
+        amounts = ((row, (row.bytes, row.other_bytes, row.difference_bytes)) for row in self.rows)
+        rows = ((row.kind, row.name, *("" if one is None else str(one) for one in three)) for row, three in amounts)
+        return (header, *rows)
+
+
+def versus_view(evaluation: Evaluation, found: Versus, catalog: Catalog) -> VersusView:
+    """Return what to show of `evaluation` beside the other evaluation in `found`."""
+    view, other = evaluation_view(evaluation, catalog), evaluation_view(found.other, catalog)
+    comparable = view.supported and other.supported
+    return VersusView(
+        sentence=_sentence(found.total_difference_bytes, view, other) if comparable else "",
+        view=view,
+        other=other,
+        subject=plan_phrase(evaluation, catalog),
+        other_subject=plan_phrase(found.other, catalog),
+        settings=_settings(found, catalog.hardware),
+        rows=_rows(found, view, other) if comparable else (),
+    )
+
+
+def _sentence(difference: int, view: MemoryView, other: MemoryView) -> str:
+    if difference == 0:
+        return f"Both need {fmt.size(view.total_bytes)} of a card."
+    side = "more" if difference > 0 else "less"
+    return (
+        f"This plan needs {fmt.size(abs(difference))} {side} of a card than the other: "
+        f"{fmt.size(view.total_bytes)} instead of {fmt.size(other.total_bytes)}, "
+        f"{fmt.significant(view.total_bytes / other.total_bytes)} × as much."
+    )
+
+
+def _settings(found: Versus, hardware: HardwareCatalog) -> tuple[str, ...]:
+    if not found.settings:
+        return ("Nothing is asked differently",)
+    return tuple(
+        f"{setting_title(one.field)}: {setting_words(one.field, one.value, hardware)} "
+        f"instead of {setting_words(one.field, one.other, hardware)}"
+        for one in found.settings
+    )
+
+
+def _rows(found: Versus, view: MemoryView, other: MemoryView) -> tuple[VersusRow, ...]:
+    order, phases = tuple(TERM_TITLES), tuple(PHASE_TITLES)
+    terms = sorted(
+        (term for term in found.terms if term.bytes or term.other_bytes), key=lambda one: order.index(one.name)
+    )
+    return (
+        *(VersusRow("term", term.name, TERM_TITLES[term.name], term.bytes, term.other_bytes) for term in terms),
+        VersusRow("total", "total", "Total", view.total_bytes, other.total_bytes),
+        *(
+            VersusRow("phase", phase.name, f"While: {PHASE_TITLES[phase.name].lower()}", phase.bytes, phase.other_bytes)
+            for phase in sorted(found.phases, key=lambda one: phases.index(one.name))
+        ),
+    )
+
+
+def _gib(value: int | None) -> str:
+    return _NOT_THERE if value is None else fmt.gib(value)
+
+
+def _signed(value: int | None) -> str:
+    if value is None:
+        return _NOT_THERE
+    return f"+{fmt.gib(value)}" if value > 0 else fmt.gib(value)
+
+
+_PARTS: Final[tuple[tuple[str, tuple[TermName, ...]], ...]] = (
+    ("Weights and adapters", ("weights", "master_weights", "adapters")),
+    ("Gradients", ("gradients",)),
+    ("Optimizer states", ("optimizer_states",)),
+    # Where the one ends and the other begins is a matter of words: a trace sees tensors, not their purpose.
+    ("Activations, logits and temporaries", ("activations", "logits", "temporaries", "state")),
+    ("KV cache", ("kv_cache",)),
+    ("Buffers and inputs", ("buffers",)),
+    ("Communication", ("communication",)),
+    ("Framework overhead", ("framework_overhead",)),
+)
+
+
+class ComparisonRow(NamedTuple):
+    """One part of the peak, estimated and traced."""
+
+    title: str
+    estimated_bytes: int
+    traced_bytes: int
+
+    @property
+    def difference_bytes(self) -> int:
+        """Return how much more was estimated than traced."""
+        return self.estimated_bytes - self.traced_bytes
+
+    @property
+    def difference_fraction(self) -> float | None:
+        """Return the difference as a part of what was traced; none where nothing was."""
+        return self.difference_bytes / self.traced_bytes if self.traced_bytes else None
+
+
+def compare(estimate: MemoryResult, traced: MemoryResult) -> tuple[ComparisonRow, ...]:
+    """Return the parts that either of them has at its peak, and the total as the last row."""
+    rows = (ComparisonRow(title, _sum(estimate, names), _sum(traced, names)) for title, names in _PARTS)
+    present = tuple(row for row in rows if row.estimated_bytes or row.traced_bytes)
+    return (*present, ComparisonRow("Total", estimate.total_bytes, traced.total_bytes))
+
+
+def comparison_sentence(estimate: MemoryResult, traced: MemoryResult) -> str:
+    """Return the one sentence that says how far the estimate is from the trace."""
+    total = compare(estimate, traced)[-1]
+    sizes = f"estimated {fmt.size(total.estimated_bytes)}, traced {fmt.size(total.traced_bytes)}"
+    if estimate.peak_phase != traced.peak_phase:
+        expected, found = PHASE_MOMENTS[estimate.peak_phase], PHASE_MOMENTS[traced.peak_phase]
+        sizes += f"; the peak was expected {expected} and found {found}"
+    if total.difference_bytes == 0:
+        return f"The estimate is exact: {sizes}."
+    side = "above" if total.difference_bytes > 0 else "below"
+    return f"The estimate is {fmt.precise_percent(abs(total.difference_fraction or 0))} {side} the trace: {sizes}."
+
+
+def _sum(memory: MemoryResult, names: tuple[TermName, ...]) -> int:
+    return sum(term.bytes for term in memory.terms if term.name in names)

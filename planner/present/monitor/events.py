@@ -1,0 +1,120 @@
+"""Events, alerts and faults in words: what happened, or is wrong, to which card and since when."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from planner.monitor.alerts import Alert, AlertKind
+from planner.monitor.clock_reasons import CLOCK_REASONS
+from planner.monitor.diagnosis.rules import RULES
+from planner.monitor.events import Event, EventKind
+from planner.monitor.faults import FAULTS, Fault, FaultKind, Severity
+from planner.monitor.latest import Latest
+from planner.monitor.metrics import BY_NAME
+from planner.present import format as fmt
+from planner.present.monitor.readings import fault_line
+
+_TITLES: Final = {
+    EventKind.GAP: "no readings",
+    EventKind.ADDED: "found",
+    EventKind.LOST: "does not answer any more",
+    EventKind.RETURNED: "answers again",
+    EventKind.ASLEEP: "fell asleep",
+}
+_REASONS: Final = {reason.name: reason.title for reason in CLOCK_REASONS}
+# A kind of verdict may have several titles, which differ in the reason after the colon.
+_VERDICTS: Final = {rule.kind.value: rule.title.partition(":")[0] for rule in reversed(RULES)}
+
+
+def event_title(event: Event) -> str:
+    """Return what happened, without the card and the time."""
+    kind, what, number = event.kind, event.what, event.number
+    if kind is EventKind.XID:
+        return f"Xid {number}"
+    if kind is EventKind.SLOWED:
+        return _REASONS.get(what, what)
+    if kind is EventKind.ECC:
+        return f"{BY_NAME[what].title.lower()}: {number} more"
+    if kind in (EventKind.PROCESS_STARTED, EventKind.PROCESS_ENDED):
+        return f"process {number}{f' ({what})' if what else ''} {'started' if 'started' in kind else 'ended'}"
+    if kind is EventKind.DRIVER_CHANGED:
+        return f"driver {what}"
+    if kind is EventKind.FAULT:
+        return FAULTS[FaultKind(what)].title
+    if kind is EventKind.DIAGNOSIS:
+        return _VERDICTS.get(what, what.replace("-", " "))
+    return _TITLES.get(kind, what)
+
+
+def lasting(seconds: float) -> str:
+    """Return how long something took: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`."""
+    if seconds < 10:
+        return fmt.quantity(seconds, "s")
+    minutes, rest = divmod(round(seconds), 60)
+    if not minutes:
+        return f"{rest}{fmt.THIN}s"
+    hours, minutes = divmod(minutes, 60)
+    if not hours:
+        return f"{minutes}{fmt.THIN}min {rest}{fmt.THIN}s"
+    return f"{hours}{fmt.THIN}h {minutes}{fmt.THIN}min"
+
+
+def alert_sentence(alert: Alert) -> str:
+    """Return what happened: `Card 0 RTX 4090 is at 91 °C`."""
+    card = f"Card {alert.device.index} {alert.device.name.removeprefix('NVIDIA ')}"
+    seen = alert.seen or 0.0
+    if alert.process is not None:
+        host = alert.process.host
+        name = f" ({host.name})" if host is not None else ""
+        return f"{card}: process {alert.process.pid}{name} ended"
+    return {
+        AlertKind.TEMPERATURE: f"{card} is at {seen:.0f}{fmt.THIN}°C",
+        AlertKind.MEMORY: f"{card} uses {fmt.percent(seen)} of its memory",
+        AlertKind.LOST: f"{card} is lost",
+        AlertKind.IDLE: f"{card} is idle",
+    }[alert.kind]
+
+
+_ORDER: tuple[Severity, ...] = ("error", "warning", "note")
+
+
+@dataclass(frozen=True, slots=True)
+class FaultView:
+    """One fault in words; `since` is a clock time with how long ago that is."""
+
+    title: str
+    since: str
+    advice: str
+    severity: Severity
+
+    @property
+    def as_text(self) -> str:
+        """Return it as a sentence or two."""
+        return f"{self.title}, {self.since}. {self.advice}".strip()
+
+
+def fault_views(latest: Latest, now_wall_seconds: float) -> tuple[FaultView, ...]:
+    """Return what is wrong now, the worst first, and among equals the oldest."""
+    found = sorted(latest.inventory.faults, key=lambda fault: (_ORDER.index(fault.about.severity), fault.since_seconds))
+    return tuple(_view(fault, latest, now_wall_seconds) for fault in found)
+
+
+def _view(fault: Fault, latest: Latest, now: float) -> FaultView:
+    line = fault_line(fault, latest)
+    since = f"since {clock(fault.since_seconds)} ({elapsed(max(0.0, now - fault.since_seconds))})"
+    return FaultView(fmt.capitalized(line), since, fault.about.advice, fault.about.severity)
+
+
+def clock(wall_seconds: float) -> str:
+    """Return the local time of day: `14:03:09`."""
+    return f"{datetime.fromtimestamp(wall_seconds).astimezone():%H:%M:%S}"
+
+
+def elapsed(seconds: float) -> str:
+    """Return a span in its two largest units: `8 s`, `2 min 5 s`, `3 h 20 min`, `2 d 4 h`."""
+    whole = int(seconds)
+    for name, unit, smaller, part in (("d", 86_400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
+        if whole >= unit:
+            rest = whole % unit // part
+            return f"{whole // unit} {name}" + (f" {rest} {smaller}" if rest else "")
+    return f"{whole} s"

@@ -1,0 +1,218 @@
+"""The cards of a machine at a glance: a sentence on all of them with what to try first, and each card as a line."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from planner.monitor.clock_reasons import slowing
+from planner.monitor.device import Device
+from planner.monitor.diagnosis.verdict import Kind, Verdict
+from planner.monitor.inventory import Inventory
+from planner.monitor.reading import Reading
+from planner.present import format as fmt
+from planner.present.monitor.diagnosis import Tone, sentence_of, tone_of
+from planner.present.monitor.readings import CardRow, card_state, memory_text, power_text, why_missing
+from planner.units import GIB
+
+# What asks nobody to do anything.
+_QUIET: Final = frozenset({Kind.TOO_EARLY, Kind.UNKNOWN, Kind.ASLEEP, Kind.IDLE})
+_ATTENTION, _IMPROVABLE, _GOOD, _CALM = range(4)
+_CLAUSES: Final = {_ATTENTION: ("needs attention", "need attention"), _IMPROVABLE: ("could do more", "could do more")}
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """A sentence on all cards, what else is to be said of them, what to try first, and the card that is about.
+
+    Without a `uuid` there is no diagnosis to open.
+    """
+
+    sentence: str
+    more: str = ""
+    advice: str = ""
+    tone: Tone = "muted"
+    uuid: str | None = None
+
+
+def monitor_answer(verdicts: Mapping[str, Verdict], inventory: Inventory, *, is_released: bool) -> Headline:
+    """Return what is to be said first of a machine, also where no card is read, or none is found yet."""
+    if is_released:
+        return Headline("The driver is released: nothing of the cards is read.")
+    if inventory.devices:
+        return headline(verdicts, inventory.devices)
+    if inventory.faults or inventory.driver_version:
+        return Headline("No NVIDIA card can be read here.")
+    return Headline("Looking for cards…")
+
+
+def headline(verdicts: Mapping[str, Verdict], devices: Sequence[Device]) -> Headline:
+    """Return what is to be said first of `devices`, of which those without a verdict are left out."""
+    found = [(device, verdicts[device.uuid]) for device in devices if device.uuid in verdicts]
+    if not found:
+        return Headline("")
+    worst, verdict = min(found, key=lambda pair: (_rank(pair[1]), pair[1].severity != "error"))
+    kinds = {(one.kind, one.title) for _device, one in found}
+    sentence, more = _alike(verdict, len(found)) if len(kinds) == 1 else _mixed(found, _rank(verdict))
+    # What to do about a card that is gone stands with the fault.
+    is_to_do = _rank(verdict) in _CLAUSES and verdict.kind is not Kind.LOST
+    advice = verdict.advice[0] if is_to_do and verdict.advice else ""
+    return Headline(sentence, more, advice, tone_of(verdict), worst.uuid)
+
+
+def _rank(verdict: Verdict) -> int:
+    if verdict.severity in ("error", "warning"):
+        return _ATTENTION
+    if verdict.severity == "good":
+        return _GOOD
+    return _CALM if verdict.kind in _QUIET else _IMPROVABLE
+
+
+def _alike(verdict: Verdict, cards: int) -> tuple[str, str]:
+    """Return what is true of one card, or of all."""
+    title = fmt.capitalized(verdict.title)
+    if cards == 1:
+        return f"{title}.", sentence_of(verdict).removeprefix(f"{title}.").strip()
+    return f"{title} ({'both' if cards == 2 else f'all {fmt.integer(cards)}'} cards).", verdict.sentence
+
+
+def _mixed(found: Sequence[tuple[Device, Verdict]], rank: int) -> tuple[str, str]:
+    """Return what the worst of several cards suffer from, and what the others do."""
+    these = [pair for pair in found if _rank(pair[1]) == rank]
+    others = [pair for pair in found if _rank(pair[1]) != rank]
+    if rank not in _CLAUSES:
+        return f"Nothing needs attention: {_listed(found)}.", ""
+    clause = _CLAUSES[rank][len(these) > 1]
+    sentence = f"{fmt.integer(len(these))} of {_counted(found)} {clause}: {_listed(these)}."
+    more = _listed(others)
+    return sentence, f"{fmt.capitalized(more)}." if more else ""
+
+
+def _counted(found: Sequence[tuple[Device, Verdict]]) -> str:
+    has_instances = any(device.mig_parent is not None for device, _verdict in found)
+    return f"{fmt.integer(len(found))} cards{' and instances' if has_instances else ''}"
+
+
+def _listed(found: Sequence[tuple[Device, Verdict]]) -> str:
+    """Return `idle (cards 5, 6), slowed by heat (card 3)`, the commonest first."""
+    cards: dict[str, list[Device]] = {}
+    for device, verdict in found:
+        cards.setdefault(verdict.title, []).append(device)
+    commonest = sorted(cards.items(), key=lambda item: -len(item[1]))
+    return ", ".join(f"{title} ({_named(devices)})" for title, devices in commonest)
+
+
+def _named(devices: Sequence[Device]) -> str:
+    """Return `card 3`, `cards 0, 1, 4 and instance 2`."""
+    cards = _numbered("card", [device.index for device in devices if device.mig_parent is None])
+    instances = _numbered("instance", [device.index for device in devices if device.mig_parent is not None])
+    return fmt.listing(tuple(part for part in (cards, instances) if part))
+
+
+def _numbered(noun: str, numbers: Sequence[int]) -> str:
+    """Return a noun with its numbers, a run of three or more as `0 to 4`; empty without any."""
+    if not numbers:
+        return ""
+    return f"{noun}{'s' if len(numbers) > 1 else ''} {', '.join(_runs(numbers))}"
+
+
+def _runs(numbers: Sequence[int]) -> list[str]:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+
+
+_SHOWN: Final = (
+    ("utilization_fraction", "Utilisation"),
+    ("memory_used_bytes", "Memory"),
+    ("power_watts", "Power"),
+    ("temperature_celsius", "Temperature"),
+    ("sm_clock_mhz", "SM clock"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CardLine:
+    """What a card's line says; a missing share has no bar. `tooltip` says what is not known, and why."""
+
+    uuid: str
+    name: str
+    use: str
+    use_share: float | None
+    memory: str
+    memory_share: float | None
+    power: str
+    temperature: str
+    clock: str
+    state: str
+    tone: Tone
+    tooltip: str
+
+    @property
+    def spoken(self) -> str:
+        """Return the line as it is read out and copied."""
+        parts = (self.name, self.state, self.use, self.memory, self.power, self.temperature, self.clock)
+        return ", ".join(part for part in parts if part)
+
+
+def card_line(row: CardRow) -> CardLine:
+    """Return what the line of a card says now."""
+    use, used = row.value("utilization_fraction"), row.value("memory_used_bytes")
+    total, is_running = row.device.fact("memory_total_bytes"), row.device.state == "running"
+    return CardLine(
+        uuid=row.device.uuid,
+        name=card_name(row),
+        use="" if use is None else fmt.percent(use),
+        use_share=_share(row.reading("utilization_fraction")),
+        memory="" if used is None else f"{memory_text(row)}{fmt.THIN}GiB",
+        memory_share=None if used is None or not total else min(used / total, 1.0),
+        power="" if row.value("power_watts") is None else f"{power_text(row)}{fmt.THIN}W",
+        temperature=_rounded(row.value("temperature_celsius"), "°C"),
+        clock=_rounded(row.value("sm_clock_mhz"), "MHz"),
+        state=card_state(row) or ("no readings yet" if used is None else "use not told"),
+        tone=_tone(row),
+        tooltip=_missing(row) if is_running else "",
+    )
+
+
+def card_name(row: CardRow) -> str:
+    """Return a card's number and name without its maker's: `0  RTX 4090`; instances are indented."""
+    device = row.device
+    short = device.name.removeprefix("NVIDIA ").removeprefix("GeForce ")
+    return f"{device.index}  {short}" if device.mig_parent is None else f"└ {device.index}  {short}"
+
+
+def exact_memory(row: CardRow) -> str:
+    """Return every byte of the memory that is used, for a tooltip."""
+    used = row.value("memory_used_bytes")
+    return fmt.exact_bytes(None if used is None else int(used))
+
+
+def _share(reading: Reading) -> float | None:
+    return None if reading.value is None or reading.is_implausible else min(max(reading.value, 0.0), 1.0)
+
+
+def _rounded(value: float | None, unit: str) -> str:
+    return "" if value is None else f"{fmt.integer(round(value))}{fmt.THIN}{unit}"
+
+
+def _tone(row: CardRow) -> Tone:
+    if row.device.state != "running":
+        return "bad" if row.device.state == "lost" else "muted"
+    use, bits = row.value("utilization_fraction"), row.value("clock_reasons")
+    if (bits is not None and slowing(int(bits), use)) or row.reading("utilization_fraction").is_implausible:
+        return "warn"
+    return "" if use else "muted"
+
+
+def _missing(row: CardRow) -> str:
+    lines = [f"{title}: {why_missing(row.reading(name))}" for name, title in _SHOWN if row.value(name) is None]
+    reserved = row.value("memory_reserved_bytes")
+    if row.value("memory_used_bytes") is not None:
+        lines.append(f"Memory used: {exact_memory(row)}")
+    if reserved:
+        lines.append(f"Reserved by the driver: {fmt.significant(reserved / GIB)}{fmt.THIN}GiB")
+    return "\n".join(lines)

@@ -1,0 +1,172 @@
+"""The processes of the cards as a table with everything that is known of them."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from planner.monitor.device import Device
+from planner.monitor.latest import Latest
+from planner.monitor.process import CardProcess, HostProcess
+from planner.monitor.reading import Reading
+from planner.present import format as fmt
+from planner.present.columns import Column, numbers, words
+from planner.present.monitor.events import elapsed
+from planner.present.monitor.readings import NOT_TOLD, card_label, why_missing
+from planner.units import GIB
+
+_HOST_UNKNOWN: Final = "this machine knows no process of that number"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRow:
+    """One process on one card, as it was at a time since 1970."""
+
+    process: CardProcess
+    device: Device
+    at_seconds: float | None = None
+
+
+def process_rows(latest: Latest) -> tuple[ProcessRow, ...]:
+    """Return the processes, card by card, the largest first."""
+    devices = {device.uuid: device for device in latest.inventory.devices}
+    order = {uuid: place for place, uuid in enumerate(devices)}
+    known = (process for process in latest.processes if process.uuid in devices)
+    rows = [ProcessRow(process, devices[process.uuid], latest.wall_seconds) for process in known]
+    return tuple(sorted(rows, key=lambda row: (order[row.process.uuid], -(row.process.memory_bytes.value or 0))))
+
+
+def process_command(row: ProcessRow) -> str:
+    """Return how a process was started, or why that is not known."""
+    host = row.process.host
+    if not row.process.is_reliable:
+        return "(what the driver tells of it cannot be true)"
+    return "(not seen here)" if host is None else host.command or host.name
+
+
+PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
+    words("card", "Card", lambda row: card_label(row.device)),
+    Column("pid", "Process", lambda row: row.process.pid, lambda row: str(row.process.pid), align="right"),
+    words("user", "User", lambda row: row.process.host.user if row.process.host else None, unknown=NOT_TOLD),
+    words("kind", "Kind", lambda row: row.process.kind),
+    numbers(
+        "memory",
+        "Memory",
+        lambda row: row.process.memory_bytes.value,
+        unit="GiB",
+        per_unit=GIB,
+        show=fmt.significant,
+        unknown=NOT_TOLD,
+    ),
+    numbers("sm", "SM", lambda row: row.process.sm_fraction.value, unit="%", per_unit=0.01, unknown=NOT_TOLD),
+    numbers(
+        "cpu",
+        "CPU",
+        lambda row: row.process.host.cpu_fraction if row.process.host else None,
+        unit="%",
+        per_unit=0.01,
+        show=lambda value: f"{value:.0f}",
+        unknown=NOT_TOLD,
+    ),
+    words("command", "Command", process_command),
+)
+"""What a table shows of processes."""
+
+
+def process_name(row: ProcessRow) -> str:
+    """Return what tells a process on a card from all others."""
+    return f"{row.process.uuid} {row.process.pid} {row.process.kind}"
+
+
+def runtime_seconds(row: ProcessRow) -> float | None:
+    """Return how long a process has run, none where its start is not known."""
+    host = row.process.host
+    return None if host is None or row.at_seconds is None else max(0.0, row.at_seconds - host.started_seconds)
+
+
+def matching(rows: Sequence[ProcessRow], text: str, *, only_own: bool) -> Collection[str]:
+    """Return the names of the processes that hold every word of `text`; with `only_own` those of this user alone."""
+    sought = text.casefold().split()
+    return {
+        process_name(row)
+        for row in rows
+        if all(word in _said(row) for word in sought)
+        and not (only_own and (row.process.host is None or not row.process.host.is_own))
+    }
+
+
+def _said(row: ProcessRow) -> str:
+    user = "" if row.process.host is None else row.process.host.user
+    parts = (str(row.process.pid), user, f"card {row.device.index}", row.process.kind, process_command(row))
+    return " ".join(parts).casefold()
+
+
+def _of_host(row: ProcessRow, get: Callable[[HostProcess], float | None]) -> float | None:
+    return None if row.process.host is None else get(row.process.host)
+
+
+def _measured(
+    key: str, title: str, get: Callable[[ProcessRow], Reading], unit: str, per_unit: float
+) -> Column[ProcessRow]:
+    return numbers(
+        key,
+        title,
+        lambda row: get(row).value,
+        unit=unit,
+        per_unit=per_unit,
+        show=_gib if unit == "GiB" else lambda value: f"{value:.0f}",
+        unknown=NOT_TOLD,
+        width=8,
+        tooltip=lambda row: why_missing(get(row)) or _exact(get(row), unit),
+    )
+
+
+def _gib(size: float) -> str:
+    """Return a size in GiB that stands under others: at most three figures, and two places."""
+    return fmt.significant(size) if size >= 1 else f"{size:.2f}"
+
+
+def _exact(reading: Reading, unit: str) -> str:
+    return fmt.exact_bytes(int(reading.value)) if reading.value is not None and unit == "GiB" else ""
+
+
+def _runtime(row: ProcessRow) -> str:
+    seconds = runtime_seconds(row)
+    return NOT_TOLD if seconds is None else elapsed(seconds)
+
+
+_KNOWN: Final = {column.key: column for column in PROCESS_COLUMNS}
+
+DETAILED_PROCESS_COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
+    replace(_KNOWN["pid"], width=8),
+    Column("card", "Card", lambda row: row.device.index, lambda row: card_label(row.device).strip(), width=6),
+    words("user", "User", lambda row: row.process.host.user if row.process.host else None, unknown=NOT_TOLD, width=9),
+    _measured("memory", "GPU memory", lambda row: row.process.memory_bytes, "GiB", GIB),
+    _measured("sm", "SM", lambda row: row.process.sm_fraction, "%", 0.01),
+    _measured("controller", "Mem. bus", lambda row: row.process.memory_controller_fraction, "%", 0.01),
+    numbers(
+        "cpu",
+        "CPU",
+        lambda row: _of_host(row, lambda host: host.cpu_fraction),
+        unit="%",
+        per_unit=0.01,
+        show=lambda value: f"{value:.0f}",
+        unknown=NOT_TOLD,
+        width=7,
+        tooltip=lambda row: "of one core" if row.process.host else _HOST_UNKNOWN,
+    ),
+    numbers(
+        "ram",
+        "RAM",
+        lambda row: _of_host(row, lambda host: float(host.memory_bytes)),
+        unit="GiB",
+        per_unit=GIB,
+        show=_gib,
+        unknown=NOT_TOLD,
+        width=8,
+        tooltip=lambda row: fmt.exact_bytes(row.process.host.memory_bytes) if row.process.host else _HOST_UNKNOWN,
+    ),
+    Column("runtime", "Runtime", runtime_seconds, _runtime, align="right", width=11),
+    words("kind", "Kind", lambda row: row.process.kind, width=9),
+    words("command", "Command", process_command, width=30, tooltip=process_command),
+)
+"""What the window shows of processes."""

@@ -1,0 +1,179 @@
+"""Readings of the cards and of the machine in words, with what reading them costs; for the shell and the window."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+from planner.monitor.clock_reasons import slowing
+from planner.monitor.device import Device
+from planner.monitor.doctor import Check
+from planner.monitor.faults import Fault
+from planner.monitor.latest import Latest
+from planner.monitor.reading import EXPLANATIONS, Cause, Reading
+from planner.monitor.sample import Cost
+from planner.present import format as fmt
+from planner.present.columns import Column, numbers, words
+from planner.units import GIB
+
+NOT_TOLD = "–"
+"""What stands in a narrow cell for a quantity that is not known; the reason is in the tooltip or the check-up."""
+
+_UNREAD: Final[Mapping[Cause | None, str]] = {Cause.NO_ANSWER: "no answer", Cause.RELEASED: "let go"}
+
+
+@dataclass(frozen=True, slots=True)
+class CardRow:
+    """One card with its latest readings."""
+
+    device: Device
+    latest: Latest
+
+    def reading(self, name: str) -> Reading:
+        """Return the latest reading of a quantity."""
+        return self.latest.reading(self.device.uuid, name)
+
+    def value(self, name: str) -> float | None:
+        """Return the latest value of a quantity."""
+        return self.reading(name).value
+
+
+def card_rows(latest: Latest) -> tuple[CardRow, ...]:
+    """Return the cards, instances after their card."""
+    return tuple(CardRow(device, latest) for device in latest.inventory.devices)
+
+
+def card_label(device: Device) -> str:
+    """Return a card's number; of an instance its place on its card, indented."""
+    return str(device.index) if device.mig_parent is None else f" └ {device.index}"
+
+
+def card_state(row: CardRow) -> str:
+    """Return what a card does, in a word or two."""
+    if row.device.state != "running":
+        return row.device.state
+    cause = row.reading("utilization_fraction").cause
+    if cause in _UNREAD:
+        return _UNREAD[cause]
+    use, bits = row.value("utilization_fraction"), row.value("clock_reasons")
+    reasons = slowing(int(bits), use) if bits is not None else ()
+    if reasons:
+        return reasons[0].title
+    if row.reading("utilization_fraction").is_implausible:
+        return "implausible reading"
+    return "" if use is None else "idle" if use == 0 else "busy"
+
+
+def why_missing(reading: Reading) -> str:
+    """Return why a quantity is not known; empty where it is."""
+    return EXPLANATIONS[reading.cause] if reading.cause is not None else ""
+
+
+def memory_text(row: CardRow) -> str:
+    """Return memory used of memory there is: `17.4 / 24.0`, in GiB."""
+    used, total = row.value("memory_used_bytes"), row.device.fact("memory_total_bytes")
+    if used is None and total is None:
+        return NOT_TOLD
+    return " / ".join(NOT_TOLD if value is None else fmt.significant(value / GIB) for value in (used, total))
+
+
+def power_text(row: CardRow) -> str:
+    """Return power and its limit: `312 / 350`, in watts."""
+    drawn, limit = row.value("power_watts"), row.value("power_limit_watts")
+    if drawn is None:
+        return NOT_TOLD
+    return f"{drawn:.0f}" if limit is None else f"{drawn:.0f} / {limit:.0f}"
+
+
+def _measured(key: str, title: str, name: str, unit: str, per_unit: float = 1) -> Column[CardRow]:
+    return numbers(
+        key,
+        title,
+        lambda row: row.value(name),
+        unit=unit,
+        per_unit=per_unit,
+        show=lambda value: f"{value:.0f}",
+        unknown=NOT_TOLD,
+        tooltip=lambda row: why_missing(row.reading(name)),
+    )
+
+
+CARD_COLUMNS: tuple[Column[CardRow], ...] = (
+    words("number", "Card", lambda row: card_label(row.device)),
+    words("name", "Name", lambda row: row.device.name),
+    _measured("utilization", "Use", "utilization_fraction", "%", 0.01),
+    Column("memory", "Memory", lambda row: row.value("memory_used_bytes"), memory_text, "GiB", "right"),
+    _measured("controller", "Mem. bus", "memory_controller_fraction", "%", 0.01),
+    Column("power", "Power", lambda row: row.value("power_watts"), power_text, "W", "right"),
+    _measured("temperature", "Temp.", "temperature_celsius", "°C"),
+    _measured("clock", "SM clock", "sm_clock_mhz", "MHz"),
+    _measured("fan", "Fan", "fan_fraction", "%", 0.01),
+    words("state", "State", card_state, unknown=NOT_TOLD),
+)
+"""What a table shows of cards."""
+
+
+def host_line(latest: Latest) -> str:
+    """Return what the machine does, as one line."""
+    values = {name: reading.value for name, reading in latest.host.items()}
+    cpu, waiting = values.get("cpu_fraction"), values.get("io_wait_fraction")
+    used, available = values.get("memory_used_bytes"), values.get("memory_available_bytes")
+    parts = [
+        "" if cpu is None else f"CPU {fmt.percent(cpu)}",
+        "" if not waiting or waiting < 0.005 else f"waiting for disks {fmt.percent(waiting)}",
+        "" if used is None or available is None else f"RAM {fmt.size(int(used))} of {fmt.size(int(used + available))}",
+        _traffic("disk", values.get("disk_read_bytes_per_s"), values.get("disk_write_bytes_per_s")),
+        _traffic("network", values.get("network_receive_bytes_per_s"), values.get("network_transmit_bytes_per_s")),
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def fault_line(fault: Fault, latest: Latest) -> str:
+    """Return what is wrong with which card, and what was seen."""
+    names = {device.uuid: f"card {device.index}" for device in latest.inventory.devices}
+    where = f"{names[fault.uuid]}: " if fault.uuid in names else ""
+    detail = f" ({fault.detail})" if fault.detail else ""
+    return f"{where}{fault.about.title}{detail}"
+
+
+def driver_line(latest: Latest) -> str:
+    """Return the driver's versions, as one line."""
+    inventory = latest.inventory
+    if not inventory.driver_version:
+        return "no driver"
+    cuda = f" · CUDA {inventory.cuda_version}" if inventory.cuda_version else ""
+    return f"driver {inventory.driver_version}{cuda}"
+
+
+def _traffic(name: str, first: float | None, second: float | None) -> str:
+    if first is None or second is None:
+        return ""
+    return f"{name} {first / 1e6:.1f} / {second / 1e6:.1f}{fmt.THIN}MB/s"
+
+
+def own_cost(cost: Cost | None, window_fraction: float | None) -> str:
+    """Return what watching costs: a look at all cards, the sampler's share of a core and memory, the window's share."""
+    parts = []
+    if cost is not None:
+        parts.append(f"{fmt.significant(cost.sweep_seconds * 1e3, 2)}{fmt.THIN}ms a look")
+        memory = fmt.size(cost.memory_bytes)
+        parts.append(f"sampler {fmt.precise_percent(cost.cpu_fraction)} of a core, {memory}")
+    if window_fraction is not None:
+        parts.append(f"window {fmt.precise_percent(window_fraction)}")
+    return f"costs {', '.join(parts)}" if parts else ""
+
+
+_MARKS: Final = {"works": "✓", "partly": "!", "fails": "✗", "note": "·"}
+
+
+def check_lines(checks: Iterable[Check]) -> str:
+    """Return a line a check, and beneath what to do where something is to be done; what is alike is told once."""
+    alike = (list(group) for _, group in groupby(checks, key=lambda check: check[1:]))
+    return "\n".join(map(_line, alike))
+
+
+def _line(alike: list[Check]) -> str:
+    first, *others = alike
+    more = f" and {fmt.integer(len(others))} more like it" if others else ""
+    advice = f"\n    {first.advice}" if first.advice else ""
+    return f"{_MARKS[first.outcome]} {first.subject}{more}: {first.found}{advice}"

@@ -1,0 +1,105 @@
+"""How a workload is spread over cards, in a phrase and as a table of the cards."""
+
+from typing import Final, NamedTuple
+
+from planner.hardware.catalog import HardwareCatalog
+from planner.memory.parallel.work import SHARDER_TITLES, sharder_of
+from planner.memory.result import DeviceShare, MemoryResult
+from planner.present import format as fmt
+from planner.present.memory.verdict import VERDICT_WORDS, scarcest
+from planner.workload.choices import Offload
+from planner.workload.workload import Training, Workload
+
+OFFLOAD_TITLES: Final[dict[Offload, str]] = {
+    "none": "nothing offloaded",
+    "optimizer": "optimizer in RAM",
+    "parameters": "parameters and optimizer in RAM",
+    "nvme": "parameters and optimizer on NVMe",
+}
+_SHARED: Final = {
+    "tensor": "tensor",
+    "pipeline": "pipeline",
+    "context": "context",
+    "expert": "expert",
+}
+
+
+class DeviceRow(NamedTuple):
+    """Cards that hold the same, as a row of a table; `scarcity` marks those that the answer is about."""
+
+    card: str
+    layers: str
+    needs: str
+    usable: str
+    free: str
+    verdict: str
+    scarcity: str
+    share: DeviceShare
+
+    @property
+    def used_fraction(self) -> float | None:
+        """Return how full a card gets, where its usable memory is known."""
+        return self.share.total_bytes / self.share.capacity_bytes if self.share.capacity_bytes else None
+
+
+def sharing_phrase(workload: Workload) -> str:
+    """Return `FSDP, tensor 4, pipeline 2`; empty where every card holds everything, and just works on its own."""
+    return ", ".join(_sharing(workload))
+
+
+def sharing_summary(workload: Workload, count: int) -> str:
+    """Return how `count` cards work together: `FSDP over 8`, `tensor 4, pipeline 2 over 16`, or each on its own."""
+    phrase = sharing_phrase(workload)
+    if phrase:
+        return f"{phrase} over {fmt.integer(count)}"
+    return f"DDP over {fmt.integer(count)}" if isinstance(workload, Training) else "each on its own"
+
+
+def cards_phrase(workload: Workload, count: int, name: str | None, hardware: HardwareCatalog) -> str:
+    """Return `8 × H100 SXM`, or `1 × RTX 4090 + 2 × RTX 3090` for cards that differ; empty without a card."""
+    if workload.gpus:
+        return " + ".join(fmt.count_of(kind.count, hardware.gpu(kind.id).name) for kind in workload.gpus)
+    return "" if name is None else fmt.count_of(count, name)
+
+
+def device_rows(memory: MemoryResult, hardware: HardwareCatalog) -> tuple[DeviceRow, ...]:
+    """Return a row for each group of cards that hold the same, or none where all of them do."""
+    if len(memory.per_gpu) < 2:
+        return ()
+    return tuple(
+        _row(share, hardware, scarcest(memory) if place == memory.fullest else "")
+        for place, share in enumerate(memory.per_gpu)
+    )
+
+
+def _row(share: DeviceShare, hardware: HardwareCatalog, scarcity: str) -> DeviceRow:
+    name = hardware.gpu(share.gpu).name if share.gpu else "card"
+    return DeviceRow(
+        card=fmt.count_of(share.count, name),
+        layers="all" if share.layers is None else fmt.integer(share.layers),
+        needs=fmt.gib(share.total_bytes),
+        usable=fmt.UNKNOWN if share.capacity_bytes is None else fmt.gib(share.capacity_bytes),
+        free=fmt.UNKNOWN if share.free_bytes is None else fmt.gib(share.free_bytes),
+        verdict="" if share.verdict is None else VERDICT_WORDS[share.verdict],
+        scarcity=scarcity,
+        share=share,
+    )
+
+
+def _sharing(workload: Workload) -> list[str]:
+    parallel = workload.parallel
+    found = [f"{title} {size}" for name, title in _SHARED.items() if (size := getattr(parallel, name)) > 1]
+    if parallel.sequence and parallel.tensor > 1:
+        found.append("sequence parallel")
+    if isinstance(workload, Training) and parallel.zero:
+        found.insert(0, _zero(workload))
+    if parallel.offload != "none":
+        found.append(OFFLOAD_TITLES[parallel.offload])
+    return found
+
+
+def _zero(workload: Training) -> str:
+    sharder = sharder_of(workload)
+    if sharder == "fsdp":
+        return SHARDER_TITLES["fsdp"]
+    return "distributed optimizer" if sharder == "megatron" else f"ZeRO-{workload.parallel.zero}"

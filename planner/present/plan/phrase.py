@@ -1,0 +1,95 @@
+"""A plan and a request to trace in a phrase, and what the plan comes to as the view of its memory."""
+
+from itertools import islice
+
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import Evaluation
+from planner.plan.logs.corrected import counting
+from planner.plan.warnings.warn import warnings_about
+from planner.present import format as fmt
+from planner.present.memory.view import MemoryView, memory_view
+from planner.present.plan.parallel import cards_phrase, device_rows, sharing_phrase
+from planner.present.plan.workload import workload_phrase
+from planner.trace.request import Input, TensorInput, TraceRequest
+
+
+def request_phrase(request: TraceRequest) -> str:
+    """Return `training, AdamW, batch 8, bf16 autocast, checkpointing` or `inference, batch 1, 16 tokens answered`."""
+    return ", ".join((request.task, *_how(request), *_sizes(request), *_formats(request), *_spread(request)))
+
+
+def _how(request: TraceRequest) -> list[str]:
+    parts = [f"{request.step.rpartition(':')[2]} of one's own"] if request.step else []
+    if request.task == "training" and not request.step:
+        parts.append(request.optimizer)
+    if request.lora is not None:
+        parts.append(f"LoRA of rank {request.lora.rank}")
+    if request.gradient_accumulation > 1:
+        parts.append(f"{fmt.integer(request.gradient_accumulation)} times accumulated")
+    if request.checkpointing != "none":
+        parts.append("checkpointing" if request.checkpointing == "full" else "selective checkpointing")
+    return parts
+
+
+def _sizes(request: TraceRequest) -> list[str]:
+    parts = _shape(request.inputs) if request.batch is None else [f"batch {fmt.integer(request.batch)}"]
+    if request.sequence_length is not None:
+        parts.append(f"{fmt.integer(request.sequence_length)} tokens")
+    if request.decode_tokens:
+        parts.append(f"{fmt.plural(request.decode_tokens, 'token')} answered")
+    return parts
+
+
+def _shape(inputs: tuple[Input, ...]) -> list[str]:
+    """Return the shape of the first input that is a tensor: `8 × 3 × 224 × 224`."""
+    shapes = (given.value.shape for given in inputs if isinstance(given.value, TensorInput) and given.value.shape)
+    return [" × ".join(map(fmt.integer, shape)) for shape in islice(shapes, 1)]
+
+
+def _formats(request: TraceRequest) -> list[str]:
+    return [
+        *([request.dtype] if request.dtype else []),
+        *([f"{request.autocast} autocast"] if request.autocast else []),
+    ]
+
+
+def _spread(request: TraceRequest) -> list[str]:
+    parallel = request.parallel
+    return [f"{parallel.strategy.upper()} on {fmt.plural(parallel.ranks, 'rank')}"] if parallel.ranks > 1 else []
+
+
+def plan_phrase(evaluation: Evaluation, catalog: Catalog) -> str:
+    """Return `model · workload · 2 × RTX 4090, FSDP`, with every default filled in."""
+    parts = (evaluation.plan.model.id, work_phrase(evaluation), hardware_phrase(evaluation, catalog))
+    return " · ".join(part for part in parts if part)
+
+
+def hardware_phrase(evaluation: Evaluation, catalog: Catalog) -> str:
+    """Return `8 × H100 SXM, FSDP`: the cards and how they share the work; empty where neither is said."""
+    plan = evaluation.plan
+    name = evaluation.gpu.name if evaluation.gpu else None
+    cards = cards_phrase(plan.workload, plan.count, name, catalog.hardware)
+    sharing = "" if evaluation.traced else sharing_phrase(evaluation.workload)
+    if sharing and not cards:
+        cards = fmt.plural(plan.count, "card")
+    return ", ".join(part for part in (cards, sharing) if part)
+
+
+def work_phrase(evaluation: Evaluation) -> str:
+    """Return how the model is run: `inference, 1 × 4,096 tokens, bf16` or `traced training, AdamW, batch 8`."""
+    if evaluation.traced is not None:
+        return f"traced {request_phrase(evaluation.traced.request)}"
+    corrected = ", corrected by a log" if counting(evaluation) else ""
+    return f"{workload_phrase(evaluation.workload)}{corrected}"
+
+
+def evaluation_view(evaluation: Evaluation, catalog: Catalog) -> MemoryView:
+    """Return what to show of the memory of a whole plan; what is easily overlooked stands first in the notes."""
+    smallest = tuple(catalog.hardware.gpu(gpu_id).name for gpu_id in evaluation.smallest_fits)
+    name = evaluation.gpu.name if evaluation.gpu else None
+    workload, hardware = evaluation.plan.workload, catalog.hardware
+    card = cards_phrase(workload, 1, name, hardware) if workload.gpus else name
+    view = memory_view(evaluation.memory, card, evaluation.plan.count, smallest)
+    view = view._replace(devices=device_rows(evaluation.memory, hardware))
+    warnings = (warning.sentence for warning in warnings_about(evaluation, catalog.software))
+    return view._replace(notes=(*warnings, *view.notes)) if view.supported else view

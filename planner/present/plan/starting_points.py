@@ -1,0 +1,61 @@
+"""Presets, and training files of other programs, in words: what a plan was taken from."""
+
+from typing import TYPE_CHECKING, Final
+
+from planner.hardware.catalog import HardwareCatalog
+from planner.present import format as fmt
+from planner.workload.recipes.recipe import NEUTRAL, Recipe
+
+if TYPE_CHECKING:  # a command that takes no preset does not load them
+    from planner.plan.recipes.preset import Preset
+
+ANY_MODEL = "any model"
+
+
+def preset_detail(preset: "Preset", hardware: HardwareCatalog) -> str:
+    """Return `llama-65b · 1 × RTX A6000`: what it runs, and on which cards where it names some."""
+    subject = preset.model.rpartition("/")[2] if preset.model else ANY_MODEL
+    if preset.gpu is None:
+        return subject
+    return f"{subject} · {fmt.count_of(preset.count, hardware.gpu(preset.gpu).name)}"
+
+
+def preset_notes(preset: "Preset") -> tuple[str, ...]:
+    """Return sentences on what it is and where it differs from its sources, which follow the last one."""
+    return (f"{preset.title}: {preset.summary}", *preset.notes, f"Sources, read on {fmt.date(preset.as_of)}:")
+
+
+_FEW: Final = 8
+
+
+def recipe_summary(recipe: Recipe, name: str) -> tuple[str, ...]:
+    """Return short sentences on what was read of the file `name`, assumed, not counted and ignored."""
+    read = tuple(dict.fromkeys(f"{entry.key} {entry.value}" for entry in recipe.read))
+    assumed = tuple(dict.fromkeys(f"{entry.key} {entry.value}" for entry in recipe.assumed))
+    missing = tuple(f"{entry.key} ({entry.reason})" for entry in recipe.not_estimated)
+    others = len(recipe.ignored) - len(missing)
+    sentences = (
+        f"Read from {name} ({recipe.title}): {_some(read)}." if read else f"Nothing was read from {name}.",
+        f"Defaults of {recipe.title} that it leaves out: {_some(assumed)}." if assumed else "",
+        f"Not counted: {_some(missing)}." if missing else "",
+        f"Ignored: {others:,} {'key' if others == 1 else 'keys'} without effect on memory." if others else "",
+    )
+    return tuple(sentence for sentence in sentences if sentence)
+
+
+def recipe_details(recipe: Recipe, name: str) -> tuple[str, ...]:
+    """Return a line for every key of the file `name`: what it set, or why it set nothing."""
+    return (
+        f"Read from {name} ({recipe.title}):",
+        *(f"    {entry.key}: {entry.value} → {entry.field}" for entry in recipe.read),
+        *(("Defaults that it leaves out:",) if recipe.assumed else ()),
+        *(f"    {entry.key}: {entry.value} → {entry.field}" for entry in recipe.assumed),
+        *(("Ignored:",) if recipe.ignored else ()),
+        *(f"    {entry.key}: {entry.reason}" for entry in recipe.ignored if entry.reason != NEUTRAL),
+        *(f"    {entry.key}: {NEUTRAL}" for entry in recipe.ignored if entry.reason == NEUTRAL),
+    )
+
+
+def _some(words: tuple[str, ...]) -> str:
+    more = len(words) - _FEW
+    return ", ".join(words[:_FEW]) + (f" and {more:,} more" if more > 0 else "")

@@ -1,0 +1,317 @@
+"""The answer of a trace, ready to be shown: sentences, what is alive at the peak, modules, differences.
+
+What a trace has in common with the estimate, its verdict, terms and phases, is shown by `planner.present.memory.view`.
+"""
+
+import re
+from collections import defaultdict
+from typing import Final, NamedTuple
+
+from planner.memory.result import PhaseName, TermName
+from planner.present import format as fmt
+from planner.present.memory.view import MemoryView, memory_view
+from planner.present.names import PHASE_MOMENTS
+from planner.present.plan.phrase import request_phrase
+from planner.trace.analysis.memory import TERM_OF
+from planner.trace.analysis.summary import together
+from planner.trace.recording import CATEGORIES, Category, Difference, Environment
+from planner.trace.request import TraceRequest
+from planner.trace.result import Alive, ModuleShare, OutOfMemory, PeakMoment, Reservation, Timeline, TraceResult
+
+CATEGORY_TITLES: Final[dict[Category, str]] = {
+    "parameters": "Parameters",
+    "adapters": "Adapters",
+    "buffers": "Buffers",
+    "inputs": "Inputs",
+    "gradients": "Gradients",
+    "optimizer_states": "Optimizer states",
+    "activations": "Activations",
+    "kv_cache": "KV cache",
+    "communication": "Communication",
+    "temporaries": "Temporary tensors",
+}
+_OPERATOR: Final = re.compile(r"aten(?:::|\.)(?P<name>\w+)(?:\.\w+)?")
+
+
+def operator_name(operator: str) -> str:
+    """Return the name of one of PyTorch's own operators alone, `mm` for `aten.mm.default`, and others as they are."""
+    match = _OPERATOR.fullmatch(operator)
+    return match["name"] if match else operator
+
+
+def short_place(line: str) -> str:
+    """Return `net.py:42` for a source line with its whole path, on any system."""
+    return re.split(r"[/\\]", line)[-1]
+
+
+def phase_moment(phase: PhaseName, step: int) -> str:
+    """Return `in the forward pass of step 2`; recordings count steps and tokens from 0, people from 1."""
+    if phase in ("load", "prefill"):
+        return PHASE_MOMENTS[phase]
+    return f"{PHASE_MOMENTS[phase]}{', at token' if phase == 'decode' else ' of step'} {fmt.integer(step + 1)}"
+
+
+def reached(operator: str, module: str, line: str) -> str:
+    """Return `mm in layers.3 (net.py:42)`, less what is not known."""
+    by = " in ".join(part for part in (operator_name(operator), module) if part)
+    return f"{by} ({short_place(line)})" if by and line else by or short_place(line)
+
+
+_WHOLE: Final = "(the whole)"
+
+
+class AliveRow(NamedTuple):
+    """Allocations of one kind that are alive at the peak; `share` is their part of it."""
+
+    category: Category
+    title: str
+    bytes: int
+    size: str
+    exact: str
+    share: float
+    share_text: str
+    module: str
+    operator: str
+    shape: str
+    line: str
+    place: str
+
+
+class ModuleRow(NamedTuple):
+    """A module with all inside it; `shares` are its bytes at the peak by category, `depth` is 0 for the whole."""
+
+    path: str
+    title: str
+    class_name: str
+    depth: int
+    parameters: int
+    parameters_text: str
+    bytes: int
+    size: str
+    exact: str
+    share: float
+    share_text: str
+    shares: tuple[tuple[Category, int], ...]
+    holds: str
+
+
+class DifferenceRow(NamedTuple):
+    """Something that was assumed, with what is in the result for it and the bounds of the truth."""
+
+    name: str
+    explanation: str
+    amount: str
+    range_text: str
+    source: str
+    place: str
+
+
+class ReservationRow(NamedTuple):
+    """A figure with its title; `exact` is empty where the text is exact already."""
+
+    title: str
+    text: str
+    exact: str = ""
+
+
+class TraceView(NamedTuple):
+    """Everything a tab or a terminal shows of a trace."""
+
+    memory: MemoryView
+    subject: str
+    runs_out: str
+    alive: tuple[AliveRow, ...]
+    modules: tuple[ModuleRow, ...]
+    reservation: tuple[ReservationRow, ...]
+    differences: tuple[DifferenceRow, ...]
+    traced_with: str
+
+
+def trace_view(
+    result: TraceResult, card: str | None = None, count: int = 1, smallest: tuple[str, ...] = ()
+) -> TraceView:
+    """Return what to show of `result` on `count` cards named `card`; `smallest` names cards that would do."""
+    peak = result.peak_moment
+    out_of_memory = result.reservation.out_of_memory
+    return TraceView(
+        memory=_without_differences(memory_view(result, card, count, smallest), result.differences),
+        subject=subject(result, card, count),
+        runs_out=_runs_out(out_of_memory) if out_of_memory else "",
+        alive=tuple(_alive_row(alive, peak.bytes) for alive in peak.alive),
+        modules=tuple(_module_row(module, peak.bytes) for module in result.modules),
+        reservation=_reservation_rows(result.reservation, peak),
+        differences=tuple(map(_difference_row, together(result.differences))),
+        traced_with=_traced_with(result.environment, result.request, result.seconds),
+    )
+
+
+def subject(result: TraceResult, card: str | None = None, count: int = 1) -> str:
+    """Return `net.py:Net · 25.6 M parameters, all trained · training, AdamW, batch 8 · 1 × RTX 4090`."""
+    counted = f"{fmt.parameters(result.parameters)} parameters"
+    if result.request.task == "training":
+        left = result.trainable_parameters
+        trained = "all" if left == result.parameters else f"{fmt.parameters(left)} of them"
+        counted = f"{counted}, {trained} trained"
+    work = () if result.flops is None else (f"{fmt.operations(result.flops)} a step",)
+    cards = () if card is None else (fmt.count_of(count, card),)
+    return " · ".join((result.request.target.title, counted, *work, request_phrase(result.request), *cards))
+
+
+def notable_modules(rows: tuple[ModuleRow, ...], limit: int) -> tuple[ModuleRow, ...]:
+    """Return the whole, its children, and the largest below them, at most `limit`, in their own order."""
+    by_weight = sorted(rows, key=lambda row: (row.depth > 1, -row.bytes, -row.parameters))
+    kept = set(by_weight[:limit])
+    return tuple(row for row in rows if row in kept)
+
+
+def _runs_out(out: OutOfMemory) -> str:
+    who = reached(out.operator, out.module, "") or "an allocation"
+    line = f" at {out.line}" if out.line else ""
+    return (
+        f"PyTorch would run out of memory {phase_moment(out.phase, out.step)}: {who}{line} asks for "
+        f"{fmt.size(out.bytes)} while {fmt.size(out.allocated_bytes)} are allocated and "
+        f"{fmt.size(out.reserved_bytes)} reserved."
+    )
+
+
+def _without_differences(view: MemoryView, differences: tuple[Difference, ...]) -> MemoryView:
+    """Leave out the notes on what was assumed, which has its own rows here."""
+    starts = tuple(f"{difference.name}: " for difference in differences)
+    return view._replace(notes=tuple(note for note in view.notes if not note.startswith(starts)))
+
+
+def _alive_row(alive: Alive, total: int) -> AliveRow:
+    share = alive.bytes / total
+    return AliveRow(
+        category=alive.category,
+        title=CATEGORY_TITLES[alive.category],
+        bytes=alive.bytes,
+        size=fmt.size(alive.bytes),
+        exact=fmt.exact_bytes(alive.bytes),
+        share=share,
+        share_text=fmt.percent(share),
+        module=alive.module,
+        operator=operator_name(alive.operator),
+        shape=_counted(alive.count, alive.shape),
+        line=alive.line,
+        place=short_place(alive.line),
+    )
+
+
+def _counted(count: int, shape: str) -> str:
+    if not shape:
+        return fmt.plural(count, "tensor") if count > 1 else ""
+    return fmt.count_of(count, shape) if count > 1 else shape
+
+
+def _module_row(module: ModuleShare, total: int) -> ModuleRow:
+    shares: dict[Category, int] = defaultdict(int)
+    for series in module.shares:
+        shares[series.category] += sum(series.bytes)
+    held = sorted(((name, size) for name, size in shares.items() if size), key=lambda pair: -pair[1])
+    share = module.bytes / total if total else 0.0
+    return ModuleRow(
+        path=module.path,
+        title=module.path or _WHOLE,
+        class_name=module.class_name,
+        depth=len(module.path.split(".")) if module.path else 0,
+        parameters=module.parameters,
+        parameters_text=fmt.parameters(module.parameters),
+        bytes=module.bytes,
+        size=fmt.size(module.bytes),
+        exact=fmt.exact_bytes(module.bytes),
+        share=share,
+        share_text=fmt.percent(share),
+        shares=tuple(held),
+        holds=", ".join(f"{CATEGORY_TITLES[name].lower()} {fmt.size(size)}" for name, size in held),
+    )
+
+
+def _reservation_rows(reservation: Reservation, peak: PeakMoment) -> tuple[ReservationRow, ...]:
+    return (
+        _size_row("Allocated at most", peak.bytes),
+        _size_row("Reserved at most", reservation.reserved_bytes),
+        ReservationRow("Fragmentation then", fmt.percent(reservation.fragmentation_fraction)),
+        _size_row("Largest free block then", reservation.largest_free_block_bytes),
+        ReservationRow("Segments then", fmt.integer(reservation.segments)),
+        ReservationRow("Allocator settings", reservation.settings or "PyTorch's defaults"),
+    )
+
+
+def _size_row(title: str, value: int) -> ReservationRow:
+    return ReservationRow(title, fmt.size(value), fmt.exact_bytes(value))
+
+
+def _difference_row(difference: Difference) -> DifferenceRow:
+    uncertain = difference.low_bytes != difference.high_bytes
+    return DifferenceRow(
+        name=difference.name,
+        explanation=difference.explanation,
+        amount=fmt.size(difference.bytes),
+        range_text=fmt.size_range(difference.low_bytes, difference.high_bytes) if uncertain else "",
+        source=difference.source,
+        place=difference.place,
+    )
+
+
+def _traced_with(environment: Environment, request: TraceRequest, seconds: float) -> str:
+    used = [f"PyTorch {environment.torch}"]
+    if environment.transformers:
+        used.append(f"transformers {environment.transformers}")
+    used.append(f"Python {environment.python}")
+    capability = f" of compute capability {request.compute_capability}" if request.compute_capability else ""
+    device = "the CPU" if request.device == "cpu" else f"a CUDA device{capability}"
+    return f"Traced in {fmt.quantity(seconds, 's')} with {fmt.listing(tuple(used))}, as on {device}."
+
+
+class TimelineSeries(NamedTuple):
+    """The live bytes of one category over the run, for a stacked plot; it looks like its `term`."""
+
+    category: Category
+    title: str
+    term: TermName
+    bytes: tuple[int, ...]
+
+
+class Moment(NamedTuple):
+    """One point of the timeline, as it is told when it is pointed at."""
+
+    time: int
+    bytes: int
+    text: str
+    phase: str
+    operator: str
+    module: str
+    line: str
+
+    @property
+    def told(self) -> str:
+        """Return `12.3 GiB in the forward pass of step 1: mm in layers.3 (net.py:42)`."""
+        where = reached(self.operator, self.module, self.line)
+        when = f"{self.text} {self.phase}".strip()
+        return f"{when}: {where}" if where else when
+
+
+def timeline_series(timeline: Timeline) -> tuple[TimelineSeries, ...]:
+    """Return what to stack, what stays first and what comes and goes on top; empty categories are left out."""
+    return tuple(
+        TimelineSeries(series.category, CATEGORY_TITLES[series.category], TERM_OF[series.category], series.bytes)
+        for series in sorted(timeline.series, key=lambda series: CATEGORIES.index(series.category))
+        if any(series.bytes)
+    )
+
+
+def moment_at(timeline: Timeline, point: int) -> Moment:
+    """Return what is told about one point of the timeline, numbered from 0."""
+    time = timeline.times[point]
+    total = sum(series.bytes[point] for series in timeline.series)
+    span = next((span for span in timeline.spans if span.start <= time < span.end), None)
+    return Moment(
+        time=time,
+        bytes=total,
+        text=fmt.size(total),
+        phase=phase_moment(span.name, span.step) if span else "",
+        operator=operator_name(timeline.operators[point]),
+        module=timeline.modules[point],
+        line=timeline.lines[point],
+    )

@@ -1,0 +1,115 @@
+"""Renting beside owning, and two plans beside each other, as figures."""
+
+from datetime import date
+
+import pytest
+
+from planner.cost.estimate import CostEstimate
+from planner.cost.figure import Figure
+from planner.cost.job import Run
+from planner.cost.result import Footprint
+from planner.cost.terms import CostTerms, RentTerms
+from planner.plan.evaluate import evaluate
+from planner.plan.money import evaluate_cost
+from planner.plan.plan import ModelChoice, Plan
+from planner.present.cost.rent_or_buy import Scenario, period_of, rent_or_buy_rows, scenario_rows
+from planner.workload.training import Training
+
+TODAY = date(2026, 11, 22)
+PLAN = Plan(
+    model=ModelChoice(id="meta-llama/Llama-3.1-8B"),
+    workload=Training(method="qlora", activation_checkpointing="full"),
+    gpu="rtx-4090",
+)
+
+
+@pytest.fixture(scope="module")
+def scenario_of(catalog):
+    def make(**changes) -> Scenario:
+        evaluation = evaluate(PLAN.evolve(**changes), catalog)
+        return Scenario(evaluation.time, evaluate_cost(evaluation, catalog, TODAY).estimate)
+
+    return make
+
+
+def figures(rows):
+    return {row.title: tuple(cell.text.replace("\u2009", " ") for cell in row.cells) for row in rows}
+
+
+def with_rent(estimate: CostEstimate, **changes) -> CostEstimate:
+    rent = None if estimate.result.rent is None else estimate.result.rent.evolve(**changes)
+    return CostEstimate(estimate.result.evolve(rent=rent), estimate.case, estimate.demand, estimate.rows)
+
+
+def test_both_ways_have_a_cost_with_its_origin(scenario_of):
+    rows = rent_or_buy_rows(scenario_of().estimate)
+    month = next(row for row in rows if row.title == "A month")
+    assert all(cell.text.startswith("$") for cell in month.cells)
+    assert "on demand" in month.cells[0].origin
+    assert all(": " in line for line in month.cells[1].origin.splitlines())
+    assert figures(rows)["At the start"][0] == "–"
+
+
+def test_a_run_is_told_by_the_run(scenario_of):
+    estimate = scenario_of(cost=CostTerms(job=Run(amount=50e6, unit="tokens"))).estimate
+    assert period_of(estimate) == "run"
+    assert "A run" in figures(rent_or_buy_rows(estimate))
+
+
+def test_what_nobody_offers_is_not_known(scenario_of):
+    found = figures(rent_or_buy_rows(scenario_of(gpu="rtx-2000-ada").estimate))
+    assert found["A month"][0] == "not known"
+    assert found["A GPU-hour"][0] == "–"
+
+
+def test_what_owning_costs_can_be_unknown(scenario_of):
+    estimate = scenario_of().estimate
+    rented = CostEstimate(estimate.result.evolve(own=None), None, estimate.demand, estimate.rows)
+    found = figures(rent_or_buy_rows(rented))
+    assert found["A month"][1] == "not known"
+    assert "At the start" not in found
+
+
+def test_electricity_and_carbon_say_where_and_by_what(scenario_of):
+    footprint = Footprint(
+        region="Sweden",
+        energy_kwh=120.0,
+        pue=Figure(value=1.1, source="a survey", certainty="quoted", date="2024"),
+        grams_per_kwh=Figure(value=20.0, source="a grid", certainty="quoted", date="2025"),
+        carbon_kg=2.4,
+    )
+    rows = {row.title: row.cells[0] for row in rent_or_buy_rows(with_rent(scenario_of().estimate, carbon=footprint))}
+    assert rows["Carbon"].text.replace("\u2009", " ") == "2.40 kg a month"
+    assert "20 g CO₂ a kWh: a grid" in rows["Carbon"].origin
+    bare = footprint.evolve(grams_per_kwh=None, carbon_kg=None)
+    rows = {row.title: row.cells[0] for row in rent_or_buy_rows(with_rent(scenario_of().estimate, carbon=bare))}
+    assert rows["Carbon"].text == "not known"
+    assert rows["Electricity"].text.replace("\u2009", " ") == "120 kWh a month"
+
+
+def test_without_machines_there_is_no_electricity(scenario_of):
+    estimate = with_rent(scenario_of().estimate, carbon=None)
+    alone = CostEstimate(estimate.result.evolve(own=None), None, estimate.demand, estimate.rows)
+    assert "Electricity" not in figures(rent_or_buy_rows(alone))
+
+
+def test_two_plans_stand_beside_each_other(scenario_of):
+    found = figures(scenario_rows(scenario_of(), scenario_of(gpu="rtx-3090")))
+    mine, _, difference = found["Rented"]
+    assert mine.startswith("$")
+    assert difference[0] in "+−"
+    assert found["Decision"] == ("rent", "rent", "")
+    assert found["Hours"][2] == "same"
+    assert found["Pace"][0].endswith("tokens/s")
+
+
+def test_a_plan_that_has_no_cost_is_a_dash(scenario_of):
+    found = figures(scenario_rows(scenario_of(), Scenario(None, None)))
+    assert found["Rented"][1:] == ("–", "")
+    assert found["Decision"][1] == "–"
+    assert scenario_rows(Scenario(None, None), Scenario(None, None)) == ()
+
+
+def test_the_offer_that_is_named_counts(scenario_of):
+    spot = scenario_of(cost=CostTerms(rent=RentTerms(mode="spot")))
+    assert figures(scenario_rows(scenario_of(), spot))["A GPU-hour, rented"]
