@@ -20,6 +20,7 @@ _CORE = (
     "planner.memory.engines.settings",
     "planner.memory.inference.moments",
     "planner.present.plan.phrase",
+    "planner.present.plan.settings",
     "planner.present.cost.prices",
     "planner.present.memory.solved",
     "planner.present.catalog.column_sets",

@@ -95,11 +95,12 @@ def test_sections_without_a_question_are_left_out_and_the_others_say_their_value
     answer(training, "lora.dora", True)
     answer(training, "gradient_accumulation", 8)
     answer(training, "gradient_clipping", True)
+    answer(training, "activation_checkpointing", "full")
     answer(training, "checkpoint_every", 2)
     answer(training, "profile", "torchtune")
     said = headings(training)
     assert "Partial training" not in said
-    assert said["Adapters"].replace("\u2009", " ") == "FP32, dropout 5 %, DoRA"
+    assert said["Adapters"].replace("\u2009", " ") == "FP32, LoRA dropout 5 %, DoRA"
     assert said["Precision"] == "Weights in NF4, BF16 autocast"
     assert said["Optimizer step"] == "Fused, clipped, 8 accumulated"
     assert said["Checkpointing"] == "Full, every 2 layers"

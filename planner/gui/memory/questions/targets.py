@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from planner.gui.widgets.search_list import Choice
-from planner.memory.tuned.sites import is_linear
 from planner.models.architecture import Architecture
 
 _ALL_LINEAR: Final = "all-linear"
@@ -42,6 +41,8 @@ def linear_names(architecture: Architecture | None) -> tuple[str, ...]:
     """Return the last parts of the names of all linear layers inside the network."""
     if architecture is None:
         return ()
+    from planner.memory.tuned.sites import is_linear  # asked once the list of layers opens
+
     layers = (group.layer for stack in architecture.stacks for group in stack.groups)
     tensors = (tensor for layer in layers for tensor in layer.tensors if is_linear(tensor))
     return tuple(dict.fromkeys(tensor.name.removesuffix(".weight").rpartition(".")[2] for tensor in tensors))
