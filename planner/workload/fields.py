@@ -68,13 +68,12 @@ class WorkloadField:
     @cached_property
     def kind(self) -> Kind:
         """Return which kind of input it takes."""
-        held = next((one for one in get_args(self.info.annotation) if one is not NoneType), self.info.annotation)
-        held = self.info.annotation if not self.is_optional else held
-        if self.option.choices is not None or held is bool:
+        kinds = get_args(self.info.annotation) if self.is_optional else (self.info.annotation,)
+        if self.option.choices is not None or bool in kinds:
             return "choice"
         if self.name.endswith("_bytes"):
             return "bytes"
-        return "number" if held is int else "share" if held is float else "list"
+        return "number" if int in kinds else "share" if float in kinds else "list"
 
     def is_asked(self, now: Situation) -> bool:
         """Return whether a form asks for the field: where it has a meaning for the model and what runs it."""
