@@ -89,7 +89,7 @@ def draw_catalog(window: "Window", folder: Path) -> None:
 def draw_monitor(window: "Window", folder: Path) -> None:
     """Play the demo, and draw it at its beginning, with its processes, and once a card is lost."""
     tab = window.monitor()
-    tab.desk.show_demo()
+    tab.controller.show_demo()
     wait_until(lambda: not tab.feed.is_live)
     draw_in_all_looks(window, folder, "monitor-demo")
     tab.focus_search()
@@ -205,7 +205,7 @@ def draw_traced(window: "Window", folder: Path) -> None:
         return
     model = ModelChoice(id="openai-community/gpt2")
     window.workspace.apply("gpt2", model=model, workload=Training(micro_batch=8), gpu="rtx-4090")
-    window.check_estimate()
+    window.workspace.navigator.check_estimate()
     wait_until(lambda: not tab.tracer.busy)
     draw_in_all_looks(window, folder, "estimate-checked")
     tab.comparison.use.click()
@@ -253,7 +253,7 @@ def wait_until(done: Callable[[], bool]) -> None:
 def draw_readme(window: "Window", folder: Path) -> None:
     """Draw what fits in light, training that does not fit in dark, one term of it opened, and the monitor."""
     from planner import ModelChoice, Training
-    from planner.gui.memory.terms.breakdown import Breakdown
+    from planner.gui.memory.breakdown import Breakdown
 
     window.resize(*SIZES[0])
     for scheme in ("light", "dark"):
@@ -363,12 +363,12 @@ def draw_readme_monitor(window: "Window", folder: Path) -> None:
     wait_until(lambda: bool(tab.faults.texts) and known_seconds(tab.feed.history) > WATCHED_SECONDS)
     save(window, folder / "monitor-no-card-light.png")
     window.workspace.replace(sample_plans()["monitored"], None)
-    tab.desk.show_demo()
+    tab.controller.show_demo()
     wait_until(lambda: not tab.feed.is_live and bool(tab.plan_strip.expected))
     save(window, folder / "monitor-light.png")
     tab.outlook.open()
     settle(window)
-    dialog = tab.desk.dialog
+    dialog = tab.controller.dialog
     if dialog is not None:
         save_with(window, dialog, folder / "monitor-diagnosis-light.png")
         dialog.close()

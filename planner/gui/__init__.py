@@ -6,9 +6,10 @@ from importlib import import_module
 
 # What the first picture needs, and no more: the rest is imported where it is first used.
 _CORE = (
+    "planner.hardware.counted",
     "planner.hardware.mains",
     "planner.models.load",
-    "planner.models.readers.llama_like",
+    "planner.models.readers.decoder.llama_like",
     "planner.monitor.alert_rules",
     "planner.monitor.settings",
     "planner.plan.answers.draft",

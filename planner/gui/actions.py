@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtGui import QAction, QKeySequence
@@ -32,6 +33,41 @@ class Action:
     def words(self) -> str:
         """Return the text as it is now."""
         return self.text if isinstance(self.text, str) else self.text()
+
+
+Subject = TypeVar("Subject")
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Command(Generic[Subject]):
+    """An action as it is declared, before there is a window: everything is asked of its subject, a window or a tab."""
+
+    id: str
+    text: str | Callable[[Subject], str]
+    menu: str
+    run: Callable[[Subject], object]
+    shortcut: str = ""
+    icon: str = ""
+    enabled_when: Callable[[Subject], bool] | None = None
+    checked_when: Callable[[Subject], bool] | None = None
+
+    def of(self, find: Callable[[], Subject]) -> Action:
+        """Return the action of the subject that `find` returns, which is asked for each time."""
+
+        def bound(ask: Callable[[Subject], Answer]) -> Callable[[], Answer]:
+            return lambda: ask(find())
+
+        return Action(
+            self.id,
+            self.text if isinstance(self.text, str) else bound(self.text),
+            bound(self.run),
+            self.menu,
+            self.shortcut,
+            self.icon,
+            always if self.enabled_when is None else bound(self.enabled_when),
+            None if self.checked_when is None else bound(self.checked_when),
+        )
 
 
 class ActionSet(QObject):

@@ -2,30 +2,35 @@
 
 import gc
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QObject, QTimer, Slot
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 from planner import __version__
 from planner.errors import PlannerError
 from planner.gui.autosave import Autosave
-from planner.gui.collector import Collector
 from planner.gui.diagnostics import Diagnostics
-from planner.gui.imports import import_soon
-from planner.gui.monitor.unfinished import unfinished_words
+from planner.gui.monitor.settings import unfinished_words
 from planner.gui.settings import SettingsStore
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
+from planner.gui.threads import Collector, import_soon
 from planner.gui.window import Window
 from planner.gui.workspace import Workspace
 from planner.paths import own_hardware_file, prices_dir, state_dir
 from planner.plan.catalog import load_catalog_or_bundled
 
+if TYPE_CHECKING:
+    from planner.monitor.device import Device
+
+_KEY: Final = "machine"
+_LONGEST_START_SECONDS: Final = 10.0
+"""A driver that takes longer to open is left to the Monitor, which shows what it waits for."""
 CANNOT_START: Final = 3
 _LOOK_AFTER_MS: Final = 1500
 """What is asked of the machine waits until the window is drawn and ready."""
@@ -39,6 +44,42 @@ _NEXT: Final = (
     "planner.gui.monitor.plots.metric_plot",
 )
 """What the first clicks are likely to need, in this order."""
+
+
+def look_here() -> "tuple[Device, ...]":
+    """Return the cards of this machine after one look by a process that ends at once; none without a driver."""
+    from planner.monitor.gathering import look_once  # the first picture of the window does without them
+    from planner.monitor.patience import Patience
+
+    return look_once(Patience(start=_LONGEST_START_SECONDS)).inventory.devices
+
+
+class Machine(QObject):
+    """Looks when the catalog is first shown, unless the Monitor has told by then; `look` does it in the background."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        tasks: TaskRunner,
+        look: "Callable[[], tuple[Device, ...]]" = look_here,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._workspace, self._tasks, self._look = workspace, tasks, look
+        self._has_looked = False
+
+    @Slot(str)
+    def on_tab(self, key: str) -> None:
+        """Look if the tab that is shown says which cards are here, and nobody has looked."""
+        if key == "catalog" and not self._has_looked and not self._workspace.devices:
+            self._has_looked = True
+            self._tasks.run(_KEY, self._look, self._workspace.note_devices, _pass_over)
+
+
+def _pass_over(error: BaseException) -> None:
+    """Know nothing of this machine where it cannot be looked at: the Monitor says why."""
+    if not isinstance(error, PlannerError | OSError):
+        raise error
 
 
 def create(argv: Sequence[str]) -> tuple[QApplication, Window]:
@@ -103,7 +144,6 @@ def _everything_kept() -> Iterator[None]:
 
 
 def _watch_for_cards(window: Window) -> None:
-    from planner.gui.machine import Machine  # the first picture is drawn without it
 
     machine = Machine(window.workspace, window.tasks, parent=window)
     window.tab_shown.connect(machine.on_tab)

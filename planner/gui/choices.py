@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from planner.gui.widgets.marks import verdict_mark
 from planner.gui.widgets.search_list import Choice, search
-from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.workspace import Workspace
+from planner.hardware.counted import counted
 from planner.models.load import HUB_PREFIX
 from planner.plan.evaluate import fits_by_gpu
 from planner.plan.plan import ModelChoice
@@ -39,7 +40,7 @@ def choose_model(workspace: Workspace, key: object) -> None:
     """Plan for a model of the catalog, or ask for one of the Hub."""
     name = str(key)
     if name.startswith(HUB_PREFIX):
-        workspace.hub_model_requested.emit(name)
+        workspace.navigator.hub_model_requested.emit(name)
     else:
         workspace.answer("model", {"model": ModelChoice(id=name)})
 
@@ -55,7 +56,9 @@ def card_choices(workspace: Workspace) -> list[Choice]:
 
 def hardware_choices(workspace: Workspace) -> list[Choice]:
     """Return every card and then every system, keyed as a comparison names them: `accelerators:rtx-4090`."""
-    from planner.present.catalog.system_row import system_rows  # the start of the window does without
+    from planner.present.catalog.system_row import (
+        system_rows,  # 25 ms that the start of the window does without  # the start of the window does without
+    )
 
     cards = [replace(choice, key=f"accelerators:{choice.key}") for choice in card_choices(workspace)]
     systems = system_rows(workspace.catalog.hardware)
@@ -67,8 +70,6 @@ def hardware_choices(workspace: Workspace) -> list[Choice]:
 
 def several_of(choices: Sequence[Choice], text: str) -> Choice | None:
     """Return what `2 x DGX H100` asks for, as many of the best match among `choices`; none without a number."""
-    from planner.hardware.counted import counted  # as above
-
     number, name = counted(text)
     best = next(iter(search(choices, name)), None)
     if best is None or number is None or not 1 <= number <= _MOST:

@@ -1,111 +1,284 @@
 """The declared list of everything the window can do."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtWidgets import QDialog, QGridLayout, QMessageBox
 
-from planner.gui.actions import Action
-from planner.gui.catalog import commands as catalog
-from planner.gui.monitor import commands as monitor
+from planner import __version__
+from planner.gui.actions import Action, Command
+from planner.gui.catalog.commands import CATALOG_COMMANDS
+from planner.gui.monitor.commands import MONITOR_COMMANDS
 from planner.gui.settings import Scheme
-from planner.gui.workspace import Workspace
+from planner.gui.widgets.dialogs import closing_buttons, open_once
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column
 from planner.paths import state_dir
+from planner.present.format import integer
 
 if TYPE_CHECKING:
-    from planner.gui.window import Window
-
-_SCHEMES: tuple[tuple[Scheme, str], ...] = (("system", "&System"), ("light", "&Light"), ("dark", "&Dark"))
+    from planner.gui.window import Window  # which imports this
 
 
 def declare(window: "Window") -> list[Action]:
-    """Return the actions of `window`, menu by menu."""
-    return [
-        *_file(window),
-        *_edit(window),
-        *_view(window),
-        *_plan(window),
-        *catalog.declare(window),
-        *monitor.declare(window),
-        *_help(window),
-    ]
+    """Return the actions of `window`, menu by menu; those of a tab only where it has that tab."""
 
+    def itself() -> "Window":
+        return window
 
-def _file(window: "Window") -> list[Action]:
-    files, workspace = window.documents, window.workspace
+    tabs = {place.name for place in window.places}
+    paying = _PAYING if "CostTab" in tabs else ()
     return [
-        Action("file.new", "&New plan", files.new, "File/1", "Ctrl+N", "new"),
-        Action("file.open", "&Open plan…", files.choose_plan, "File/1", "Ctrl+O", "open"),
-        Action("file.open-model", "Open &model…", files.choose_model, "File/1", "Ctrl+Shift+O", "model"),
-        Action("file.open-hub", "Open from &Hugging Face…", files.choose_hub_model, "File/1", "Ctrl+Alt+H"),
-        Action("file.open-trace", "Open &trace…", files.choose_trace, "File/1", "Ctrl+Alt+O", "trace"),
-        Action("file.save", "&Save", files.save, "File/2", "Ctrl+S", "save", lambda: _has_news(workspace)),
-        Action("file.save-as", "Save &as…", files.save_as, "File/2", "Ctrl+Shift+S"),
-        Action(
-            "file.save-trace",
-            "Save trac&e…",
-            files.save_trace,
-            "File/2",
-            "Ctrl+Alt+S",
-            enabled_when=lambda: workspace.evaluation.traced is not None,
+        *(
+            command.of(itself)
+            for command in (*_FILE, *_EDIT, *_tab_commands(window), *_VIEW, *_PLAN, *paying, *_FINDING)
         ),
-        Action("file.quit", "&Quit", window.close, "File/4", "Ctrl+Q"),
+        *(command.of(window.catalog) for command in CATALOG_COMMANDS if "CatalogTab" in tabs),
+        *(command.of(window.monitor) for command in MONITOR_COMMANDS if "MonitorTab" in tabs),
+        *(command.of(itself) for command in _HELP),
     ]
 
 
-def _edit(window: "Window") -> list[Action]:
-    stack = window.workspace.undo_stack
-    return [
-        Action(
-            "edit.undo", lambda: _named("&Undo", stack.undoText), stack.undo, "Edit/1", "Ctrl+Z", "undo", stack.canUndo
-        ),
-        Action(
-            "edit.redo",
-            lambda: _named("&Redo", stack.redoText),
-            stack.redo,
-            "Edit/1",
-            "Ctrl+Shift+Z; Ctrl+Y",
-            "redo",
-            stack.canRedo,
-        ),
-        Action("edit.copy-result", "&Copy result", partial(_copy_result, window), "Edit/2", "Ctrl+Shift+C", "copy"),
-        Action("edit.search", "&Search", lambda: window.tab.focus_search(), "Edit/2", "Ctrl+F", "search"),
-    ]
+def _named(verb: str, step: str) -> str:
+    return f"{verb} {step}".strip()
 
 
-def _view(window: "Window") -> list[Action]:
-    tabs = [
-        Action(
-            f"view.{place.key}",
-            text,
-            partial(window.show_tab, place.key),
-            "View/1",
-            f"Ctrl+{number}",
-            place.icon,
-            checked_when=partial(_is_shown, window, place.key),
-        )
-        for number, (place, text) in enumerate(
-            zip(window.places, _with_keys(place.title for place in window.places), strict=True), start=1
-        )
-    ]
-    schemes = [
-        Action(
-            f"view.theme-{scheme}",
-            title,
-            partial(window.choose_scheme, scheme),
-            "View/Theme/1",
-            icon="theme",
-            checked_when=partial(_is_scheme, window, scheme),
-        )
-        for scheme, title in _SCHEMES
-    ]
-    return [
-        *tabs,
-        *schemes,
-        Action("view.palette", "Command &palette…", window.open_palette, "View/3", "Ctrl+K", "search"),
-    ]
+def _has_news(window: "Window") -> bool:
+    return window.workspace.path is None or window.workspace.modified
+
+
+def _is_traced(window: "Window") -> bool:
+    return window.workspace.evaluation.traced is not None
+
+
+def _is_estimated(window: "Window") -> bool:
+    return not _is_traced(window)
+
+
+def _is_pinned(window: "Window") -> bool:
+    return window.workspace.pin.plan is not None
+
+
+def _copy_result(window: "Window") -> None:
+    QGuiApplication.clipboard().setText(window.tab.copy_result())
+
+
+def _swap_text(window: "Window") -> str:
+    return "&Train this model" if window.workspace.plan.workload.task == "inference" else "&Run this model"
+
+
+def _swap_task(window: "Window") -> None:
+    task = "training" if window.workspace.plan.workload.task == "inference" else "inference"
+    with window.workspace.reporting():
+        window.workspace.answer("task", {"workload.task": task})
+
+
+def _show_pinned(window: "Window") -> None:
+    """Show a tab that sets the plan beside the pinned one; two do."""
+    if window.tab.key != "cost":
+        window.show_tab("memory")
+
+
+def _pin_plan(window: "Window") -> None:
+    _show_pinned(window)
+    with window.workspace.reporting():
+        window.workspace.pin.put(window.workspace.plan)
+
+
+def _swap_pinned(window: "Window") -> None:
+    _show_pinned(window)
+    with window.workspace.reporting():
+        window.workspace.pin.swap()
+
+
+def _open_logs(_window: "Window") -> None:
+    QDesktopServices.openUrl(QUrl.fromLocalFile(str(state_dir() / "logs")))
+
+
+def _show_shortcuts(window: "Window") -> None:
+    """Show every action that has a key, menu by menu."""
+    dialog = QDialog(window)
+    dialog.setWindowTitle("Keyboard shortcuts")
+    grid = QGridLayout()
+    grid.setHorizontalSpacing(window.theme.spacing.huge)
+    grid.setVerticalSpacing(window.theme.spacing.tiny)
+    menu = ""
+    for action in window.commands.declared:
+        if not action.shortcut:
+            continue
+        if (heading := action.menu.split("/")[0]) != menu:
+            menu = heading
+            grid.addWidget(make_label(menu, font=window.theme.font(bold=True)), grid.rowCount(), 0)
+        row = grid.rowCount()
+        made = window.commands[action.id]
+        grid.addWidget(make_label(made.text().replace("&", "").rstrip("…")), row, 0)
+        keys = ", ".join(key.toString(key.SequenceFormat.NativeText) for key in made.shortcuts())
+        grid.addWidget(make_label(keys, "muted"), row, 1)
+    in_column(grid, closing_buttons(dialog), owner=dialog, margins=None)
+    open_once(dialog)
+
+
+def _show_about(window: "Window") -> None:
+    """Show what the program is and which version this is."""
+    catalog = window.workspace.catalog
+    box = QMessageBox(QMessageBox.Icon.NoIcon, "About GPU Planner", f"GPU Planner {__version__}", parent=window)
+    box.setInformativeText(
+        "Which GPU do I need, and does my model fit it?\n\n"
+        f"The catalog holds {integer(len(catalog.hardware.gpus))} accelerators and "
+        f"{integer(len(catalog.models.records))} models, each figure with its source.\n\nApache License 2.0"
+    )
+    open_once(box)
+
+
+_FILE: Final[tuple[Command["Window"], ...]] = (
+    Command("file.new", "&New plan", "File/1", lambda w: w.documents.new(), "Ctrl+N", "new"),
+    Command("file.open", "&Open plan…", "File/1", lambda w: w.documents.choose_plan(), "Ctrl+O", "open"),
+    Command("file.open-model", "Open &model…", "File/1", lambda w: w.documents.choose_model(), "Ctrl+Shift+O", "model"),
+    Command(
+        "file.open-hub", "Open from &Hugging Face…", "File/1", lambda w: w.documents.choose_hub_model(), "Ctrl+Alt+H"
+    ),
+    Command("file.open-trace", "Open &trace…", "File/1", lambda w: w.documents.choose_trace(), "Ctrl+Alt+O", "trace"),
+    Command("file.save", "&Save", "File/2", lambda w: w.documents.save(), "Ctrl+S", "save", _has_news),
+    Command("file.save-as", "Save &as…", "File/2", lambda w: w.documents.save_as(), "Ctrl+Shift+S"),
+    Command(
+        "file.save-trace", "Save trac&e…", "File/2", lambda w: w.documents.save_trace(), "Ctrl+Alt+S", "", _is_traced
+    ),
+    Command("file.quit", "&Quit", "File/4", lambda w: w.close(), "Ctrl+Q"),
+)
+_EDIT: Final[tuple[Command["Window"], ...]] = (
+    Command(
+        "edit.undo",
+        lambda w: _named("&Undo", w.workspace.undo_stack.undoText()),
+        "Edit/1",
+        lambda w: w.workspace.undo_stack.undo(),
+        "Ctrl+Z",
+        "undo",
+        lambda w: w.workspace.undo_stack.canUndo(),
+    ),
+    Command(
+        "edit.redo",
+        lambda w: _named("&Redo", w.workspace.undo_stack.redoText()),
+        "Edit/1",
+        lambda w: w.workspace.undo_stack.redo(),
+        "Ctrl+Shift+Z; Ctrl+Y",
+        "redo",
+        lambda w: w.workspace.undo_stack.canRedo(),
+    ),
+    Command("edit.copy-result", "&Copy result", "Edit/2", _copy_result, "Ctrl+Shift+C", "copy"),
+    Command("edit.search", "&Search", "Edit/2", lambda w: w.tab.focus_search(), "Ctrl+F", "search"),
+)
+_VIEW: Final[tuple[Command["Window"], ...]] = (
+    Command("view.palette", "Command &palette…", "View/3", lambda w: w.open_palette(), "Ctrl+K", "search"),
+)
+_PLAN: Final[tuple[Command["Window"], ...]] = (
+    Command("plan.model", "Choose &model…", "Plan/1", lambda w: w.plan_bar.pick_model(), "Ctrl+M", "model"),
+    Command("plan.workload", "Change &workload…", "Plan/1", lambda w: w.plan_bar.edit_workload(), "Ctrl+L"),
+    Command("plan.card", "Choose &card…", "Plan/1", lambda w: w.plan_bar.pick_card(), "Ctrl+G", "card"),
+    Command(
+        "plan.preset", "Start from a rec&ipe…", "Plan/1", lambda w: w.navigator.start_from_recipe(), "Ctrl+Shift+R"
+    ),
+    Command("plan.swap-task", _swap_text, "Plan/2", _swap_task, "Ctrl+T", "swap", _is_estimated),
+    Command("plan.trace", "Trace a mo&dule…", "Plan/3", lambda w: w.navigator.trace(), "Ctrl+Shift+T", "trace"),
+    Command(
+        "plan.check-estimate",
+        "Chec&k the estimate by a trace",
+        "Plan/3",
+        lambda w: w.navigator.check_estimate(),
+        "Ctrl+Shift+E",
+        "check",
+        _is_estimated,
+    ),
+    Command(
+        "plan.compare-log",
+        "Com&pare with a log…",
+        "Plan/3",
+        lambda w: w.navigator.compare_with_log(),
+        "Ctrl+Shift+L",
+        "table",
+    ),
+    Command(
+        "plan.trace-again", "Trace a&gain", "Plan/3", lambda w: w.navigator.trace_again(), "F5", "trace", _is_traced
+    ),
+    Command(
+        "plan.trace-cancel",
+        "Cance&l the trace",
+        "Plan/3",
+        lambda w: w.navigator.trace_cancel_requested.emit(),
+        "Ctrl+.",
+        "close",
+    ),
+    Command("plan.pin", "Pin t&his plan to compare", "Plan/4", _pin_plan, "Ctrl+D"),
+    Command(
+        "plan.swap-pinned", "Swap with the pi&nned plan", "Plan/4", _swap_pinned, "Ctrl+Shift+D", "swap", _is_pinned
+    ),
+    Command("plan.unpin", "&Unpin the plan", "Plan/4", lambda w: w.workspace.pin.put(None), enabled_when=_is_pinned),
+)
+_PAYING: Final[tuple[Command["Window"], ...]] = (
+    Command(
+        "plan.recommend",
+        "Ch&oose hardware for me…",
+        "Plan/6",
+        lambda w: w.cost().choose_hardware(),
+        "Ctrl+Shift+G",
+        "card",
+        lambda w: not w.workspace.plan.workload.gpus,
+    ),
+    Command("plan.prices", "Pric&es…", "Plan/6", lambda w: w.cost().show_prices(), "Ctrl+Shift+P", "cost"),
+)
+_FINDING: Final[tuple[Command["Window"], ...]] = (
+    Command(
+        "plan.find-cards",
+        "&Find cards that fit",
+        "Plan/5",
+        lambda w: w.show_fitting_cards(),
+        "Ctrl+Shift+F",
+        "filter",
+    ),
+    Command(
+        "plan.primary",
+        lambda w: w.tab.primary_action or "No main action here",
+        "Plan/5",
+        lambda w: w.tab.run_primary_action(),
+        "Ctrl+Return",
+        enabled_when=lambda w: bool(w.tab.primary_action),
+    ),
+)
+_HELP: Final[tuple[Command["Window"], ...]] = (
+    Command("help.shortcuts", "&Keyboard shortcuts", "Help/1", _show_shortcuts, "F1", "keyboard"),
+    Command("help.logs", "Open &log folder", "Help/1", _open_logs),
+    Command("help.about", "&About GPU Planner", "Help/2", _show_about, icon="info"),
+)
+_SCHEMES: Final[tuple[tuple[Scheme, str], ...]] = (("system", "&System"), ("light", "&Light"), ("dark", "&Dark"))
+
+
+def _tab_commands(window: "Window") -> Iterator[Command["Window"]]:
+    """Yield a command for each tab that `window` has, and for each look."""
+    titles = _with_keys(place.title for place in window.places)
+    for number, (place, text) in enumerate(zip(window.places, titles, strict=True), start=1):
+        show, is_shown = partial(_show_tab, place.key), partial(_is_shown, place.key)
+        yield Command(f"view.{place.key}", text, "View/1", show, f"Ctrl+{number}", place.icon, None, is_shown)
+    for scheme, title in _SCHEMES:
+        choose, is_chosen = partial(_choose_scheme, scheme), partial(_is_scheme, scheme)
+        yield Command(f"view.theme-{scheme}", title, "View/Theme/1", choose, "", "theme", None, is_chosen)
+
+
+def _show_tab(key: str, window: "Window") -> None:
+    window.show_tab(key)
+
+
+def _is_shown(key: str, window: "Window") -> bool:
+    return window.tab.key == key
+
+
+def _choose_scheme(scheme: Scheme, window: "Window") -> None:
+    window.choose_scheme(scheme)
+
+
+def _is_scheme(scheme: Scheme, window: "Window") -> bool:
+    return window.theme.scheme == scheme
 
 
 def _with_keys(titles: Iterable[str]) -> Iterator[str]:
@@ -115,169 +288,3 @@ def _with_keys(titles: Iterable[str]) -> Iterator[str]:
         at = next(at for at, letter in enumerate(title) if letter.lower() not in taken)
         taken.add(title[at].lower())
         yield f"{title[:at]}&{title[at:]}"
-
-
-def _plan(window: "Window") -> list[Action]:
-    bar = window.plan_bar
-    return [
-        Action("plan.model", "Choose &model…", bar.pick_model, "Plan/1", "Ctrl+M", "model"),
-        Action("plan.workload", "Change &workload…", bar.edit_workload, "Plan/1", "Ctrl+L"),
-        Action("plan.card", "Choose &card…", bar.pick_card, "Plan/1", "Ctrl+G", "card"),
-        Action("plan.preset", "Start from a rec&ipe…", window.start_from_recipe, "Plan/1", "Ctrl+Shift+R"),
-        *_tracing(window),
-        *_comparing(window),
-        *_paying(window),
-        Action(
-            "plan.find-cards", "&Find cards that fit", window.show_fitting_cards, "Plan/5", "Ctrl+Shift+F", "filter"
-        ),
-        Action(
-            "plan.primary",
-            lambda: window.tab.primary_action or "No main action here",
-            lambda: window.tab.run_primary_action(),
-            "Plan/5",
-            "Ctrl+Return",
-            enabled_when=lambda: bool(window.tab.primary_action),
-        ),
-    ]
-
-
-def _tracing(window: "Window") -> list[Action]:
-    workspace = window.workspace
-
-    def traced() -> bool:
-        return workspace.evaluation.traced is not None
-
-    def estimated() -> bool:
-        return not traced()
-
-    return [
-        Action(
-            "plan.swap-task",
-            lambda: _swap_text(workspace),
-            partial(_swap_task, workspace),
-            "Plan/2",
-            "Ctrl+T",
-            "swap",
-            enabled_when=estimated,
-        ),
-        Action("plan.trace", "Trace a mo&dule…", window.trace_module, "Plan/3", "Ctrl+Shift+T", "trace"),
-        Action(
-            "plan.check-estimate",
-            "Chec&k the estimate by a trace",
-            window.check_estimate,
-            "Plan/3",
-            "Ctrl+Shift+E",
-            "check",
-            enabled_when=estimated,
-        ),
-        Action(
-            "plan.compare-log",
-            "Com&pare with a log…",
-            window.compare_with_log,
-            "Plan/3",
-            "Ctrl+Shift+L",
-            "table",
-        ),
-        Action("plan.trace-again", "Trace a&gain", window.trace_again, "Plan/3", "F5", "trace", enabled_when=traced),
-        Action(
-            "plan.trace-cancel", "Cance&l the trace", workspace.trace_cancel_requested.emit, "Plan/3", "Ctrl+.", "close"
-        ),
-    ]
-
-
-def _comparing(window: "Window") -> list[Action]:
-    pin = window.workspace.pin
-
-    def pinned() -> bool:
-        return pin.plan is not None
-
-    return [
-        Action("plan.pin", "Pin t&his plan to compare", partial(_pin_plan, window), "Plan/4", "Ctrl+D"),
-        Action(
-            "plan.swap-pinned",
-            "Swap with the pi&nned plan",
-            partial(_swap_pinned, window),
-            "Plan/4",
-            "Ctrl+Shift+D",
-            "swap",
-            enabled_when=pinned,
-        ),
-        Action("plan.unpin", "&Unpin the plan", partial(pin.put, None), "Plan/4", enabled_when=pinned),
-    ]
-
-
-def _paying(window: "Window") -> list[Action]:
-    if not any(place.key == "cost" for place in window.places):
-        return []
-    return [
-        Action(
-            "plan.recommend",
-            "Ch&oose hardware for me…",
-            lambda: window.cost().choose_hardware(),
-            "Plan/6",
-            "Ctrl+Shift+G",
-            "card",
-            enabled_when=lambda: not window.workspace.plan.workload.gpus,
-        ),
-        Action("plan.prices", "Pric&es…", lambda: window.cost().show_prices(), "Plan/6", "Ctrl+Shift+P", "cost"),
-    ]
-
-
-def _help(window: "Window") -> list[Action]:
-    return [
-        Action("help.shortcuts", "&Keyboard shortcuts", window.show_shortcuts, "Help/1", "F1", "keyboard"),
-        Action("help.logs", "Open &log folder", _open_logs, "Help/1"),
-        Action("help.about", "&About GPU Planner", window.show_about, "Help/2", icon="info"),
-    ]
-
-
-def _named(verb: str, step: Callable[[], str]) -> str:
-    return f"{verb} {step()}".strip()
-
-
-def _has_news(workspace: Workspace) -> bool:
-    return workspace.path is None or workspace.modified
-
-
-def _is_shown(window: "Window", key: str) -> bool:
-    return window.tab.key == key
-
-
-def _is_scheme(window: "Window", scheme: Scheme) -> bool:
-    return window.theme.scheme == scheme
-
-
-def _copy_result(window: "Window") -> None:
-    QGuiApplication.clipboard().setText(window.tab.copy_result())
-
-
-def _swap_text(workspace: Workspace) -> str:
-    return "&Train this model" if workspace.plan.workload.task == "inference" else "&Run this model"
-
-
-def _swap_task(workspace: Workspace) -> None:
-    task = "training" if workspace.plan.workload.task == "inference" else "inference"
-    with workspace.reporting():
-        workspace.answer("task", {"workload.task": task})
-
-
-def _pin_plan(window: "Window") -> None:
-    _show_pinned(window)
-    with window.workspace.reporting():
-        window.workspace.pin.put(window.workspace.plan)
-
-
-def _show_pinned(window: "Window") -> None:
-    """Show a tab that sets the plan beside the pinned one; two do."""
-    if window.tab.key != "cost":
-        window.show_tab("memory")
-
-
-def _swap_pinned(window: "Window") -> None:
-    _show_pinned(window)
-    with window.workspace.reporting():
-        window.workspace.pin.swap()
-
-
-def _open_logs() -> None:
-    QDesktopServices.openUrl(QUrl.fromLocalFile(str(state_dir() / "logs")))

@@ -42,16 +42,12 @@ class Documents(QObject):
     @Slot()
     def choose_plan(self) -> None:
         """Ask for a plan and open it."""
-        name, _ = QFileDialog.getOpenFileName(self._window, "Open a plan", self._folder(), _PLANS)
-        if name:
-            self.open(Path(name))
+        self._choose("Open a plan", _PLANS)
 
     @Slot()
     def choose_model(self) -> None:
         """Ask for a model's configuration or weights and plan for it."""
-        name, _ = QFileDialog.getOpenFileName(self._window, "Open a model", self._folder(), _MODELS)
-        if name:
-            self.open(Path(name))
+        self._choose("Open a model", _MODELS)
 
     @Slot()
     def choose_hub_model(self) -> None:
@@ -88,9 +84,7 @@ class Documents(QObject):
     @Slot()
     def choose_trace(self) -> None:
         """Ask for a recorded trace and plan for the module in it."""
-        name, _ = QFileDialog.getOpenFileName(self._window, "Open a trace", self._folder(), _TRACES)
-        if name:
-            self.open(Path(name))
+        self._choose("Open a trace", _TRACES)
 
     @Slot()
     def save_trace(self) -> None:
@@ -133,6 +127,11 @@ class Documents(QObject):
             return self.save()
         return answer == QMessageBox.StandardButton.Discard
 
+    def _choose(self, title: str, kinds: str) -> None:
+        name, _ = QFileDialog.getOpenFileName(self._window, title, self._folder(), kinds)
+        if name:
+            self.open(Path(name))
+
     def _ask(self, question: str) -> QMessageBox.StandardButton:
         buttons = QMessageBox.StandardButton
         box = QMessageBox(QMessageBox.Icon.Question, "GPU Planner", question, parent=self._window)
@@ -144,7 +143,7 @@ class Documents(QObject):
         with self._workspace.reporting():
             if isinstance(content, TracedFacts):
                 self._workspace.take_trace(content, f"trace of {content.request.target.short_title}")
-                self._workspace.tab_requested.emit("memory")
+                self._workspace.navigator.show_memory()
             elif isinstance(content, LoadedModel):
                 self._take_model(content)
             elif not isinstance(content, Plan):
@@ -159,8 +158,8 @@ class Documents(QObject):
         from planner.plan.trace_request import request_of_config
 
         read = partial(request_of_config, text, self._workspace.catalog)
-        self._workspace.tab_requested.emit("memory")
-        self._tasks.run("open", read, self._workspace.trace_requested.emit, self._report)
+        self._workspace.navigator.show_memory()
+        self._tasks.run("open", read, self._workspace.navigator.trace_requested.emit, self._report)
 
     def _take_recipe(self, recipe: "Recipe", path: Path) -> None:
         """Plan as a training file says, in one step, for its network or the plan's own; say what was read."""
@@ -177,7 +176,7 @@ class Documents(QObject):
         workspace.end_gesture()
         workspace.apply(f"open {path.name}", model=plan.model, workload=plan.workload, count=plan.count)
         workspace.end_gesture()
-        workspace.tab_requested.emit("memory")
+        workspace.navigator.show_memory()
         first, *others = recipe_summary(recipe, path.name)
         workspace.noticed.emit(first, " ".join(others) + kept)
 

@@ -75,8 +75,7 @@ class CommandPalette(SearchPopover):
 
     @Slot(object)
     def _run(self, command: Callable[[], object]) -> None:
-        self._workspace.end_gesture()
-        with self._workspace.reporting():
+        with self._workspace.step():
             command()
 
 

@@ -67,6 +67,14 @@ class SettingsStore(QObject):
             self.current = changed
             self._timer.start()
 
+    def update_catalog(self, **changes: object) -> None:
+        """Change some settings of the Catalog tab."""
+        self.update(catalog=self.current.catalog.evolve(**changes))
+
+    def keep_table(self, key: str, layout: TableLayout) -> None:
+        """Remember how the table called `key` is arranged."""
+        self.update(tables={**self.current.tables, key: layout})
+
     def add_recent(self, path: Path) -> None:
         """Put `path` at the head of the recently opened plans."""
         self.update(recent=_with_first(str(path), self.current.recent))

@@ -7,31 +7,39 @@ from typing import TYPE_CHECKING, Final, cast
 
 from PySide6.QtCore import QByteArray, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon, QKeySequence
-from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QMainWindow,
+    QMenu,
+    QSizePolicy,
+    QStackedWidget,
+    QToolButton,
+    QWidget,
+)
 
 from planner.errors import PlannerError
 from planner.gui.actions import ActionSet
 from planner.gui.commands import declare
 from planner.gui.documents import Documents
+from planner.gui.frame.banner import Banner
+from planner.gui.frame.plan_bar import PlanBar
+from planner.gui.frame.status_line import StatusLine
+from planner.gui.navigator import Navigator
+from planner.gui.palette import CommandPalette
 from planner.gui.settings import Scheme, Settings
-from planner.gui.tab import Tab
-from planner.gui.tab_places import TABS, TabPlace
+from planner.gui.tab import TABS, Tab, TabPlace
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, mark
-from planner.gui.widgets.banner import Banner
-from planner.gui.widgets.hairline import hairline
-from planner.gui.widgets.icon_button import IconButton
-from planner.gui.widgets.plan_bar import PlanBar
-from planner.gui.widgets.status_line import StatusLine
-from planner.gui.widgets.tab_list import TabList
+from planner.gui.widgets.buttons import IconButton
+from planner.gui.widgets.layout import STRETCH, hairline, in_column, in_row
 from planner.gui.workspace import Workspace
 from planner.paths import resources_dir
 
 if TYPE_CHECKING:
+    # Imported when they are first shown, by `TabPlace.build`: together they take longer than all the rest of a start.
     from planner.gui.catalog.tab import CatalogTab
     from planner.gui.cost.tab import CostTab
     from planner.gui.monitor.tab import MonitorTab
-    from planner.gui.palette import CommandPalette
 
 _START_SIZE: Final = QSize(1280, 800)
 _LOGS: Final = (".log", ".txt", ".out")
@@ -39,10 +47,57 @@ _RECORDINGS: Final = (".gpurec", ".csv")
 _SMALLEST_SIZE: Final = QSize(960, 600)
 
 
+class TabList(QWidget):
+    """One button a tab; the arrow keys move between them. `chosen` carries the tab's key."""
+
+    chosen = Signal(str)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._buttons: dict[str, QToolButton] = {}
+        self._icons: dict[str, str] = {}
+        self._group = QButtonGroup(self)
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        mark(self, "sunken")
+        self._layout = in_column(STRETCH, owner=self, margins=theme.spacing.small, spacing=theme.spacing.tiny)
+        theme.changed.connect(self._tint)
+
+    def add(self, key: str, title: str, icon: str, tooltip: str) -> None:
+        """Append a tab."""
+        button = QToolButton(self)
+        button.setText(title)
+        button.setToolTip(tooltip)
+        button.setCheckable(True)
+        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        button.setIconSize(QSize(self._theme.icon_side + self._theme.spacing.tiny, self._theme.icon_side))
+        button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        mark(button, "tab")
+        button.clicked.connect(partial(self.chosen.emit, key))
+        self._group.addButton(button)
+        self._layout.insertWidget(self._layout.count() - 1, button)
+        self._buttons[key], self._icons[key] = button, icon
+        self._tint()
+
+    def set_current(self, key: str) -> None:
+        """Mark the tab that is shown."""
+        self._buttons[key].setChecked(True)
+        self._tint()
+
+    @Slot()
+    def _tint(self) -> None:
+        for key, button in self._buttons.items():
+            button.setIcon(self._theme.icon(self._icons[key], "accent" if button.isChecked() else "muted"))
+
+
 class Window(QMainWindow):
     """The main window around one workspace."""
 
     tab_shown = Signal(str)
+    workspace: Workspace
+    navigator: Navigator
+    documents: Documents
+    plan_bar: PlanBar
 
     def __init__(
         self, workspace: Workspace, theme: Theme, tasks: TaskRunner, places: Sequence[TabPlace] = TABS
@@ -50,6 +105,7 @@ class Window(QMainWindow):
         super().__init__()
         self.places = tuple(places)
         self.workspace, self.theme, self.tasks = workspace, theme, tasks
+        self.navigator = workspace.navigator
         self.documents = Documents(workspace, tasks, self)
         self.plan_bar = PlanBar(workspace, theme, tasks)
         self.banner = Banner(theme)
@@ -85,37 +141,10 @@ class Window(QMainWindow):
         self.workspace.settings.update(tab=key)
         self.tab_shown.emit(key)
 
-    @Slot()
     def show_fitting_cards(self) -> None:
         """Show the catalog with only the cards that the plan fits on."""
         self.show_tab("catalog")
         self.tab.show_fitting_cards()
-
-    @Slot()
-    def start_from_recipe(self) -> None:
-        """Offer well-known recipes to start from."""
-        self.show_tab("memory")
-        self.workspace.preset_requested.emit()
-
-    def trace_module(self, file: Path | None = None) -> None:
-        """Ask what to trace, a module in `file` if one is given."""
-        self.show_tab("memory")
-        self.workspace.trace_requested.emit(file)
-
-    def compare_with_log(self, file: Path | None = None) -> None:
-        """Show the estimate beside what a run printed, in `file` if one is given."""
-        self.show_tab("memory")
-        self.workspace.log_requested.emit(file)
-
-    def check_estimate(self) -> None:
-        """Trace the model of the plan, to compare it with the estimate."""
-        self.show_tab("memory")
-        self.workspace.estimate_check_requested.emit()
-
-    def trace_again(self) -> None:
-        """Trace the plan's module as before."""
-        self.show_tab("memory")
-        self.workspace.trace_again_requested.emit()
 
     def monitor(self) -> "MonitorTab":
         """Show the Monitor tab and return it."""
@@ -138,30 +167,14 @@ class Window(QMainWindow):
         self.workspace.settings.update(scheme=scheme)
         self.commands.refresh()
 
-    @Slot()
     def open_palette(self) -> None:
         """Open the command palette."""
         self.commands.refresh()
         self._palette.open()
 
     @cached_property
-    def _palette(self) -> "CommandPalette":
-        from planner.gui.palette import CommandPalette
-
+    def _palette(self) -> CommandPalette:
         return CommandPalette(self, self.theme, self.workspace, self.commands)
-
-    def show_shortcuts(self) -> None:
-        """Show the list of keys."""
-        from planner.gui.help import show_shortcuts
-
-        show_shortcuts(self.commands, self.theme, self)
-
-    def show_about(self) -> None:
-        """Show what this program is."""
-        from planner.gui.help import show_about
-
-        catalog = self.workspace.catalog
-        show_about(len(catalog.hardware.gpus), len(catalog.models.records), self)
 
     @Slot(object)
     def show_error(self, error: PlannerError) -> None:
@@ -180,11 +193,11 @@ class Window(QMainWindow):
             return
         event.acceptProposedAction()
         if path.suffix == ".py":
-            self.trace_module(path)
+            self.navigator.trace(path)
         elif path.suffix in _LOGS:
-            self.compare_with_log(path)
+            self.navigator.compare_with_log(path)
         elif path.suffix in _RECORDINGS:
-            self.monitor().desk.open(path)
+            self.monitor().controller.open(path)
         else:
             self.documents.open(path)
 
@@ -193,7 +206,7 @@ class Window(QMainWindow):
         if not self.documents.may_leave():
             event.ignore()
             return
-        self.workspace.trace_cancel_requested.emit()
+        self.navigator.trace_cancel_requested.emit()
         for tab in self._tabs.values():
             tab.shut_down()
         self.workspace.settings.update(geometry=self.saveGeometry().toBase64().toStdString())
@@ -205,19 +218,9 @@ class Window(QMainWindow):
         self.setMinimumSize(_SMALLEST_SIZE)
         for place in self.places:
             self._tab_list.add(place.key, place.title, place.icon, place.title)
-        middle = QHBoxLayout()
-        middle.setSpacing(0)
-        middle.addWidget(self._tab_list)
-        middle.addWidget(hairline(Qt.Orientation.Vertical))
-        middle.addWidget(self._pages, 1)
+        middle = in_row(self._tab_list, hairline(Qt.Orientation.Vertical), (self._pages, 1), spacing=0)
         center = QWidget()
-        column = QVBoxLayout(center)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.plan_bar)
-        column.addWidget(hairline(Qt.Orientation.Horizontal))
-        column.addWidget(self.banner)
-        column.addLayout(middle, 1)
+        in_column(self.plan_bar, hairline(Qt.Orientation.Horizontal), self.banner, (middle, 1), owner=center, spacing=0)
         self.setCentralWidget(center)
         self.setStatusBar(self._status)
 
@@ -247,19 +250,18 @@ class Window(QMainWindow):
         bar.setCornerWidget(search)
 
     def _connect(self) -> None:
-        workspace = self.workspace
+        workspace, navigator = self.workspace, self.navigator
         workspace.failed.connect(self.show_error)
         workspace.noticed.connect(self.banner.show_notice)
         self.banner.trace_wanted.connect(self.documents.trace_network)
         workspace.changed.connect(self.commands.refresh)
         workspace.pin.changed.connect(self.commands.refresh)
         workspace.file_changed.connect(self._name)
-        workspace.tab_requested.connect(self.show_tab)
-        workspace.fitting_cards_requested.connect(self.show_fitting_cards)
-        workspace.model_file_requested.connect(self.documents.choose_model)
-        workspace.hub_model_requested.connect(self.documents.open_hub)
+        navigator.tab_requested.connect(self.show_tab)
+        navigator.fitting_cards_requested.connect(self.show_fitting_cards)
+        navigator.model_file_requested.connect(self.documents.choose_model)
+        navigator.hub_model_requested.connect(self.documents.open_hub)
         self.tab_shown.connect(self.commands.refresh)
-        self.plan_bar.tab_wanted.connect(self.show_tab)
         self.plan_bar.priced.connect(self._status.show_prices)
         self._tab_list.chosen.connect(self.show_tab)
 

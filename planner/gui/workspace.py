@@ -1,18 +1,17 @@
 """The plan that the window works on: the one place where it is changed, undone, evaluated, opened and saved."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pydantic import ValidationError
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
-from PySide6.QtGui import QUndoStack
+from PySide6.QtGui import QUndoCommand, QUndoStack
 
 from planner.errors import PlannerError, SpecError
-from planner.gui.pin import Pin
+from planner.gui.navigator import Navigator
 from planner.gui.settings import SettingsStore
-from planner.gui.steps import Change, State
 from planner.plan.answers.draft import WORKLOAD
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
@@ -28,16 +27,113 @@ GESTURE_IDLE_MS: Final = 1000
 SAMPLE_PLAN: Final = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference(), gpu="rtx-4090")
 
 
+class State(NamedTuple):
+    """A plan evaluated with `catalog`; where it comes with a `pinned` plan, that is pinned together with it."""
+
+    evaluation: Evaluation
+    catalog: Catalog
+    pinned: Evaluation | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """Return the plan."""
+        return self.evaluation.plan
+
+    def drawn_on(self, catalog: Catalog) -> "State":
+        """Return the same plans as they are with `catalog`, evaluated anew where they were with another.
+
+        Raises:
+            PlannerError: If one of them cannot be evaluated with it.
+        """
+        if self.catalog is catalog:
+            return self
+        pinned = None if self.pinned is None else evaluate(self.pinned.plan, catalog)
+        return State(evaluate(self.plan, catalog), catalog, pinned)
+
+
+class Change(QUndoCommand):
+    """One step of the history; it merges with the next one of the same label and gesture.
+
+    `take` shows a state and returns whether it could; a step to a state that cannot be shown leaves the history.
+    """
+
+    def __init__(self, take: Callable[[State], bool], label: str, gesture: int, old: State, new: State) -> None:
+        super().__init__(label)
+        self._take = take
+        self.gesture = gesture
+        self.old, self.new = old, new
+
+    def redo(self) -> None:
+        """Show the plan after the change."""
+        self.setObsolete(not self._take(self.new))
+
+    def undo(self) -> None:
+        """Show the plan before the change."""
+        self.setObsolete(not self._take(self.old))
+
+    def id(self) -> int:
+        """Return the kind of step, of which there is one."""
+        return 1
+
+    def mergeWith(self, other: QUndoCommand) -> bool:
+        """Take over what `other` leads to, if it belongs to the same change."""
+        if not isinstance(other, Change) or (other.text(), other.gesture) != (self.text(), self.gesture):
+            return False
+        self.new = other.new
+        self.setObsolete(self.new.plan == self.old.plan)
+        return True
+
+
+class Pin(QObject):
+    """Stays as it is while the plan changes. `changed` says that another plan is pinned, or none."""
+
+    changed = Signal()
+
+    def __init__(self, workspace: "Workspace") -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self.evaluation: Evaluation | None = None
+
+    @property
+    def plan(self) -> Plan | None:
+        """Return the pinned plan, if there is one."""
+        return None if self.evaluation is None else self.evaluation.plan
+
+    def put(self, plan: Plan | None) -> None:
+        """Pin `plan`, or nothing.
+
+        Raises:
+            PlannerError: If it cannot be evaluated; what was pinned stays.
+        """
+        self.show(None if plan is None else evaluate(plan, self._workspace.catalog))
+
+    def show(self, evaluation: Evaluation | None) -> None:
+        """Pin a plan that has been evaluated with the present catalog, or nothing."""
+        self.evaluation = evaluation
+        self.changed.emit()
+
+    def renew(self) -> None:
+        """Evaluate what is pinned with the present catalog; what cannot be is unpinned, and that is told."""
+        try:
+            self.put(self.plan)
+        except PlannerError as error:
+            self.put(None)
+            message = f"The pinned plan cannot be shown any more, and was unpinned: {error.message}."
+            self._workspace.failed.emit(PlannerError(message, "Pin another plan to compare with."))
+
+    def swap(self) -> None:
+        """Make the pinned plan the present one and pin that, as one undo step."""
+        if self.evaluation is not None and self.plan != self._workspace.plan:
+            self._workspace.swap_pinned(self.evaluation)
+
+
 class Workspace(QObject):
     """One window's plan with its evaluation and history.
 
     `changed` carries the old and the new plan. `file_changed` says that the file or the modified state is another.
     `failed` carries a `PlannerError` for the banner, `noticed` a message and its details, `adjusted` a sentence on what
     moved along with an answer, empty where nothing did. `devices_found` says that this machine has other cards than was
-    known. The requests are how tabs,
-    which do not know each other, ask the window to lead the person to another tab, or to ask for a model's file; and
-    how the window asks for a trace: of a new module, or of one in the file that the request carries. A request about a
-    log carries its file, or none.
+    known. What the parts of the window ask of each other goes through the `navigator`.
     """
 
     changed = Signal(object, object)
@@ -46,16 +142,6 @@ class Workspace(QObject):
     noticed = Signal(str, str)
     adjusted = Signal(str)
     devices_found = Signal()
-    tab_requested = Signal(str)
-    fitting_cards_requested = Signal()
-    model_file_requested = Signal()
-    hub_model_requested = Signal(str)
-    trace_requested = Signal(object)
-    trace_again_requested = Signal()
-    trace_cancel_requested = Signal()
-    estimate_check_requested = Signal()
-    log_requested = Signal(object)
-    preset_requested = Signal()
 
     def __init__(
         self, catalog: Catalog, settings: SettingsStore, plan: Plan = SAMPLE_PLAN, parent: QObject | None = None
@@ -76,6 +162,7 @@ class Workspace(QObject):
         self._idle.timeout.connect(self.end_gesture)
         self.undo_stack = QUndoStack(self)
         self.pin = Pin(self)
+        self.navigator = Navigator(self)
         self.undo_stack.cleanChanged.connect(self._on_clean_changed)
 
     @property
@@ -160,6 +247,14 @@ class Workspace(QObject):
             yield
         except PlannerError as error:
             self.failed.emit(error)
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Make what is changed inside one undo step of its own; a failure is shown to the person."""
+        self.end_gesture()
+        with self.reporting():
+            yield
+        self.end_gesture()
 
     @Slot()
     def end_gesture(self) -> None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -150,9 +150,10 @@ def load_models(folder: Path) -> ModelCatalog:
     """
     aside = folder / _NOT_BUILT_FILE
     paths = [path for path in sorted(folder.glob("*.json")) if path != aside]
+    not_built = TypeAdapter(tuple[NotBuilt, ...])
     return ModelCatalog(
-        records=read_records(folder, paths, _record_list()),
-        not_built=read_records(folder, [aside], _not_built_list()) if aside.exists() else (),
+        records=read_records(folder, paths, TypeAdapter(tuple[ModelRecord, ...])),
+        not_built=read_records(folder, [aside], not_built) if aside.exists() else (),
     )
 
 
@@ -208,13 +209,3 @@ def _build(record: ModelRecord, name: str) -> Architecture:
         return built.evolve(stored_dtype=scheme, quantization=None)
     note = f"stored as {scheme}: the format is the one in the checkpoint's name"
     return built.evolve(quantization=scheme, reader_notes=(*built.reader_notes, note))
-
-
-@cache
-def _record_list() -> TypeAdapter[tuple[ModelRecord, ...]]:
-    return TypeAdapter(tuple[ModelRecord, ...])
-
-
-@cache
-def _not_built_list() -> TypeAdapter[tuple[NotBuilt, ...]]:
-    return TypeAdapter(tuple[NotBuilt, ...])

@@ -12,10 +12,10 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from shell_fakes import PLACES
 
-from planner.gui.imports import is_imported
 from planner.gui.settings import SettingsStore
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
+from planner.gui.threads import is_imported
 from planner.gui.window import Window
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog, load_catalog

@@ -2,8 +2,7 @@
 
 from PySide6.QtWidgets import QLabel, QLineEdit, QVBoxLayout
 
-from planner.gui.tab import Tab
-from planner.gui.tab_places import TabPlace
+from planner.gui.tab import Tab, TabPlace
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace

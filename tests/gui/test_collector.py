@@ -7,7 +7,7 @@ import weakref
 import pytest
 from PySide6.QtCore import QObject
 
-from planner.gui.collector import Collector
+from planner.gui.threads import Collector
 
 
 class Knot:

@@ -205,7 +205,7 @@ def test_a_network_without_a_formula_goes_to_the_trace(window: Window, tmp_path,
     file = tmp_path / "config.json"
     file.write_text('{"model_type": "wav2vec2"}')
     requests: list[object] = []
-    window.workspace.trace_requested.connect(requests.append)
+    window.workspace.navigator.trace_requested.connect(requests.append)
     window.documents.open(file)
     qtbot.waitUntil(window.banner.isVisible)
     assert "wav2vec2" in window.banner.text

@@ -5,16 +5,16 @@ from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QToolButton, QWid
 from pytestqt.qtbot import QtBot
 
 from planner.errors import PlannerError
+from planner.gui.frame.banner import Banner
 from planner.gui.theme import Theme
-from planner.gui.widgets.banner import Banner
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.field import Field
-from planner.gui.widgets.icon_button import IconButton
-from planner.gui.widgets.labelled_form import LabelledForm
-from planner.gui.widgets.number_field import NumberField
+from planner.gui.widgets.buttons import IconButton
+from planner.gui.widgets.inputs.choice_field import ChoiceField
+from planner.gui.widgets.inputs.field import Field
+from planner.gui.widgets.inputs.labelled_form import LabelledForm
+from planner.gui.widgets.inputs.number_field import NumberField
+from planner.gui.widgets.layout import tab_stops
+from planner.gui.widgets.marks import VerdictBadge
 from planner.gui.widgets.section import Section
-from planner.gui.widgets.tab_order import tab_stops
-from planner.gui.widgets.verdict_badge import VerdictBadge
 
 OPTIONS = (("adamw", "AdamW"), ("sgd", "SGD"), (None, "As stored"))
 

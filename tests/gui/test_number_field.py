@@ -3,7 +3,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QLineEdit, QSlider
 from pytestqt.qtbot import QtBot
 
-from planner.gui.widgets.number_field import NumberField
+from planner.gui.widgets.inputs.number_field import NumberField
 
 
 @pytest.fixture

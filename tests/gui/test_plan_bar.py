@@ -5,10 +5,9 @@ from pytestqt.qtbot import QtBot
 
 from planner.cost.job import Run
 from planner.cost.terms import CostTerms
+from planner.gui.frame.plan_bar import PartButton, PlanBar
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.part_button import PartButton
-from planner.gui.widgets.plan_bar import PlanBar
 from planner.gui.workspace import SAMPLE_PLAN, Workspace
 from planner.present.cost.time import pace_phrase
 from planner.present.memory.verdict import verdict_phrase
@@ -119,7 +118,7 @@ def test_the_workload_is_changed_in_its_popover(bar: PlanBar, workspace: Workspa
 def test_the_rest_of_the_workload_is_on_its_tab(bar: PlanBar, qtbot: QtBot):
     click(bar, qtbot, 1)
     popup = QApplication.activePopupWidget()
-    with qtbot.waitSignal(bar.tab_wanted) as wanted:
+    with qtbot.waitSignal(bar._workspace.navigator.tab_requested) as wanted:
         popup.findChild(QPushButton).click()
     assert wanted.args == ["memory"]
     assert popup.isHidden()
@@ -130,13 +129,13 @@ def test_a_second_click_leads_to_the_tab(bar: PlanBar, qtbot: QtBot, position: i
     click(bar, qtbot, position)
     popup, part = QApplication.activePopupWidget(), bar.findChildren(PartButton)[position]
     at = popup.mapFromGlobal(part.mapToGlobal(part.rect().center()))
-    with qtbot.waitSignal(bar.tab_wanted) as wanted:
+    with qtbot.waitSignal(bar._workspace.navigator.tab_requested) as wanted:
         qtbot.mousePress(popup, Qt.MouseButton.LeftButton, pos=at)
     assert wanted.args == [tab]
 
 
 def test_the_verdict_leads_to_its_reasons(bar: PlanBar, qtbot: QtBot):
-    with qtbot.waitSignal(bar.tab_wanted) as wanted:
+    with qtbot.waitSignal(bar._workspace.navigator.tab_requested) as wanted:
         click(bar, qtbot, 3)
     assert wanted.args == ["memory"]
 
@@ -180,7 +179,7 @@ def test_without_a_card_there_is_neither_time_nor_cost(bar: PlanBar, workspace: 
 @pytest.mark.parametrize("position", [4, 5])
 def test_time_and_cost_lead_to_their_tab(bar: PlanBar, qtbot: QtBot, position: int):
     qtbot.waitUntil(bar.findChildren(PartButton)[5].isVisible)
-    with qtbot.waitSignal(bar.tab_wanted) as wanted:
+    with qtbot.waitSignal(bar._workspace.navigator.tab_requested) as wanted:
         click(bar, qtbot, position)
     assert wanted.args == ["cost"]
 

@@ -5,11 +5,10 @@ from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, QMenu, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
+from planner.gui.frame.status_line import StatusLine
 from planner.gui.theme import Theme
-from planner.gui.widgets.elided_label import ElidedLabel
-from planner.gui.widgets.status_line import StatusLine
-from planner.gui.widgets.tab_list import TabList
-from planner.gui.window import Window
+from planner.gui.widgets.labels import ElidedLabel
+from planner.gui.window import TabList, Window
 from planner.gui.workspace import SAMPLE_PLAN, Workspace
 
 
@@ -105,7 +104,7 @@ def test_finding_cards_leads_to_the_catalog(window: Window):
 
 def test_starting_from_a_recipe_leads_to_the_questions(window: Window, qtbot: QtBot):
     window.show_tab("catalog")
-    with qtbot.waitSignal(window.workspace.preset_requested):
+    with qtbot.waitSignal(window.workspace.navigator.preset_requested):
         window.commands["plan.preset"].trigger()
     assert window.tab.key == "memory"
 
@@ -123,9 +122,9 @@ def test_the_status_line_tells_what_moved_along_until_the_next_step(window: Wind
 
 
 def test_a_tab_can_send_the_person_elsewhere(window: Window):
-    window.workspace.fitting_cards_requested.emit()
+    window.workspace.navigator.fitting_cards_requested.emit()
     assert window.tab.key == "catalog"
-    window.workspace.tab_requested.emit("memory")
+    window.workspace.navigator.show_memory()
     assert window.tab.key == "memory"
 
 

@@ -6,9 +6,9 @@ from made_files import array, gguf_bytes, tiny_gguf
 
 from planner.errors import ModelFileError
 from planner.models.readers.config_json import read_config
-from planner.models.readers.gguf_families import FAMILIES
-from planner.models.readers.gguf_file import GgufFile, GgufTensor, Omitted
-from planner.models.readers.gguf_model import architecture_of_gguf
+from planner.models.readers.gguf.architectures import FAMILIES
+from planner.models.readers.gguf.header import GgufFile, GgufTensor, Omitted
+from planner.models.readers.gguf.model import architecture_of_gguf
 from planner.models.readers.model_file import read_model_file
 
 

@@ -6,8 +6,9 @@ from made_files import Typed, array, gguf_bytes, gguf_string, tiny_gguf, u64, wr
 
 from planner.errors import ModelFileError
 from planner.ggml import GGML_TYPES
-from planner.models.readers import gguf_file, gguf_model
-from planner.models.readers.gguf_file import GgufTensor, Omitted, read_gguf
+from planner.models.readers.gguf import header as gguf_file
+from planner.models.readers.gguf import model as gguf_model
+from planner.models.readers.gguf.header import GgufTensor, Omitted, read_gguf
 from planner.models.readers.model_file import read_model_config, read_model_file
 from planner.models.readers.sources import open_local
 

@@ -16,9 +16,9 @@ from made_pipelines import PIPELINE, pipeline_files
 from planner.errors import ModelFileError, NetworkError
 from planner.models.catalog import load_models
 from planner.models.load import load_config, load_model
-from planner.models.readers import hub_files
 from planner.models.readers.config_json import read_config
-from planner.models.readers.hub import read_hub_config, read_hub_model
+from planner.models.readers.hub import repository as hub_files
+from planner.models.readers.hub.model import read_hub_config, read_hub_model
 from planner.paths import catalog_dir
 
 NAME = "someone/tiny"

@@ -11,8 +11,8 @@ from planner.gui.catalog.page import Page
 from planner.gui.catalog.settings import View
 from planner.gui.catalog.system_page import SystemPage
 from planner.gui.theme import Theme
-from planner.gui.widgets.hairline import hairline
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import hairline, in_row
 from planner.present import format as fmt
 
 VIEWS: Final[dict[View, str]] = {"table": "Table", "scatter": "Scatter", "compare": "Compare"}
@@ -61,8 +61,8 @@ class CatalogBar(QWidget):
 
     def show_page(self, page: Page, hint: str) -> None:
         """Say what is searched; `hint` is what else the search understands."""
-        what = "Search %1".replace("%1", page.title.lower())
-        self.search.setPlaceholderText(f"{'Search'}{hint}" if hint else f"{what} (Ctrl+F)")
+        what = f"Search {page.title.lower()}"
+        self.search.setPlaceholderText(f"Search{hint}" if hint else f"{what} (Ctrl+F)")
         self.search.setToolTip(f"{what} (Ctrl+F){hint}")
         self.search.setAccessibleName(what)
         self._hold_count(page)
@@ -98,9 +98,7 @@ class CatalogBar(QWidget):
         self.count.setFixedSize(self.count.sizeHint())
 
     def _lay_out(self, theme: Theme) -> None:
-        bar = QHBoxLayout(self)
-        bar.setContentsMargins(0, 0, 0, 0)
-        bar.setSpacing(theme.spacing.small)
+        bar = in_row(owner=self, spacing=theme.spacing.small)
         _add_buttons(bar, self.pages, (GpuPage.title, SystemPage.title))
         bar.addWidget(hairline(Qt.Orientation.Vertical))
         _add_buttons(bar, self._views, tuple(VIEWS.values()))

@@ -1,14 +1,217 @@
 """The pane beside the table: one record with its verdict, its figures and their sources."""
 
-from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QCheckBox, QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QFont, QFontMetrics, QHelpEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QPushButton,
+    QSizePolicy,
+    QToolTip,
+    QWidget,
+)
 
 from planner.gui.catalog.describe import Described
-from planner.gui.catalog.figures import FigureList
 from planner.gui.theme import Theme, mark
-from planner.gui.widgets.label import make_label
-from planner.gui.widgets.verdict_badge import VerdictBadge
-from planner.present.columns import MARK_MEANINGS
+from planner.gui.widgets.buttons import push_button
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import STRETCH, ScrollColumn, in_column, in_row
+from planner.gui.widgets.marks import VerdictBadge
+from planner.present.columns import MARK_MEANINGS, Detail, DetailGroup
+from planner.present.format import NO_FIGURES
+
+_MEANINGS: Final = dict(MARK_MEANINGS)
+_WRAP: Final = Qt.TextFlag.TextWordWrap
+_BREAK: Final = "\u200b"  # no width, but a line may end here
+_LEFT: Final = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
+_RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop
+_TALL: Final = 100_000
+_LINE_GAP: Final = 3
+_VALUE_SHARE: Final = 0.6
+_WIDTHS_KEPT: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A text in its place."""
+
+    place: QRect
+    text: str
+    role: str
+    font: QFont
+    align: Qt.AlignmentFlag
+    detail: Detail | None = None
+
+
+class FigureList(QWidget):
+    """Groups of figures below one another; hovering over a figure says where it comes from."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._groups: tuple[DetailGroup, ...] = ()
+        self._with_sources = False
+        self._layouts: dict[int, tuple[_Piece, ...]] = {}  # by width: a layout asks for several in turn
+        self._body, self._bold, self._small = theme.font(), theme.font(bold=True), theme.font("small")
+        self._metrics = QFontMetrics(self._body)
+        policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+        self.setAccessibleName("Figures")
+
+    def show_groups(self, groups: Sequence[DetailGroup], with_sources: bool) -> None:
+        """Show `groups`, with each figure's source under it if `with_sources`."""
+        self._groups, self._with_sources = tuple(groups), with_sources
+        self._layouts.clear()
+        said = (f"{group.title}. {'; '.join(_spoken(detail) for detail in group.details)}." for group in groups)
+        self.setAccessibleDescription(" ".join(said))
+        self.updateGeometry()
+        self.update()
+
+    def tooltip_at(self, place: QPoint) -> str:
+        """Return where the figure at `place` comes from."""
+        for piece in self._laid_out(self.width()):
+            if piece.detail is not None and piece.place.top() <= place.y() <= piece.place.bottom():
+                meaning = _MEANINGS.get(piece.detail.mark, "")
+                said = piece.detail.tooltip.splitlines()
+                return "\n".join(said if meaning in said else (*said, meaning)).strip() if said else ""
+        return ""
+
+    def heightForWidth(self, width: int) -> int:
+        """Return the height of all lines."""
+        return max((piece.place.bottom() + 1 for piece in self._laid_out(width)), default=0)
+
+    def sizeHint(self) -> QSize:
+        """Return the height that the present width takes."""
+        return QSize(self.width(), self.heightForWidth(self.width()))
+
+    def minimumSizeHint(self) -> QSize:
+        """Return that texts wrap into any width."""
+        return QSize(0, 0)
+
+    def event(self, event: QEvent) -> bool:
+        """Say where the figure under the mouse comes from."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            QToolTip.showText(event.globalPos(), self.tooltip_at(event.pos()), self)
+            return True
+        return super().event(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint the exposed texts."""
+        painter = QPainter(self)
+        for piece in self._laid_out(self.width()):
+            if piece.place.intersects(event.rect()):
+                painter.setFont(piece.font)
+                painter.setPen(self._theme.color(piece.role))
+                painter.drawText(piece.place, int(piece.align) | _WRAP, piece.text)
+
+    def _laid_out(self, width: int) -> tuple[_Piece, ...]:
+        found = self._layouts.get(width)
+        if found is None:
+            if len(self._layouts) == _WIDTHS_KEPT:
+                self._layouts.clear()
+            found = self._layouts[width] = tuple(self._lay_out(width))
+        return found
+
+    def _lay_out(self, width: int) -> Iterator[_Piece]:
+        top = 0
+        usual = _usual_origin(self._groups) if self._with_sources else ""
+        if usual:
+            words = f"Unless another source is named: {_in_one_line(usual)}"
+            preface = self._piece(QRect(0, 0, width, _TALL), words, "muted", small=True)
+            yield preface
+            top = preface.place.bottom() + self._theme.spacing.medium
+        for number, group in enumerate(self._groups):
+            top += self._theme.spacing.medium if number else 0
+            heading = self._piece(QRect(0, top, width, _TALL), group.title, "text", bold=True)
+            yield heading
+            top = heading.place.bottom() + self._theme.spacing.tiny
+            for detail in group.details:
+                for piece in self._figure(detail, usual, top, width):
+                    top = max(top, piece.place.bottom() + _LINE_GAP)
+                    yield piece
+
+    def _figure(self, detail: Detail, usual: str, top: int, width: int) -> Iterator[_Piece]:
+        sign_width = 2 * self._theme.spacing.small
+        title, value = self._side_by_side(detail, top, width - sign_width)
+        if value.place.height() > self._metrics.height():
+            title, value = self._one_below_the_other(detail, top, width - sign_width)
+        yield title
+        yield value
+        yield self._piece(
+            QRect(width - sign_width, value.place.top(), sign_width, _TALL), detail.mark, "muted", detail, _RIGHT
+        )
+        if self._with_sources and detail.tooltip and (detail.exact or detail.origin != usual):
+            below = max(title.place.bottom(), value.place.bottom()) + 1
+            words = detail.tooltip if detail.origin != usual else detail.exact
+            yield self._piece(QRect(0, below, width, _TALL), _in_one_line(words), "muted", detail, small=True)
+
+    def _side_by_side(self, detail: Detail, top: int, width: int) -> tuple[_Piece, _Piece]:
+        room = width - self._theme.spacing.small
+        value_width = min(
+            self._advance(detail.text), max(round(room * _VALUE_SHARE), room - self._advance(detail.title))
+        )
+        value_room = QRect(width - value_width, top, value_width, _TALL)
+        return (
+            self._title(detail, top, room - value_width),
+            self._piece(value_room, detail.text, _role(detail), detail, _RIGHT),
+        )
+
+    def _one_below_the_other(self, detail: Detail, top: int, width: int) -> tuple[_Piece, _Piece]:
+        """Return a title with a sentence below it: lines that wrap are read from the left."""
+        title = self._title(detail, top, width)
+        indent = self._theme.spacing.medium
+        room = QRect(indent, title.place.bottom() + 1, width - indent, _TALL)
+        return title, self._piece(room, detail.text, _role(detail), detail)
+
+    def _title(self, detail: Detail, top: int, width: int) -> _Piece:
+        """Return a title, all of whose lines are as far in as spaces before it say."""
+        text = detail.title.lstrip()
+        left = self._metrics.horizontalAdvance(" ") * (len(detail.title) - len(text))
+        return self._piece(QRect(left, top, width - left, _TALL), text, "muted", detail)
+
+    def _piece(
+        self,
+        room: QRect,
+        text: str,
+        role: str,
+        detail: Detail | None = None,
+        align: Qt.AlignmentFlag = _LEFT,
+        *,
+        bold: bool = False,
+        small: bool = False,
+    ) -> _Piece:
+        """Return `text` in as much of the height of `room` as it takes."""
+        font = self._small if small else self._bold if bold else self._body
+        needed = QFontMetrics(font).boundingRect(room, int(align) | _WRAP, text).height()
+        return _Piece(QRect(room.left(), room.top(), room.width(), needed), text, role, font, align, detail)
+
+    def _advance(self, text: str) -> int:
+        return self._metrics.horizontalAdvance(text) + 2
+
+
+def _role(detail: Detail) -> str:
+    return "muted" if detail.text in NO_FIGURES else "text"
+
+
+def _spoken(detail: Detail) -> str:
+    meaning = _MEANINGS.get(detail.mark)
+    said = f"{detail.title.lstrip()}: {detail.text}"
+    return f"{said}, {meaning}" if meaning else said
+
+
+def _usual_origin(groups: Sequence[DetailGroup]) -> str:
+    """Return the origin that most figures share, so that it need not stand under each of them."""
+    origins = Counter(detail.origin for group in groups for detail in group.details if detail.origin)
+    return max(origins, key=origins.__getitem__, default="")
+
+
+def _in_one_line(text: str) -> str:
+    return text.replace("/", f"/{_BREAK}").replace("\n", " · ")
 
 
 class DetailPane(QWidget):
@@ -25,7 +228,7 @@ class DetailPane(QWidget):
         self._kind = make_label(role="muted", wrap=True)
         self._badge = VerdictBadge(theme)
         self._sentence = make_label(wrap=True)
-        self._use = QPushButton()
+        self._use = push_button("", role="primary")
         self._compare = QPushButton("Compare")
         self._sources = QCheckBox("Show so&urces")
         self._figures = FigureList(theme)
@@ -73,38 +276,32 @@ class DetailPane(QWidget):
 
     def _lay_out(self) -> None:
         space = self._theme.spacing
-        mark(self._use, "primary")
         self._sources.setToolTip("Shows under each figure where it comes from")
         scrolled = QWidget()
-        figures = QVBoxLayout(scrolled)
-        figures.setContentsMargins(space.medium, space.small, space.medium, space.medium)
-        figures.setSpacing(space.large)
-        for part in (self._sources, self._figures, self._notes, self._legend):
-            figures.addWidget(part)
-        figures.addStretch(1)
-        area = QScrollArea()
+        in_column(
+            self._sources,
+            self._figures,
+            self._notes,
+            self._legend,
+            STRETCH,
+            owner=scrolled,
+            margins=(space.medium, space.small, space.medium, space.medium),
+            spacing=space.large,
+        )
+        area = ScrollColumn()
         area.setWidget(scrolled)
-        area.setWidgetResizable(True)
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setAccessibleName("Figures")
         mark(area, "ringed")
-        head = QVBoxLayout()
-        head.setContentsMargins(space.medium, space.small, space.medium, space.small)
-        head.setSpacing(space.small)
-        for line in (self._name, self._kind, self._badge, self._sentence):
-            head.addWidget(line)
-        buttons = QHBoxLayout()
-        buttons.addWidget(self._use, 1)
-        buttons.addWidget(self._compare)
+        head = in_column(
+            self._name,
+            self._kind,
+            self._badge,
+            self._sentence,
+            margins=(space.medium, space.small, space.medium, space.small),
+            spacing=space.small,
+        )
+        buttons = in_row((self._use, 1), self._compare)
         head.addLayout(buttons)
-        body = QVBoxLayout(self._body)
-        body.setContentsMargins(0, 0, 0, 0)
-        body.setSpacing(0)
-        body.addLayout(head)
-        body.addWidget(area, 1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self._nothing)
-        layout.addWidget(self._body)
+        in_column(head, (area, 1), owner=self._body, spacing=0)
+        in_column(self._nothing, self._body, owner=self)
         self._nothing.setContentsMargins(space.medium, space.huge, space.medium, space.huge)

@@ -1,28 +1,263 @@
 """The pane that narrows the catalog: what is left out, facets with counts, and bounds of figures."""
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
-from PySide6.QtWidgets import QCheckBox, QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QGridLayout,
+    QLabel,
+    QLineEdit,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
-from planner.gui.catalog.facet_group import FacetGroup
-from planner.gui.catalog.filters import TOGGLE_TIPS, TOGGLES, Bounds, RecordFilter
-from planner.gui.catalog.narrowed import Narrowed
-from planner.gui.catalog.range_group import RangeGroup
-from planner.gui.catalog.range_slider import round_stops
+from planner.gui.catalog.filters import TOGGLE_TIPS, TOGGLES, Bounds, Narrowed, RecordFilter, round_stops
 from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme, mark
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.buttons import link_button
+from planner.gui.widgets.inputs.number_field import DecimalField
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import ScrollColumn, in_column, in_row
 from planner.gui.widgets.section import Section
 from planner.present import format as fmt
 
+_FEW: Final = 8
+_RADIUS: Final = 6
+_TRACK: Final = 2
+_MOST: Final = 1e9
+_NARROW: Final = 40
 _OPEN: Final = Bounds()
 
 
-class FacetPanel(QScrollArea):
+class FacetGroup(QWidget):
+    """Boxes for `values`, given as `(value, words)`, none for what is unknown; `chosen` carries the ticked values.
+
+    Of many values only the first few and the ticked ones are shown until the person asks for all.
+    """
+
+    chosen = Signal(object)
+
+    def __init__(self, theme: Theme, values: Sequence[tuple[str | None, str]]) -> None:
+        super().__init__()
+        self._words = dict(values)
+        self._places = {value: row for row, (value, _) in enumerate(values)}
+        self._boxes: dict[str | None, QCheckBox] = {}
+        self._numbers: dict[str | None, QLabel] = {}
+        self._counts: Mapping[str | None, int] = {}
+        self._expanded = False
+        self._more = link_button("")
+        layout = in_column(owner=self, spacing=theme.spacing.tiny)
+        self._grid = QGridLayout()
+        self._grid.setVerticalSpacing(theme.spacing.tiny)
+        self._grid.setColumnStretch(0, 1)
+        layout.addLayout(self._grid)
+        layout.addWidget(self._more)
+        self._more.clicked.connect(self._on_more)
+        self._show_rows(())
+
+    @property
+    def values(self) -> tuple[str | None, ...]:
+        """Return the ticked values."""
+        return tuple(value for value in self._places if value in self._boxes and self._boxes[value].isChecked())
+
+    @property
+    def summary(self) -> str:
+        """Return the ticked values in words."""
+        return ", ".join(self._words[value] for value in self.values)
+
+    def set_values(self, values: Sequence[str | None]) -> None:
+        """Tick exactly `values`."""
+        self._show_rows(values)
+        for value, box in self._boxes.items():
+            with QSignalBlocker(box):
+                box.setChecked(value in values)
+
+    def add_values(self, values: Sequence[tuple[str | None, str]]) -> None:
+        """Offer more values, below those that are there."""
+        new = [(value, words) for value, words in values if value not in self._places]
+        for value, words in new:
+            self._words[value], self._places[value] = words, len(self._places)
+        if new:
+            self._show_rows(self.values)
+
+    def set_counts(self, counts: Mapping[str | None, int]) -> None:
+        """Show how many records each value would show; a value that shows none is greyed."""
+        self._counts = counts
+        for value in self._boxes:
+            self._show_count(value)
+
+    @Slot()
+    def _on_toggled(self) -> None:
+        self.chosen.emit(self.values)
+
+    @Slot()
+    def _on_more(self) -> None:
+        self._expanded = not self._expanded
+        self._show_rows(self.values)
+
+    def _show_rows(self, ticked: Sequence[str | None]) -> None:
+        for value, row in self._places.items():
+            shown = self._expanded or row < _FEW or value in ticked
+            if shown and value not in self._boxes:
+                self._make(value)
+            if value in self._boxes:
+                self._boxes[value].setVisible(shown)
+                self._numbers[value].setVisible(shown)
+        self._more.setVisible(len(self._places) > _FEW)
+        self._more.setText("Show fewer" if self._expanded else f"Show all {len(self._places)}")
+
+    def _make(self, value: str | None) -> None:
+        """Make the box of `value`, which costs too much to do before it is wanted."""
+        box, number = QCheckBox(self._words[value]), make_label(role="muted")
+        self._boxes[value], self._numbers[value] = box, number
+        self._grid.addWidget(box, self._places[value], 0)
+        self._grid.addWidget(number, self._places[value], 1, Qt.AlignmentFlag.AlignRight)
+        self._show_count(value)
+        box.toggled.connect(self._on_toggled)
+
+    def _show_count(self, value: str | None) -> None:
+        count, box = self._counts.get(value, 0), self._boxes[value]
+        self._numbers[value].setText(fmt.integer(count))
+        box.setAccessibleName(f"{self._words[value]}, {count}")
+        mark(box, "" if count or box.isChecked() else "muted")
+
+
+class RangeSlider(QWidget):
+    """Goes from stop to stop; `slid` carries `(low, high)`, none where a handle stands at its end.
+
+    It is for the pointer only: the fields below it do the same for the keyboard.
+    """
+
+    slid = Signal(object)
+
+    def __init__(self, theme: Theme, stops: Sequence[float]) -> None:
+        super().__init__()
+        self._theme, self._stops = theme, tuple(stops)
+        self._places = [0, len(self._stops) - 1]
+        self._dragged = 0
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        theme.changed.connect(self.update)
+
+    @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        """Return the two bounds."""
+        low, high = self._places
+        last = len(self._stops) - 1
+        return (self._stops[low] if low else None), (self._stops[high] if high < last else None)
+
+    def set_bounds(self, low: float | None, high: float | None) -> None:
+        """Move the handles to the stops just outside `low` and `high`."""
+        last = len(self._stops) - 1
+        self._places[0] = 0 if low is None else max(0, bisect_right(self._stops, low) - 1)
+        self._places[1] = last if high is None else min(last, bisect_left(self._stops, high))
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """Return the height of a handle; the width is the layout's."""
+        return QSize(8 * _RADIUS, 2 * _RADIUS + 4)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Take the nearer handle."""
+        x = event.position().x()
+        low, high = (self._x(place) for place in self._places)
+        self._dragged = 0 if x < (low + high) / 2 else 1
+        self._drag(x)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Move the handle along, up to the other one."""
+        self._drag(event.position().x())
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the track, the part between the handles, and the handles."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        low, high = (self._x(place) for place in self._places)
+        middle = self.height() / 2
+        for left, right, role in ((0.0, float(self.width()), "border"), (low, high, "accent")):
+            painter.setBrush(self._theme.color(role))
+            painter.drawRect(QRectF(left, middle - _TRACK / 2, right - left, _TRACK))
+        painter.setPen(self._theme.color("accent"))
+        painter.setBrush(self._theme.color("surface"))
+        for x in (low, high):
+            painter.drawEllipse(QPointF(x, middle), _RADIUS - 1, _RADIUS - 1)
+
+    def _drag(self, x: float) -> None:
+        last = len(self._stops) - 1
+        wanted = round((x - _RADIUS) / max(1, self.width() - 2 * _RADIUS) * last)
+        other = self._places[1 - self._dragged]
+        least, most = (0, other) if self._dragged == 0 else (other, last)
+        place = min(max(wanted, least), most)
+        if place != self._places[self._dragged]:
+            self._places[self._dragged] = place
+            self.update()
+            self.slid.emit(self.bounds)
+
+    def _x(self, place: int) -> float:
+        return _RADIUS + place / max(1, len(self._stops) - 1) * (self.width() - 2 * _RADIUS)
+
+
+class RangeGroup(QWidget):
+    """Two numbers with a slider above them; `chosen` carries `(low, high)`, none where a bound is open.
+
+    `stops` are where the slider halts, from the lowest to the highest. Years are not `grouped` by thousands.
+    """
+
+    chosen = Signal(object)
+
+    def __init__(self, theme: Theme, name: str, stops: Sequence[float], *, grouped: bool = True) -> None:
+        super().__init__()
+        self._slider = RangeSlider(theme, stops)
+        written = fmt.plain if grouped else "{:.0f}".format
+        self._low, self._high = (
+            DecimalField(0, _MOST, placeholder=written(end), grouped=grouped) for end in (stops[0], stops[-1])
+        )
+        for field in (self._low, self._high):
+            for edit in field.findChildren(QLineEdit):
+                edit.setMinimumWidth(_NARROW)
+        self._low.set_name(f"{name} from")
+        self._high.set_name(f"{name} to")
+        in_column(
+            self._slider,
+            in_row((self._low, 1), QLabel("–"), (self._high, 1), spacing=theme.spacing.tiny),
+            owner=self,
+            spacing=theme.spacing.tiny,
+        )
+        self._low.edited.connect(self._on_typed)
+        self._high.edited.connect(self._on_typed)
+        self._slider.slid.connect(self._on_slid)
+
+    @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        """Return the two bounds."""
+        return self._low.value, self._high.value
+
+    def set_bounds(self, low: float | None, high: float | None) -> None:
+        """Show other bounds."""
+        self._low.set_value(low)
+        self._high.set_value(high)
+        self._slider.set_bounds(low, high)
+
+    @Slot(object)
+    def _on_typed(self, _value: object) -> None:
+        self._slider.set_bounds(*self.bounds)
+        self.chosen.emit(self.bounds)
+
+    @Slot(object)
+    def _on_slid(self, bounds: tuple[float | None, float | None]) -> None:
+        self._low.set_value(bounds[0])
+        self._high.set_value(bounds[1])
+        self.chosen.emit(bounds)
+
+
+class FacetPanel(ScrollColumn):
     """Shows a filter of the kind of `empty` and edits it; `changed` carries the new one and the key of what changed.
 
     `rows` are of that kind: their values are offered.
@@ -35,7 +270,7 @@ class FacetPanel(QScrollArea):
         self._theme, self._settings = theme, settings
         self._empty = self._filter = empty
         self._of = empty.of
-        self._clear = QPushButton("Clear all")
+        self._clear = link_button("Clear all")
         self._toggles = {field: QCheckBox(words.format(self._of.things)) for field, (_, words) in TOGGLES.items()}
         self._groups = {facet: FacetGroup(theme, _values(self._of, facet, rows)) for facet in self._of.facets}
         self._ranges = {key: self._range(key, rows) for key in self._of.ranges}
@@ -74,15 +309,10 @@ class FacetPanel(QScrollArea):
 
     def _lay_out(self) -> None:
         space = self._theme.spacing
-        mark(self._clear, "link")
         self._clear.setEnabled(False)
         body = QWidget()
-        column = QVBoxLayout(body)
-        column.setContentsMargins(0, space.small, space.small, space.medium)
-        column.setSpacing(space.small)
-        heading = QHBoxLayout()
-        heading.addWidget(make_label("Filters", font=self._theme.font(bold=True)), 1)
-        heading.addWidget(self._clear)
+        column = in_column(owner=body, margins=(0, space.small, space.small, space.medium), spacing=space.small)
+        heading = in_row((make_label("Filters", font=self._theme.font(bold=True)), 1), self._clear)
         column.addLayout(heading)
         for field, box in self._toggles.items():
             box.setToolTip(TOGGLE_TIPS[field])
@@ -96,9 +326,6 @@ class FacetPanel(QScrollArea):
                 self._add_facet(column, facet)
         column.addStretch(1)
         self.setWidget(body)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setAccessibleName("Filters")
 

@@ -1,21 +1,26 @@
 """What the catalog is narrowed to, as a value: conditions that can be named, counted and lifted one by one."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from math import floor, log10
 from operator import attrgetter, itemgetter
 from typing import Any, ClassVar, Final, Self
 
 from pydantic import Field, field_validator
 
 from planner.base import Spec
-from planner.gui.catalog.narrowed import Narrowed
 from planner.hardware.fields import GPU_WORDS
 from planner.hardware.query import GpuQuery, Query, facet_counts, select
-from planner.hardware.vocabulary import Record
+from planner.hardware.vocabulary import Facet, Record, Vocabulary
+from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import GPU_COLUMNS, SEGMENT_WORDS
 from planner.present.catalog.search_query import ParsedSearch, SearchBound, parse_search
+from planner.present.columns import Column
 
+_STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8)
+_MONEY: Final = frozenset(("price", "street", "used", "rent"))
 _FITTING: Final = ("fits", "tight")
 _UNVERIFIED: Final = ("single-source", "conflicting", "yours")
 _RENTS: Final = (
@@ -23,6 +28,68 @@ _RENTS: Final = (
     *(1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0),
 )
 """USD for a card and hour; a scale to drag along, not prices."""
+
+
+@dataclass(frozen=True, eq=False)
+class Narrowed:
+    """The kind of record that `noun` calls: its columns, its words with their facets, and the ranges that are offered.
+
+    `record_of` returns what the words read of a row. `first` are the facets above the ranges. `scales` are where the
+    sliders of columns halt that have no values to begin with; one that follows another column's is in `like`.
+    `value_words` calls the values of a facet otherwise than the records do. `prefix` is that of remembered keys.
+    """
+
+    noun: str
+    things: str
+    columns: Mapping[str, Column[Any]]
+    words: Vocabulary[Any]
+    ranges: Sequence[str]
+    record_of: Callable[[Any], Any]
+    first: Sequence[str]
+    scales: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    like: Mapping[str, str] = field(default_factory=dict)
+    value_words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    prefix: str = ""
+
+    @property
+    def facets(self) -> Mapping[str, Facet[Any]]:
+        """Return the facets by name."""
+        return self.words.facets
+
+    @cached_property
+    def units(self) -> Mapping[str, float]:
+        """Return how many base units a unit of each column of numbers has."""
+        return {key: column.per_unit for key, column in self.columns.items() if column.is_number}
+
+    def facet_words(self, facet: str, value: str | None) -> str:
+        """Return how a facet's value is called."""
+        return fmt.UNKNOWN if value is None else self.value_words.get(facet, {}).get(value, value)
+
+    def amount_words(self, key: str, value: float) -> str:
+        """Return an amount of a column: `24 GiB`, `$1,000`, `2022`."""
+        if key == "year":
+            return f"{value:.0f}"
+        unit = self.columns[key].unit
+        return fmt.money(value) if key in _MONEY else fmt.quantity(value, unit) if unit else fmt.plain(value)
+
+    def range_words(self, key: str, low: float | None, high: float | None) -> str:
+        """Return bounds of a column: `from 24 GiB`."""
+        return range_words(low, high, lambda value: self.amount_words(key, value))
+
+    def bound_words(self, key: str, low: float | None, high: float | None) -> str:
+        """Return bounds with what they are of: `Memory from 24 GiB`."""
+        return f"{self.columns[key].title} {self.range_words(key, low, high)}"
+
+
+def range_words(low: float | None, high: float | None, show: Callable[[float], str]) -> str:
+    """Return `from 24 GiB`, `up to 2020`, `24 – 80`, or nothing where neither end is set."""
+    if low is not None and high is not None:
+        return f"{show(low)} – {show(high)}"
+    if low is not None:
+        return f"from {show(low)}"
+    return "" if high is None else f"up to {show(high)}"
+
+
 CARDS: Final = Narrowed(
     noun="accelerator",
     things="cards",
@@ -164,9 +231,9 @@ def conditions(current: RecordFilter) -> tuple[Condition, ...]:
         rest = " ".join(bound.words for bound in asked.bounds)
         found.append(Condition("text", f"“{asked.words}”", current.with_query(text=rest)))
     found.extend(_asked_condition(current, number, bound) for number, bound in enumerate(asked.bounds))
-    for field, (words, _) in TOGGLES.items():
-        if getattr(current, field):
-            found.append(Condition(field, words, current.evolve(**{field: False})))
+    for toggle, (words, _) in TOGGLES.items():
+        if getattr(current, toggle):
+            found.append(Condition(toggle, words, current.evolve(**{toggle: False})))
     for facet in current.of.facets:
         found.extend(_facet_conditions(current, facet))
     for key, bounds in current.bounds.items():
@@ -181,6 +248,7 @@ TOGGLES: Final = {
     "released": ("Not preliminary", "Hide &preliminary"),
 }
 """What is left out whatever its figures: by field, how it is called as a condition and as a choice."""
+
 TOGGLE_TIPS: Final = {
     "only_fitting": "Leave out what the plan does not fit on",
     "confirmed": "Leave out what no second source confirms, or what sources disagree about",
@@ -233,3 +301,14 @@ def _value_words(of: Narrowed, facet: str, value: str | None) -> str:
 
 def _without(current: RecordFilter, facet: str) -> RecordFilter:
     return current.with_query(**{current.of.facets[facet].chosen: ()})
+
+
+def round_stops(values: Sequence[float]) -> tuple[float, ...]:
+    """Return round numbers from below the smallest of `values` to above the largest, evenly spaced by ratio."""
+    known = [value for value in values if value > 0]
+    if not known:
+        return 0.0, 1.0
+    low, high = floor(log10(min(known))), floor(log10(max(known)))
+    rounds = [step * 10.0**exponent for exponent in range(low, high + 1) for step in _STEPS] + [10.0 ** (high + 1)]
+    first = max(0, bisect_right(rounds, min(known)) - 1)
+    return tuple(rounds[first : bisect_left(rounds, max(known)) + 1])

@@ -9,18 +9,15 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu
 
 from planner.gui.catalog.describe import Described, describe_gpu
-from planner.gui.catalog.faceted_page import FacetedPage
 from planner.gui.catalog.filters import CatalogFilter
 from planner.gui.catalog.lookups import Lookups
 from planner.gui.catalog.own_cards import OwnCards
+from planner.gui.catalog.page import Page
 from planner.gui.settings import TableLayout
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.cells import Mark
-from planner.gui.widgets.label import make_label
-from planner.gui.widgets.verdict_badge import verdict_mark
+from planner.gui.widgets.labels import make_label
 from planner.gui.workspace import Workspace
-from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
 from planner.hardware.mains import CIRCUITS, USUAL_CIRCUIT
 from planner.hardware.software import about_other_machines
@@ -38,7 +35,7 @@ _SHOWN: Final = (
 )
 
 
-class GpuPage(FacetedPage):
+class GpuPage(Page):
     """The cards of the catalog, those of this machine on top; verdict, time and cost of the job follow the plan."""
 
     key = "accelerators"
@@ -50,16 +47,14 @@ class GpuPage(FacetedPage):
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         usual = TableLayout(shown=_SHOWN, sort_key="year", descending=True)
-        rows = _plain(workspace.catalog.hardware)
-        super().__init__(workspace, theme, GPU_COLUMNS, usual, {"fits": _fits_mark}, rows)
-        self.lookups = Lookups(workspace, tasks, parent=self)
+        lookups = Lookups(workspace, tasks)
+        super().__init__(workspace, theme, lookups, GPU_COLUMNS, usual)
+        lookups.setParent(self)
         self.own = OwnCards(workspace, theme, self, self._current, self.table.choose)
         self.here = make_label(role="muted", wrap=True)
         self.here.setIndent(theme.spacing.small)
         self._here = NOWHERE
-        self._values_of = workspace.catalog.hardware
         self.middle.insertWidget(0, self.here)
-        self.lookups.found.connect(self._on_found)
         workspace.devices_found.connect(self._on_devices)
         change = QAction("Your &figures…", self.table)
         change.triggered.connect(self.own.ask_change)
@@ -74,7 +69,7 @@ class GpuPage(FacetedPage):
     def use(self, record: GpuRow) -> None:
         """Put the card into the plan."""
         with self.workspace.reporting():
-            self.workspace.answer("card %1".replace("%1", record.gpu.name), {"gpu": record.id})
+            self.workspace.answer(f"card {record.gpu.name}", {"gpu": record.id})
 
     def planned(self) -> str | None:
         """Return the plan's card; a plan without one begins with the smallest card that it fits on."""
@@ -92,11 +87,7 @@ class GpuPage(FacetedPage):
         """Judge every card by the plan."""
         self.table.mark(self.workspace.plan.gpu)
         self.lookups.follow()
-        if self._values_of is not self.workspace.catalog.hardware:
-            self._values_of = self.workspace.catalog.hardware
-            self.offer_values_of(_plain(self._values_of))
         self._find_here()
-        self._judge()
         super().refresh(evaluation)
 
     def show_fitting(self) -> None:
@@ -122,8 +113,7 @@ class GpuPage(FacetedPage):
 
     def use_circuit(self, key: str) -> None:
         """Reckon builds with another circuit, and remember it."""
-        settings = self.workspace.settings
-        settings.update(catalog=settings.current.catalog.evolve(circuit=key))
+        self.workspace.settings.update_catalog(circuit=key)
         self.describe_current()
 
     def column_menu(self) -> QMenu:
@@ -131,7 +121,7 @@ class GpuPage(FacetedPage):
         menu = super().column_menu()
         first = menu.actions()[0]
         for name in COLUMN_SETS:
-            action = QAction("Columns: %1".replace("%1", name), menu)
+            action = QAction(f"Columns: {name}", menu)
             action.triggered.connect(partial(self.show_columns, name))
             menu.insertAction(first, action)
         menu.insertSeparator(first)
@@ -141,14 +131,17 @@ class GpuPage(FacetedPage):
         """Return what FPGAs and other machines are for, where one is searched for."""
         return about_other_machines(text)
 
-    def _judge(self) -> None:
+    def plain_rows(self) -> list[GpuRow]:
+        """Return the cards with their own figures alone."""
+        return [GpuRow(gpu) for gpu in self.workspace.catalog.hardware.gpus]
+
+    def judged_rows(self) -> list[GpuRow]:
+        """Return the cards with their verdicts, those of this machine marked."""
         plan, catalog, known = self.workspace.plan, self.workspace.catalog, self.lookups
         software = () if known.prices is None else catalog.software  # read with the prices, beside this thread
         rows = gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), known.jobs, known.prices, software)
         here = self._here.words
-        self.model.set_records([replace(row, here=here[row.id]) if row.id in here else row for row in rows])
-        self.show_rows()
-        self.count_facets()
+        return [replace(row, here=here[row.id]) if row.id in here else row for row in rows]
 
     def _current(self) -> Gpu | None:
         row = self.model.find(self.table.current_id)
@@ -165,20 +158,4 @@ class GpuPage(FacetedPage):
     @Slot()
     def _on_devices(self) -> None:
         self._find_here()
-        self._judge()
-
-    @Slot()
-    def _on_found(self) -> None:
-        self._judge()
-        self.describe_current()
-
-
-def _plain(hardware: HardwareCatalog) -> list[GpuRow]:
-    return [GpuRow(gpu) for gpu in hardware.gpus]
-
-
-_MARKS: Final = {verdict: Mark(*verdict_mark(verdict)) for verdict in ("fits", "tight", "does-not-fit", None)}
-
-
-def _fits_mark(row: GpuRow) -> Mark:
-    return _MARKS[row.verdict]
+        self.judge()

@@ -9,8 +9,8 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QInputDialog, QMenu, QWidget
 
 from planner.errors import PlannerError
-from planner.gui.catalog.faceted_page import FacetedPage
 from planner.gui.catalog.filters import conditions
+from planner.gui.catalog.page import Page
 from planner.gui.workspace import Workspace
 
 
@@ -19,7 +19,7 @@ class SavedFilters(QMenu):
 
     applied = Signal(object)
 
-    def __init__(self, workspace: Workspace, page: Callable[[], FacetedPage], parent: QWidget) -> None:
+    def __init__(self, workspace: Workspace, page: Callable[[], Page], parent: QWidget) -> None:
         super().__init__(parent)
         self._workspace = workspace
         self._page = page
@@ -100,5 +100,4 @@ class SavedFilters(QMenu):
         return saved
 
     def _store(self, filters: dict[str, dict[str, Any]]) -> None:
-        settings = self._workspace.settings
-        settings.update(catalog=settings.current.catalog.evolve(**{self._page().saved_in: filters}))
+        self._workspace.settings.update_catalog(**{self._page().saved_in: filters})

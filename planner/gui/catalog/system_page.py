@@ -1,29 +1,52 @@
-"""Whole machines: facets, table, and the details of one with its accelerator."""
+"""Whole machines: what they are narrowed by, their table, and the details of one with its accelerator."""
 
 from typing import Final
 
-from PySide6.QtCore import Slot
-
 from planner.gui.catalog.describe import Described, describe_system
-from planner.gui.catalog.faceted_page import FacetedPage
+from planner.gui.catalog.filters import Narrowed, RecordFilter, round_stops
 from planner.gui.catalog.lookups import Lookups
-from planner.gui.catalog.system_filter import SystemFilter
+from planner.gui.catalog.page import Page
 from planner.gui.theme import Theme
-from planner.gui.widgets.cells import Mark
-from planner.gui.widgets.table_layout import default_layout
-from planner.gui.widgets.verdict_badge import verdict_mark
+from planner.gui.widgets.tables.record_table import default_layout
 from planner.gui.workspace import Workspace
-from planner.plan.evaluate import Evaluation
+from planner.hardware.system_fields import SYSTEM_WORDS
+from planner.hardware.system_query import SystemQuery
 from planner.plan.system_fits import fits_by_system
 from planner.present.catalog.records import SYSTEM_FIELDS, system_fields
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_row import SystemRow, system_rows, systems_sentence
 
+_NUMBERS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 _PANES: Final = (206, 648, 276)
-_MARKS: Final = {verdict: Mark(*verdict_mark(verdict)) for verdict in ("fits", "tight", "does-not-fit", None)}
 
 
-class SystemPage(FacetedPage):
+def _itself(row: SystemRow) -> SystemRow:
+    """Return the row: it is the record that queries read."""
+    return row
+
+
+SYSTEMS: Final = Narrowed(
+    noun="system",
+    things="systems",
+    columns={column.key: column for column in SYSTEM_COLUMNS},
+    words=SYSTEM_WORDS,
+    ranges=("cards", "memory", "memory_each", "bandwidth", "bf16", "link", "power", "price", "rent", "year"),
+    record_of=_itself,
+    first=("vendor", "kind"),
+    scales={"cards": _NUMBERS, "rent": round_stops([1, 20_000])},
+    value_words={"price_kind": {kind: f"{kind} price" for kind in ("list", "street", "used")}},
+    prefix="systems-",
+)
+
+
+class SystemFilter(RecordFilter):
+    """What the systems are narrowed to."""
+
+    of = SYSTEMS
+    query: SystemQuery = SystemQuery()
+
+
+class SystemPage(Page):
     """The systems of the catalog, judged by the plan; using one takes its accelerators into it, as many as it has.
 
     What `lookups` reads for the cards tells what the systems are rented for, too.
@@ -37,14 +60,9 @@ class SystemPage(FacetedPage):
     saved_in = "system_filters"
 
     def __init__(self, workspace: Workspace, theme: Theme, lookups: Lookups) -> None:
-        usual = default_layout(SYSTEM_COLUMNS, sort_key="name")
-        rows = system_rows(workspace.catalog.hardware)
-        super().__init__(workspace, theme, SYSTEM_COLUMNS, usual, {"fits": lambda row: _MARKS[row.verdict]}, rows)
-        self._lookups = lookups
-        self._values_of = workspace.catalog.hardware
-        self.model.set_records(rows)
+        super().__init__(workspace, theme, lookups, SYSTEM_COLUMNS, default_layout(SYSTEM_COLUMNS, sort_key="name"))
+        self.model.set_records(self.plain_rows())
         self.restore(_PANES)
-        lookups.found.connect(self._on_found)
 
     def describe(self, record: SystemRow) -> Described:
         """Return what to say of a system."""
@@ -55,16 +73,9 @@ class SystemPage(FacetedPage):
         if record.gpu is None:
             return
         with self.workspace.reporting():
-            label = "cards of %1".replace("%1", record.system.name)
-            self.workspace.answer(label, {"gpu": record.gpu.id, "count": record.system.gpu_count or 1})
-
-    def refresh(self, evaluation: Evaluation) -> None:
-        """Judge every system by the plan."""
-        if self._values_of is not self.workspace.catalog.hardware:
-            self._values_of = self.workspace.catalog.hardware
-            self.offer_values_of(system_rows(self._values_of))
-        self._judge()
-        super().refresh(evaluation)
+            self.workspace.answer(
+                f"cards of {record.system.name}", {"gpu": record.gpu.id, "count": record.system.gpu_count or 1}
+            )
 
     def sentence(self) -> str:
         """Return on how many systems the plan fits."""
@@ -82,14 +93,12 @@ class SystemPage(FacetedPage):
         """Return the systems that are shown, as flat rows with sources."""
         return [system_fields(row) for row in self.model.records]
 
-    def _judge(self) -> None:
-        plan, catalog, rents = self.workspace.plan, self.workspace.catalog, self._lookups.rents
-        software = () if rents is None else catalog.software  # read with the prices, beside this thread
-        self.model.set_records(system_rows(catalog.hardware, fits_by_system(plan, catalog), software, rents))
-        self.show_rows()
-        self.count_facets()
+    def plain_rows(self) -> tuple[SystemRow, ...]:
+        """Return the systems with their own figures alone."""
+        return system_rows(self.workspace.catalog.hardware)
 
-    @Slot()
-    def _on_found(self) -> None:
-        self._judge()
-        self.describe_current()
+    def judged_rows(self) -> tuple[SystemRow, ...]:
+        """Return the systems with their verdicts."""
+        plan, catalog, rents = self.workspace.plan, self.workspace.catalog, self.lookups.rents
+        software = () if rents is None else catalog.software  # read with the prices, beside this thread
+        return system_rows(catalog.hardware, fits_by_system(plan, catalog), software, rents)

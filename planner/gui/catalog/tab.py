@@ -4,13 +4,11 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Slot
-from PySide6.QtWidgets import QStackedWidget, QVBoxLayout
+from PySide6.QtWidgets import QStackedWidget
 
 from planner.gui.catalog.bar import CatalogBar
-from planner.gui.catalog.compare.page import ComparePage
-from planner.gui.catalog.export import write_rows
-from planner.gui.catalog.export_menu import ExportMenu
-from planner.gui.catalog.faceted_page import FacetedPage
+from planner.gui.catalog.compare_page import ComparePage
+from planner.gui.catalog.export import ExportMenu, write_rows
 from planner.gui.catalog.filters import CatalogFilter, RecordFilter
 from planner.gui.catalog.gpu_page import GpuPage
 from planner.gui.catalog.own_cards import OwnCards
@@ -21,7 +19,8 @@ from planner.gui.catalog.system_page import SystemPage
 from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation, find_fits
 from planner.present import format as fmt
@@ -50,7 +49,7 @@ class CatalogTab(Tab):
         self._connect()
 
     @property
-    def page(self) -> FacetedPage:
+    def page(self) -> Page:
         """Return the records that are shown."""
         return self.gpus if self._pages.currentIndex() == 0 else self.systems
 
@@ -102,8 +101,7 @@ class CatalogTab(Tab):
     @Slot(str)
     def show_view(self, view: View) -> None:
         """Show the records as a table, as a plot, or some of them side by side."""
-        settings = self.workspace.settings
-        settings.update(catalog=settings.current.catalog.evolve(view=view))
+        self.workspace.settings.update_catalog(view=view)
         self.bar.show_view(view)
         comparing = view == "compare"
         self._stack.setCurrentIndex(1 if comparing else 0)
@@ -189,12 +187,14 @@ class CatalogTab(Tab):
 
     def _lay_out(self) -> None:
         space = self.theme.spacing
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(space.medium, space.medium, space.medium, 0)
-        layout.setSpacing(space.medium)
-        layout.addWidget(self._answer)
-        layout.addWidget(self.bar)
-        layout.addWidget(self._stack, 1)
+        in_column(
+            self._answer,
+            self.bar,
+            (self._stack, 1),
+            owner=self,
+            margins=(space.medium, space.medium, space.medium, 0),
+            spacing=space.medium,
+        )
         self._stack.addWidget(self._pages)
         self._stack.addWidget(self.compare)
 
@@ -217,7 +217,7 @@ class CatalogTab(Tab):
 
     def _show_page(self) -> None:
         example = "24 GiB under 2,000 USD" if self.page is self.gpus else "600 GiB under 12 kW"
-        self.bar.show_page(self.page, ", or: at least %1".replace("%1", example))
+        self.bar.show_page(self.page, f", or: at least {example}")
 
     def _on_page_searched(self, page: Page, text: str) -> None:
         if page is self.page:

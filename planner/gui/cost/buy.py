@@ -5,12 +5,11 @@ from typing import Final
 from planner.cost.energy import Region
 from planner.cost.figure import Figure
 from planner.cost.terms import CostTerms
-from planner.gui.cost.questions import MoneyQuestions
+from planner.gui.cost.questions import YES_OR_NO, MoneyQuestions
 from planner.gui.theme import Theme
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.decimal_field import DecimalField
-from planner.gui.widgets.labelled_form import LabelledForm
-from planner.gui.widgets.picker_field import PickerField
+from planner.gui.widgets.inputs.choice_field import PickerField
+from planner.gui.widgets.inputs.labelled_form import LabelledForm
+from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.search_list import Choice
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
@@ -23,7 +22,6 @@ _PLACES: Final = (
 )
 _POWER: Final = ((None, "as the place has it"), ("included", "included"), ("metered", "metered beside it"))
 _METHODS: Final = (("straight-line", "straight line"), ("declining", "declining"), ("macrs-5", "MACRS, 5 years"))
-_YES_NO: Final = ((True, "yes"), (False, "no"))
 _MILLIONS: Final = (0.0, 1e8)
 _SHARE: Final = (0.0, 100.0)
 
@@ -69,9 +67,7 @@ class BuyQuestions(MoneyQuestions):
         self.ask(form, f"buy.{name}", label, field, hint)
 
     def _ask_what(self, form: LabelledForm) -> None:
-        self.ask(
-            form, "buy.place", "They stand &in", ChoiceField(self.theme, _PLACES), "Sets every figure that is open."
-        )
+        self.ask_choice(form, "buy.place", "They stand &in", _PLACES, "Sets every figure that is open.")
         self.ask_number(form, "buy.card_price_usd", "A card, $", (0.01, 1e7), "What one costs you.", "of the catalog")
         self.ask_number(
             form,
@@ -101,23 +97,15 @@ class BuyQuestions(MoneyQuestions):
         self._of_place(form, "pue", "PUE", (1, 4), "Electricity of the room over that of the machines.")
         self._of_place(form, "active_power_fraction", "At work, %", (1, 100), "Drawn, of full load.", 0.01)
         self._of_place(form, "idle_power_fraction", "At rest, %", _SHARE, "Drawn, of full load.", 0.01)
-        self.ask(
-            form,
-            "buy.switched_off_when_idle",
-            "Off when idle",
-            ChoiceField(self.theme, _YES_NO),
-            "Whether machines are switched off while nothing runs.",
-        )
+        hint = "Whether machines are switched off while nothing runs."
+        self.ask_choice(form, "buy.switched_off_when_idle", "Off when idle", YES_OR_NO, hint)
         self.add_section("Power", form, self._power_words, opened=False)
 
     def _ask_running(self, form: LabelledForm) -> None:
-        self.ask(
-            form,
-            "buy.colocation_power",
-            "Colocation power",
-            ChoiceField(self.theme, _POWER),
-            "Never counted twice: either in the price of colocation, or metered; say so before you change that price.",
+        hint = (
+            "Never counted twice: either in the price of colocation, or metered; say so before you change that price."
         )
+        self.ask_choice(form, "buy.colocation_power", "Colocation power", _POWER, hint)
         self._of_place(
             form, "colocation_usd_per_kw_month", "Colocation, $/kW·m", (0, 5_000), "A month, for each kW of full load."
         )
@@ -138,8 +126,8 @@ class BuyQuestions(MoneyQuestions):
         self.ask_number(form, "buy.loan_fraction", "Borrowed, %", _SHARE, "Of what is bought.", scale=0.01)
         self.ask_number(form, "buy.loan_rate", "Interest, % a year", (0, 99), "On what is borrowed.", scale=0.01)
         self.ask_number(form, "buy.loan_years", "Paid back in, years", (0.05, 30), "In equal parts.")
-        methods = ChoiceField(self.theme, _METHODS)
-        self.ask(form, "buy.depreciation", "Depreciation", methods, "For the books; the decision is made on cash.")
+        hint = "For the books; the decision is made on cash."
+        self.ask_choice(form, "buy.depreciation", "Depreciation", _METHODS, hint)
         self.ask_number(form, "buy.depreciation_years", "over, years", (0.05, 30), "For the books.")
         self.add_section("Money and time", form, _money_words, opened=False)
 

@@ -1,7 +1,7 @@
 """The left column: the job, and how the cards are rented and owned."""
 
 from PySide6.QtCore import Qt, Slot
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from planner.cost.terms import CostTerms
 from planner.gui.cost.buy import BuyQuestions
@@ -9,9 +9,17 @@ from planner.gui.cost.job import JobQuestions
 from planner.gui.cost.questions import MoneyQuestions
 from planner.gui.cost.rent import RentQuestions
 from planner.gui.theme import Theme
-from planner.gui.widgets.hairline import hairline
-from planner.gui.widgets.scrolled import scrolled
-from planner.gui.widgets.tab_order import set_tab_order, tab_stops
+from planner.gui.widgets.buttons import push_button
+from planner.gui.widgets.layout import (
+    STRETCH,
+    ScrollColumn,
+    hairline,
+    in_column,
+    in_row,
+    scrolled,
+    set_tab_order,
+    tab_stops,
+)
 from planner.gui.workspace import Workspace
 
 
@@ -24,14 +32,10 @@ class Controls(QWidget):
         self.job = JobQuestions(workspace, theme)
         self.rent = RentQuestions(workspace, theme)
         self.buy = BuyQuestions(workspace, theme)
-        self.recommend = QPushButton("Ch&oose for me…")
-        self.recommend.setToolTip("Look at every card, number and offer for this job.")
-        self.prices = QPushButton("Pri&ces…")
-        self.prices.setToolTip("How old they are, fresh ones on request, and offers of your own.")
-        self.copy = QPushButton("Cop&y")
-        self.copy.setToolTip("Copy or save the answer.")
-        self._reset = QPushButton("Re&set")
-        self._reset.setToolTip("Set every question of this column back to its default.")
+        self.recommend = push_button("Ch&oose for me…", "Look at every card, number and offer for this job.")
+        self.prices = push_button("Pri&ces…", "How old they are, fresh ones on request, and offers of your own.")
+        self.copy = push_button("Cop&y", "Copy or save the answer.")
+        self._reset = push_button("Re&set", "Set every question of this column back to its default.")
         self.setFixedWidth(width)
         self._lay_out(theme)
         self._reset.clicked.connect(self.reset)
@@ -57,33 +61,28 @@ class Controls(QWidget):
     @Slot()
     def reset(self) -> None:
         """Set every question back to its default, as one step."""
-        self._workspace.end_gesture()
-        with self._workspace.reporting():
+        with self._workspace.step():
             timing = self._workspace.plan.timing.evolve(measured=None)
             self._workspace.apply("reset money", cost=CostTerms(), timing=timing)
 
     def _lay_out(self, theme: Theme) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._scrolled(theme), 1)
-        column.addWidget(hairline(Qt.Orientation.Horizontal))
-        buttons = QHBoxLayout()
-        buttons.setContentsMargins(*(theme.spacing.medium, theme.spacing.small) * 2)
-        buttons.setSpacing(theme.spacing.small)
-        for button in (self.recommend, self.prices, self._reset, self.copy):
-            buttons.addWidget(button)
-        buttons.addStretch(1)
+        column = in_column((self._scrolled(theme), 1), hairline(Qt.Orientation.Horizontal), owner=self, spacing=0)
+        buttons = in_row(
+            self.recommend,
+            self.prices,
+            self._reset,
+            self.copy,
+            STRETCH,
+            margins=(theme.spacing.medium, theme.spacing.small),
+            spacing=theme.spacing.small,
+        )
         column.addLayout(buttons)
         set_tab_order((*tab_stops(self._column), *tab_stops(buttons)))
 
-    def _scrolled(self, theme: Theme) -> QScrollArea:
+    def _scrolled(self, theme: Theme) -> ScrollColumn:
         body = QWidget()
-        column = self._column = QVBoxLayout(body)
-        column.setContentsMargins(*(theme.spacing.medium,) * 4)
-        column.setSpacing(theme.spacing.small)
-        for questions in self.questions:
-            column.addWidget(questions)
-        column.addStretch(1)
+        self._column = in_column(
+            *self.questions, STRETCH, owner=body, margins=theme.spacing.medium, spacing=theme.spacing.small
+        )
         self.area = scrolled(body)
         return self.area

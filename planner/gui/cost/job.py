@@ -4,12 +4,10 @@ from typing import Final
 
 from planner.cost.job import DailyHours, Job, Run
 from planner.cost.terms import CostTerms
-from planner.gui.cost.questions import MoneyQuestions
-from planner.gui.cost.terms import USUAL_JOBS
+from planner.gui.cost.questions import USUAL_JOBS, MoneyQuestions
 from planner.gui.theme import Theme
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.labelled_form import LabelledForm
-from planner.gui.widgets.radio_field import RadioField
+from planner.gui.widgets.inputs.choice_field import RadioField
+from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.speed_questions import SpeedQuestions
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
@@ -43,7 +41,7 @@ class JobQuestions(MoneyQuestions):
         first.add("The job is", self.kind, lambda: "daily-hours", "What the cards are paid for.", wide=True)
         self.kind.edited.connect(self._choose)
         self.ask_number(form, "job.amount", "&Amount", (1e-3, 1e18), "How much the run works through: 50 M, 1.5 B, 3.")
-        self.ask(form, "job.unit", "of", ChoiceField(theme, _UNITS), "What the amount counts.")
+        self.ask_choice(form, "job.unit", "of", _UNITS, "What the amount counts.")
         self.ask_number(
             form,
             "job.dataset_samples",
@@ -98,10 +96,8 @@ class JobQuestions(MoneyQuestions):
         self.ask_number(form, "job.stored_gb", "Stored, GB", gigabytes, "All the time.")
 
     def _choose(self, kind: object) -> None:
-        self.workspace.end_gesture()
-        with self.workspace.reporting():
+        with self.workspace.step():
             self.workspace.apply("kind of job", cost=self.terms.evolve(job=self._jobs[str(kind)]))
-        self.workspace.end_gesture()
 
 
 def job_phrase(job: Job) -> str:

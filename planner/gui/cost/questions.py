@@ -1,23 +1,63 @@
 """Forms whose fields are bound to the plan's terms of money."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
+from pydantic import ValidationError
 from PySide6.QtGui import QFontMetrics
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
+from planner.base import Spec
+from planner.cost.job import DailyHours, Job, Run, Service
 from planner.cost.terms import CostTerms
 from planner.errors import PlannerError, SpecError
-from planner.gui.cost.terms import changed, usual_value, value_of
 from planner.gui.theme import Theme
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.decimal_field import DecimalField
-from planner.gui.widgets.field import Field
-from planner.gui.widgets.labelled_form import LabelledForm
+from planner.gui.widgets.inputs.choice_field import ChoiceField
+from planner.gui.widgets.inputs.field import Field
+from planner.gui.widgets.inputs.labelled_form import LabelledForm
+from planner.gui.widgets.inputs.number_field import DecimalField
+from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 
+USUAL_JOBS: dict[str, Job] = {
+    "run": Run(amount=50_000_000, unit="tokens"),
+    "service": Service(requests_per_day=10_000),
+    "daily-hours": DailyHours(hours_per_day=8.0),
+}
+"""The job that each kind starts with."""
+YES_OR_NO: Final = ((True, "yes"), (False, "no"))
 _WIDEST: Final = "Colocation, $/kW·m"
+
+
+def value_of(terms: CostTerms, path: str) -> object:
+    """Return the field at `path`; none where the job is of a kind that has no such field."""
+    held: object = terms
+    for name in path.split("."):
+        held = getattr(held, name, None)
+    return held
+
+
+def usual_value(terms: CostTerms, path: str) -> object:
+    """Return what the field at `path` is unless somebody says otherwise, for a job of the same kind."""
+    return value_of(CostTerms(job=USUAL_JOBS[terms.job.kind]), path)
+
+
+def changed(terms: CostTerms, path: str, value: object) -> CostTerms:
+    """Return `terms` with another value at `path`.
+
+    Raises:
+        SpecError: If the value is not allowed.
+    """
+    outer, _, inner = path.rpartition(".")
+    try:
+        if not outer:
+            return terms.evolve(**{inner: value})
+        part = getattr(terms, outer)
+        assert isinstance(part, Spec)  # job, rent and buy are the only parts
+        return terms.evolve(**{outer: part.evolve(**{inner: value})})
+    except ValidationError as error:
+        raise SpecError.from_validation(error, "cost") from error
 
 
 class MoneyQuestions(QWidget):
@@ -28,9 +68,7 @@ class MoneyQuestions(QWidget):
         self.workspace, self.theme = workspace, theme
         self._fields: dict[str, tuple[LabelledForm, Field]] = {}
         self._sections: list[tuple[Section, LabelledForm, Callable[[CostTerms], str]]] = []
-        self._layout = QVBoxLayout(self)
-        self._layout.setContentsMargins(0, 0, 0, 0)
-        self._layout.setSpacing(theme.spacing.small)
+        self._layout = in_column(owner=self, spacing=theme.spacing.small)
 
     @property
     def terms(self) -> CostTerms:
@@ -76,6 +114,14 @@ class MoneyQuestions(QWidget):
 
         field.edited.connect(apply)
         field.finished.connect(self.workspace.end_gesture)
+
+    def ask_choice(
+        self, form: LabelledForm, path: str, label: str, options: Sequence[tuple[object, str]], hint: str
+    ) -> ChoiceField:
+        """Add the question for one of `options` at `path`, and return its field."""
+        field = ChoiceField(self.theme, options)
+        self.ask(form, path, label, field, hint)
+        return field
 
     def ask_number(
         self,

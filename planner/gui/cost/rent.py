@@ -4,16 +4,14 @@ from typing import Final
 
 from planner.cost.modes import RENT_MODES
 from planner.cost.terms import CostTerms
-from planner.gui.cost.questions import MoneyQuestions
+from planner.gui.cost.questions import YES_OR_NO, MoneyQuestions
 from planner.gui.theme import Theme
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.labelled_form import LabelledForm
+from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
 from planner.present.cost.prices import MODE_WORDS
 
 _INCREMENTS: Final = ((1, "second"), (60, "minute"), (3_600, "hour"), (86_400, "day"), (2_592_000, "month of 30 days"))
-_YES_NO: Final = ((True, "yes"), (False, "no"))
 _CHEAPEST: Final = (None, "the cheapest")
 
 
@@ -24,29 +22,13 @@ class RentQuestions(MoneyQuestions):
         super().__init__(workspace, theme)
         form, bill = LabelledForm(theme), LabelledForm(theme)
         modes = tuple((mode, MODE_WORDS[mode]) for mode in RENT_MODES)
-        self.ask(form, "rent.mode", "&Rented", ChoiceField(theme, modes), "On demand, as spot, or with a commitment.")
-        self.offer = ChoiceField(theme, (_CHEAPEST,))
-        self.ask(
-            form,
-            "rent.offer",
-            "Offer",
-            self.offer,
-            "The cheapest that can be compared with the others. Use another by double-clicking it in the table.",
-        )
-        self.ask(
-            form,
-            "rent.one_machine",
-            "In one machine",
-            ChoiceField(theme, _YES_NO),
-            "Whether several cards must share a machine, eight of them at most.",
-        )
-        self.ask(
-            form,
-            "rent.include_history",
-            "Old offers",
-            ChoiceField(theme, _YES_NO),
-            "Whether to list offers that are older than twelve months.",
-        )
+        self.ask_choice(form, "rent.mode", "&Rented", modes, "On demand, as spot, or with a commitment.")
+        hint = "The cheapest that can be compared with the others. Use another by double-clicking it in the table."
+        self.offer = self.ask_choice(form, "rent.offer", "Offer", (_CHEAPEST,), hint)
+        hint = "Whether several cards must share a machine, eight of them at most."
+        self.ask_choice(form, "rent.one_machine", "In one machine", YES_OR_NO, hint)
+        hint = "Whether to list offers that are older than twelve months."
+        self.ask_choice(form, "rent.include_history", "Old offers", YES_OR_NO, hint)
         self.ask_number(
             form,
             "rent.mean_hours_between_interruptions",
@@ -55,13 +37,8 @@ class RentQuestions(MoneyQuestions):
             "Of a spot machine, on average.",
             "by the card",
         )
-        self.ask(
-            bill,
-            "rent.billing_increment_seconds",
-            "Billed by the",
-            ChoiceField(theme, _INCREMENTS),
-            "Where the offer does not say how hours are rounded up.",
-        )
+        hint = "Where the offer does not say how hours are rounded up."
+        self.ask_choice(bill, "rent.billing_increment_seconds", "Billed by the", _INCREMENTS, hint)
         self.ask_number(
             bill, "rent.idle_billed_hours", "Idle hours", (0, 1e6), "Billed for each job while nothing runs."
         )

@@ -7,28 +7,27 @@ from threading import Event
 from typing import ClassVar, Final
 
 from pydantic_core import to_json
-from PySide6.QtCore import Qt, QTimer, Slot
+from PySide6.QtCore import QTimer, Slot
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QWidget
 
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.modes import RentMode
 from planner.cost.montecarlo import Simulation, simulate
 from planner.cost.sensitivity import tornado
-from planner.gui.cost.answer import Answer
-from planner.gui.cost.beside import Beside
+from planner.gui.cost.answer import Answer, told
 from planner.gui.cost.controls import Controls
 from planner.gui.cost.curve.data import cost_curve, with_draws
 from planner.gui.cost.curve.panel import CostCurvePanel
-from planner.gui.cost.elsewhere import Elsewhere
-from planner.gui.cost.ledger import Ledger
-from planner.gui.cost.offers import Offers
-from planner.gui.cost.telling import told
+from planner.gui.cost.figures import Beside, Ledger
+from planner.gui.cost.tables import Elsewhere, Offers
 from planner.gui.cost.tornado import Tornado
-from planner.gui.question_tab import QuestionTab
+from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.dialogs import open_once
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import STRETCH, add_items, in_column, in_row
 from planner.gui.widgets.result_menu import Result, ResultMenu
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
@@ -122,14 +121,13 @@ class CostTab(QuestionTab):
     @Slot()
     def show_prices(self) -> None:
         """Open the dialog about prices."""
-        from planner.gui.prices.dialog import PricesDialog  # opened by some, and never first
+        from planner.gui.cost.prices_dialog import PricesDialog  # opened by some, and never first
 
         self._open(PricesDialog(self.workspace, self.theme, self.tasks, self.window()))
 
     def _open(self, dialog: QDialog) -> None:
         self.dialog = dialog
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.open()
+        open_once(dialog)
 
     def shut_down(self) -> None:
         """Draw no more."""
@@ -195,18 +193,14 @@ class CostTab(QuestionTab):
     @Slot(str, str)
     def _use(self, offer: str, mode: RentMode) -> None:
         terms = self.workspace.plan.cost
-        self.workspace.end_gesture()
-        with self.workspace.reporting():
+        with self.workspace.step():
             rent = terms.rent.evolve(offer=offer, mode=mode)
             self.workspace.apply("offer", cost=terms.evolve(rent=rent))
-        self.workspace.end_gesture()
 
     @Slot(str)
     def _move_to(self, region: str) -> None:
-        self.workspace.end_gesture()
-        with self.workspace.reporting():
+        with self.workspace.step():
             self.workspace.apply("region", cost=self.workspace.plan.cost.evolve(region=region))
-        self.workspace.end_gesture()
 
     def _card(self) -> str:
         gpu = self.workspace.plan.gpu
@@ -227,32 +221,23 @@ class CostTab(QuestionTab):
         return self._picture_of(self.answer, last)
 
     def _fill_column(self) -> None:
-        column = self._column
-        column.addWidget(self.answer)
-        column.addWidget(self.beside)
-        column.addWidget(self.curve, 1)
         self.below = self._below()
-        column.addWidget(self.below)
-        column.addWidget(self.offers, 1)
-        column.addWidget(self.elsewhere)
-        column.addStretch()
+        middle = (self.answer, self.beside, (self.curve, 1), self.below, (self.offers, 1), self.elsewhere)
+        add_items(self._column, *middle, (STRETCH, 0))
 
     def _below(self) -> QWidget:
         """Return what moves the decision beside the amounts that it rests on."""
         space = self.theme.spacing
         self.swings = QWidget()
-        moving = QVBoxLayout(self.swings)
-        moving.setContentsMargins(0, 0, 0, 0)
-        moving.setSpacing(space.tiny)
-        moving.addWidget(make_label("What moves the decision", font=self.theme.font(bold=True)))
-        moving.addWidget(self.tornado)
-        moving.addStretch(1)
+        in_column(
+            make_label("What moves the decision", font=self.theme.font(bold=True)),
+            self.tornado,
+            STRETCH,
+            owner=self.swings,
+            spacing=space.tiny,
+        )
         below = QWidget()
-        row = QHBoxLayout(below)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(space.large)
-        row.addWidget(self.swings, 1)
-        row.addWidget(self.figures, 1)
+        in_row((self.swings, 1), (self.figures, 1), owner=below, spacing=space.large)
         return below
 
 

@@ -1,15 +1,22 @@
-"""The answer: whether it fits, why, and what to know about it."""
+"""The answer: whether it fits, why, what to know about it, and whose log corrects it."""
 
 from typing import Final
 
-from PySide6.QtCore import QSize, Qt, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Slot
+from PySide6.QtWidgets import QWidget
 
 from planner.gui.theme import Theme, mark
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.buttons import link_button
+from planner.gui.widgets.labels import IconLabel, make_label
+from planner.gui.widgets.layout import in_column, in_row
+from planner.gui.widgets.marks import verdict_mark
 from planner.gui.widgets.section import Section
-from planner.gui.widgets.verdict_badge import verdict_mark
+from planner.gui.workspace import Workspace
+from planner.memory.corrections import correction_note
 from planner.memory.result import Verdict
+from planner.plan.evaluate import Evaluation
+from planner.plan.logs.corrected import counting
+from planner.present import format as fmt
 from planner.present.memory.view import MemoryView
 
 _MARK_SCALE: Final = 1.5
@@ -21,15 +28,21 @@ class Answer(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._verdict: Verdict | None = None
-        self._mark = QLabel()
-        self._sentence = _selectable(make_label(font=theme.font("title", bold=True), wrap=True))
-        self._reason = _selectable(make_label(wrap=True))
-        self._certainty = _selectable(make_label(role="muted", wrap=True))
-        self._note_lines = _selectable(make_label(role="muted", wrap=True))
+        self._mark = IconLabel(theme, _MARK_SCALE)
+        self._sentence = make_label(selectable=True, font=theme.font("title", bold=True), wrap=True)
+        self._reason = make_label(selectable=True, wrap=True)
+        self._certainty = make_label(selectable=True, role="muted", wrap=True)
+        self._note_lines = make_label(selectable=True, role="muted", wrap=True)
         self._notes = Section(theme, "Notes", self._note_lines)
-        self._lay_out()
-        theme.changed.connect(self._dress)
+        in_row(
+            (self._mark, 0, Qt.AlignmentFlag.AlignTop),
+            (
+                in_column(self._sentence, self._reason, self._certainty, self._notes, spacing=self._theme.spacing.tiny),
+                1,
+            ),
+            owner=self,
+            spacing=self._theme.spacing.small,
+        )
 
     @property
     def sentence(self) -> str:
@@ -38,7 +51,6 @@ class Answer(QWidget):
 
     def set_view(self, view: MemoryView, verdict: Verdict | None) -> None:
         """Show another result."""
-        self._verdict = verdict if view.supported else "does-not-fit"
         self._sentence.setText(view.answer)
         self._reason.setText(view.reason)
         self._reason.setVisible(bool(view.reason))
@@ -48,31 +60,37 @@ class Answer(QWidget):
         self._notes.set_summary(" · ".join(view.notes))
         self._notes.setVisible(bool(view.notes))
         self.setAccessibleName(f"{view.answer} {view.certainty}".strip())
-        self._dress()
+        self._mark.show_icon(verdict_mark(verdict if view.supported else "does-not-fit"))
 
     def set_outdated(self, outdated: bool) -> None:
         """Write the answer paler while a newer one is on its way."""
         for label in (self._sentence, self._reason):
             mark(label, "muted" if outdated else "")
 
+
+class CorrectionStrip(QWidget):
+    """Shown as long as a correction is in the estimate."""
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        super().__init__()
+        self._workspace = workspace
+        self.words = make_label(role="warn", wrap=True)
+        self.off = link_button("Switch off", "Estimate without what your log showed.")
+        in_row((self.words, 1), self.off, owner=self, spacing=theme.spacing.small)
+        self.off.clicked.connect(self._switch_off)
+        self.hide()
+
+    def refresh(self, evaluation: Evaluation) -> None:
+        """Say which corrections are in `evaluation`."""
+        found = counting(evaluation)
+        sentences = [f"Corrected by your log of {fmt.date(item.date)}: {item.changes}." for item in found]
+        self.words.setText(" ".join(sentences))
+        self.words.setToolTip("\n".join(map(correction_note, found)))
+        self.setVisible(bool(found))
+
     @Slot()
-    def _dress(self) -> None:
-        side = round(self._theme.icon_side * _MARK_SCALE)
-        icon = self._theme.icon(*verdict_mark(self._verdict))
-        self._mark.setPixmap(icon.pixmap(QSize(side, side), self.devicePixelRatio()))
-
-    def _lay_out(self) -> None:
-        words = QVBoxLayout()
-        words.setSpacing(self._theme.spacing.tiny)
-        for widget in (self._sentence, self._reason, self._certainty, self._notes):
-            words.addWidget(widget)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(self._theme.spacing.small)
-        layout.addWidget(self._mark, 0, Qt.AlignmentFlag.AlignTop)
-        layout.addLayout(words, 1)
-
-
-def _selectable(label: QLabel) -> QLabel:
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    return label
+    def _switch_off(self) -> None:
+        used = counting(self._workspace.evaluation)
+        others = tuple(item for item in self._workspace.plan.corrections if item not in used)
+        with self._workspace.step():
+            self._workspace.apply("correction", corrections=others)

@@ -6,14 +6,13 @@ from typing import Final
 from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from planner.gui.memory.find_cards import FindCardsButton
+from planner.gui.memory.buttons import CompareButton, FindCardsButton
 from planner.gui.memory.questions.cards import CardsQuestions
 from planner.gui.memory.questions.questions import Questions
 from planner.gui.memory.subject import Subject
-from planner.gui.memory.trace.what_if import WhatIf
-from planner.gui.memory.versus.button import CompareButton
+from planner.gui.memory.trace.controller import WhatIf
 from planner.gui.theme import Theme
-from planner.gui.widgets.tab_order import set_tab_order, tab_stops
+from planner.gui.widgets.layout import set_tab_order, tab_stops
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.workload.choices import Task

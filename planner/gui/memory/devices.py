@@ -1,44 +1,100 @@
 """The cards of a plan where they differ or hold different parts of the model: a row for those that hold the same."""
 
-from functools import cached_property
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Final, TypeVar
 
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column
+from planner.gui.widgets.marks import verdict_mark
+from planner.gui.widgets.tables.record_model import RecordTableModel
+from planner.gui.widgets.tables.record_table import RecordTable, show_rows
+from planner.present import format as fmt
+from planner.present.columns import Column, words
 from planner.present.memory.view import MemoryView
 from planner.present.plan.parallel import DeviceRow
 
-if TYPE_CHECKING:
-    from planner.gui.memory.device_table import DeviceTable
+Row = TypeVar("Row")
+_MOST_ROWS: Final = 8
+
+
+def gib_column(
+    key: str,
+    title: str,
+    get: Callable[[Row], int | None],
+    text: Callable[[Row], str],
+    width: int,
+    unknown: str = fmt.UNKNOWN,
+) -> Column[Row]:
+    """Return a column of `text` in GiB that says every byte, or `unknown`, when it is pointed at."""
+    return Column(
+        key,
+        title,
+        get,
+        text,
+        unit="GiB",
+        align="right",
+        width=width,
+        tooltip=lambda row: fmt.exact_bytes(get(row), unknown),
+    )
+
+
+def _used(row: DeviceRow) -> str:
+    fraction = row.used_fraction
+    return fmt.UNKNOWN if fraction is None else fmt.percent(fraction)
+
+
+def _stage(row: DeviceRow) -> str:
+    return "all" if row.share.stage is None else fmt.integer(row.share.stage + 1)
+
+
+def _verdict(row: DeviceRow) -> str:
+    return ", ".join(word for word in (row.verdict, row.scarcity) if word)
+
+
+_COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
+    words("card", "Cards", lambda row: row.card, width=18),
+    Column("stage", "Stage", lambda row: row.share.stage, _stage, align="right", width=5),
+    Column("layers", "Layers", lambda row: row.share.layers, lambda row: row.layers, align="right", width=6),
+    gib_column("needs", "Needs", lambda row: row.share.total_bytes, lambda row: row.needs, 7),
+    Column("used", "Used", lambda row: row.used_fraction, _used, align="right", width=8, meter=True, full=1.0),
+    gib_column("usable", "Usable", lambda row: row.share.capacity_bytes, lambda row: row.usable, 7),
+    gib_column("free", "Free", lambda row: row.share.free_bytes, lambda row: row.free, 7),
+    words(
+        "verdict",
+        "Verdict",
+        _verdict,
+        unknown="",
+        width=15,
+        tooltip=lambda row: f"{_verdict(row)}: shown above" if row.scarcity else row.verdict,
+    ),
+)
 
 
 class Devices(QWidget):
-    """Shown where not every card holds the same."""
+    """Shown where not every card holds the same: a row for the cards that do."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._theme = theme
         self.rows: tuple[DeviceRow, ...] = ()
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(theme.spacing.tiny)
-        self._column.addWidget(make_label("Card by card", font=theme.font(bold=True)))
-        self.hide()
-
-    @cached_property
-    def table(self) -> "DeviceTable":
-        """Return the table, made when there is first something to show: few plans need it."""
-        from planner.gui.memory.device_table import DeviceTable
-
-        made = DeviceTable(self._theme)
-        self._column.addWidget(made)
-        return made
+        self._model = RecordTableModel(_COLUMNS, lambda row: f"{row.share.stage} {row.share.gpu} {row.card}", self)
+        self.table = RecordTable(
+            self._model,
+            theme,
+            markers={"verdict": lambda row: verdict_mark(row.share.verdict)},
+            name="What each of the cards holds",
+        )
+        self.table.horizontalHeader().setStretchLastSection(True)
+        heading = make_label("Card by card", font=theme.font(bold=True))
+        in_column(heading, self.table, owner=self, spacing=theme.spacing.tiny)
 
     def set_view(self, view: MemoryView) -> None:
-        """Show the cards of another result, if they hold different things."""
-        self.rows = view.devices if view.supported else ()
-        self.setVisible(bool(self.rows))
-        if self.rows:
-            self.table.show_devices(self.rows)
+        """Show the cards of another result, if they hold different things, as many as have room without scrolling."""
+        self.rows = rows = view.devices if view.supported else ()
+        self.setVisible(bool(rows))
+        self._model.set_records(rows)
+        self.table.show_column("stage", any(row.share.stage for row in rows))
+        self.table.show_column("layers", any(row.share.layers is not None for row in rows))
+        show_rows(self.table, min(len(rows), _MOST_ROWS))

@@ -4,12 +4,14 @@ from collections.abc import Callable
 from typing import Final
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
-from planner.gui.theme import Theme, mark
-from planner.gui.widgets.label import make_label
-from planner.gui.widgets.record_model import RecordTableModel
-from planner.gui.widgets.record_table import RecordTable
+from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import push_button
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
+from planner.gui.widgets.tables.record_model import RecordTableModel
+from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import find_fits
 from planner.present import format as fmt
@@ -45,11 +47,16 @@ class FittingCards(QWidget):
         self._heading = make_label(font=theme.font(bold=True), wrap=True)
         self.model = RecordTableModel(_COLUMNS, lambda row: row.gpu.id, self)
         self.table = RecordTable(self.model, theme)
-        self._use = QPushButton("&Use this card")
+        self._use = push_button("&Use this card", role="primary")
         self._show = QPushButton("Show in the &catalog")
-        mark(self._use, "primary")
         self.setFocusProxy(self.table)
-        self._lay_out(theme)
+        in_column(
+            self._heading,
+            (self.table, 1),
+            in_row(self._show, STRETCH, self._use),
+            owner=self,
+            margins=theme.spacing.tiny,
+        )
         self.table.record_activated.connect(self._take)
         self._use.clicked.connect(self._take_current)
         self._show.clicked.connect(self._show_in_catalog)
@@ -78,23 +85,11 @@ class FittingCards(QWidget):
     @Slot(object)
     def _take(self, row: object) -> None:
         if isinstance(row, GpuRow):
-            self._workspace.end_gesture()
-            with self._workspace.reporting():
+            with self._workspace.step():
                 self._workspace.answer("card", {"gpu": row.gpu.id})
             self.done.emit()
 
     @Slot()
     def _show_in_catalog(self) -> None:
         self.done.emit()
-        self._workspace.fitting_cards_requested.emit()
-
-    def _lay_out(self, theme: Theme) -> None:
-        buttons = QHBoxLayout()
-        buttons.addWidget(self._show)
-        buttons.addStretch(1)
-        buttons.addWidget(self._use)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(*(theme.spacing.tiny,) * 4)
-        layout.addWidget(self._heading)
-        layout.addWidget(self.table, 1)
-        layout.addLayout(buttons)
+        self._workspace.navigator.fitting_cards_requested.emit()

@@ -1,11 +1,12 @@
 """One thing that was solved for, and a button to take it."""
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from planner.gui.memory.curves.explored import Found
 from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column, in_row
 
 
 class LargestRow(QWidget):
@@ -19,14 +20,7 @@ class LargestRow(QWidget):
         self._title = make_label(role="muted", font=theme.font("small"))
         self._value = make_label(font=theme.font(bold=True), wrap=True)
         self.use = QPushButton("Use")
-        line = QHBoxLayout()
-        line.addWidget(self._value, 1)
-        line.addWidget(self.use)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(theme.spacing.tiny)
-        layout.addWidget(self._title)
-        layout.addLayout(line)
+        in_column(self._title, in_row((self._value, 1), self.use), owner=self, spacing=theme.spacing.tiny)
         self.use.clicked.connect(self._on_clicked)
 
     @property

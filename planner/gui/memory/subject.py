@@ -4,17 +4,17 @@ from functools import partial
 from typing import Final
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from planner.gui.choices import choose_model, hub_choice, model_choices, model_detail
 from planner.gui.memory.questions.preset_button import PresetButton
 from planner.gui.memory.questions.questions import at_the_left, bind, new_form
 from planner.gui.memory.words import Options
 from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
-from planner.gui.widgets.link_button import link_button
-from planner.gui.widgets.picker_field import PickerField
-from planner.gui.widgets.radio_field import RadioField
+from planner.gui.widgets.buttons import link_button
+from planner.gui.widgets.inputs.choice_field import PickerField, RadioField
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.workload.workload import Training, Workload
@@ -57,13 +57,11 @@ class Subject(QWidget):
         form.add_below(self._detail)
         form.add_across(at_the_left(self.presets, self._open, self._trace))
         form.add("I want &to", self.task, hint="Teach the model something, make it from scratch, or use it.", wide=True)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(form)
+        in_column(form, owner=self)
         bind(workspace, self.model, partial(self._choose, workspace))
         bind(workspace, self.task, partial(self._want, workspace))
-        self._open.clicked.connect(workspace.model_file_requested)
-        self._trace.clicked.connect(partial(workspace.trace_requested.emit, None))
+        self._open.clicked.connect(workspace.navigator.model_file_requested)
+        self._trace.clicked.connect(partial(workspace.navigator.trace_requested.emit, None))
 
     def _choose(self, workspace: Workspace, key: object) -> None:
         choose_model(workspace, key)

@@ -1,32 +1,28 @@
 """The memory tab: does it fit, why, and what would change that."""
 
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from planner.gui.memory.advice.panel import AdvicePanel
-from planner.gui.memory.answer import Answer
+from planner.gui.memory.advice import AdvicePanel
+from planner.gui.memory.answer import Answer, CorrectionStrip
 from planner.gui.memory.bar.bar import StackedBar
+from planner.gui.memory.breakdown import Breakdown
 from planner.gui.memory.controls import Controls
 from planner.gui.memory.curves.exploration import Exploration
-from planner.gui.memory.devices import Devices
-from planner.gui.memory.log.desk import LogDesk
-from planner.gui.memory.log.strip import CorrectionStrip
 from planner.gui.memory.phases import PhaseBars
-from planner.gui.memory.terms.breakdown import Breakdown
-from planner.gui.memory.trace.desk import TraceDesk
-from planner.gui.memory.trace.status import TraceStatus
+from planner.gui.memory.trace.controller import TraceController, WhatIf
 from planner.gui.memory.trace.tracer import Start, Tracer, start_in_child
-from planner.gui.memory.trace.what_if import WhatIf
-from planner.gui.question_tab import QuestionTab
+from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import STRETCH, add_items, in_column, in_row, set_tab_order, tab_stops
 from planner.gui.widgets.result_menu import Result, ResultMenu
-from planner.gui.widgets.tab_order import set_tab_order, tab_stops
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.present.plan.engines import host_note
@@ -34,9 +30,12 @@ from planner.present.plan.phrase import evaluation_view
 from planner.present.record_text import rows_to_csv
 
 if TYPE_CHECKING:
+    from planner.gui.memory.devices import Devices
+    from planner.gui.memory.log_dialog import LogDialog
     from planner.gui.memory.trace.comparison import Comparison
     from planner.gui.memory.trace.evidence import TraceEvidence
-    from planner.gui.memory.versus.panel import VersusPanel
+    from planner.gui.memory.trace.status import TraceStatus
+    from planner.gui.memory.versus import VersusPanel
 
 _CONTROLS_WIDTH: Final = 384
 _ASIDE_WIDTH: Final = 180
@@ -53,24 +52,25 @@ class MemoryTab(QuestionTab):
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner, start: Start = start_in_child) -> None:
         super().__init__(workspace, theme, tasks)
         self.tracer = Tracer(workspace, tasks, start)
-        self.desk = TraceDesk(workspace, theme, self.tracer, self)
-        self.log_desk = LogDesk(workspace, theme, tasks, self)
+        self.trace_controller = TraceController(workspace, theme, self.tracer, self)
         self.correction = CorrectionStrip(workspace, theme)
-        self.trace_status = TraceStatus(theme, self.tracer)
-        self.controls = Controls(workspace, theme, WhatIf(workspace, theme, self.tracer, self.desk), _CONTROLS_WIDTH)
+        self.controls = Controls(
+            workspace, theme, WhatIf(workspace, theme, self.tracer, self.trace_controller), _CONTROLS_WIDTH
+        )
         self.answer = Answer(theme)
         self.bar = StackedBar(theme)
         self.host = make_label(wrap=True)
-        self.devices = Devices(theme)
         self.breakdown = Breakdown(theme)
         self.phases = PhaseBars(theme)
         self.advice = AdvicePanel(workspace, theme, tasks)
         self.exploration = Exploration(workspace, theme, tasks, _ASIDE_WIDTH)
-        self._versus_place, self._comparison_place, self._trace_place = QVBoxLayout(), QVBoxLayout(), QVBoxLayout()
+        self._versus_place, self._devices_place = QVBoxLayout(), QVBoxLayout()
+        self._comparison_place, self._trace_place = QVBoxLayout(), QVBoxLayout()
+        self._status_place = QWidget()
         self._stops: tuple[QWidget, ...] = ()
         self.evidence = self._evidence()
         self._fill_column()
-        self._lay_out(self.controls, self.trace_status)
+        self._lay_out(self.controls, self._status_place)
         self.copy_menu = ResultMenu(Result(self.copy_result, self._csv, self._json, self._picture), "memory", self)
         self.copy_menu.failed.connect(workspace.failed)
         self.controls.copy.setMenu(self.copy_menu)
@@ -78,14 +78,41 @@ class MemoryTab(QuestionTab):
         for panel in (self.advice, self.exploration):
             panel.updated.connect(self._order)
         self.tracer.changed.connect(self._on_tracer_changed)
-        self.trace_status.edit_wanted.connect(self.desk.open_dialog)
+        workspace.navigator.log_requested.connect(self.compare_with_log)
 
-    # Made, and imported, when there is first something to show: the start of the window does not wait for them.
+    # Made, and imported, when there is first something to show: tables alone, which most of these have, are twenty
+    # thousandths of a second, and the log's readers fifty, that the start of the window would wait for.
+
+    @cached_property
+    def trace_status(self) -> "TraceStatus":
+        """Return what the tracer is doing, above the column."""
+        from planner.gui.memory.trace.status import TraceStatus
+
+        made = TraceStatus(self.theme, self.tracer)
+        made.edit_wanted.connect(self.trace_controller.open_dialog)
+        in_column(made, owner=self._status_place)
+        return made
+
+    @cached_property
+    def devices(self) -> "Devices":
+        """Return the cards of a plan where not every one holds the same."""
+        from planner.gui.memory.devices import Devices
+
+        made = Devices(self.theme)
+        self._devices_place.addWidget(made)
+        return made
+
+    @cached_property
+    def log_dialog(self) -> "LogDialog":
+        """Return the dialog about a log, which stays in it until another is read."""
+        from planner.gui.memory.log_dialog import LogDialog
+
+        return LogDialog(self.workspace, self.theme, self.tasks, self.window())
 
     @cached_property
     def versus(self) -> "VersusPanel":
         """Return the plan beside the pinned one."""
-        from planner.gui.memory.versus.panel import VersusPanel
+        from planner.gui.memory.versus import VersusPanel
 
         made = VersusPanel(self.workspace, self.theme)
         made.activated.connect(self.breakdown.open_term)
@@ -128,7 +155,8 @@ class MemoryTab(QuestionTab):
             self.phases.set_view(view)
         self.host.setText(" ".join(host_note(evaluation.memory)))
         self.host.setVisible(view.supported and bool(self.host.text()))
-        self.devices.set_view(view)
+        if view.devices or "devices" in vars(self):
+            self.devices.set_view(view)
         self.advice.set_evaluation(evaluation)
         self.exploration.set_evaluation(evaluation)
         if evaluation.traced is not None or "trace" in vars(self):
@@ -151,6 +179,15 @@ class MemoryTab(QuestionTab):
         """List the cards that fit."""
         self.controls.find_cards.open()
 
+    @Slot(object)
+    def compare_with_log(self, file: object = None) -> None:
+        """Show the estimate beside what a run printed, in `file` if one is given."""
+        self.log_dialog.show()
+        self.log_dialog.raise_()
+        self.log_dialog.source.field.setFocus()
+        if isinstance(file, Path):
+            self.log_dialog.source.open_file(file)
+
     @Slot()
     def _order(self) -> None:
         """Lead the tab key through rows that were added since."""
@@ -161,6 +198,8 @@ class MemoryTab(QuestionTab):
 
     @Slot()
     def _on_tracer_changed(self) -> None:
+        if self.tracer.busy or self.tracer.failure is not None or "trace_status" in vars(self):
+            self.trace_status.refresh()
         self.answer.set_outdated(self.tracer.is_change)
         self._compare()
 
@@ -181,31 +220,30 @@ class MemoryTab(QuestionTab):
         return self._picture_of(self.answer, last)
 
     def _fill_column(self) -> None:
-        column = self._column
-        column.addWidget(self.answer)
-        column.addWidget(self.correction)
-        column.addLayout(self._versus_place)
-        column.addWidget(self.bar)
-        column.addWidget(self.host)
-        column.addWidget(self.devices)
-        column.addWidget(self.evidence)
-        column.addWidget(self.advice)
-        column.addLayout(self._comparison_place)
-        column.addWidget(self.exploration, 1)
-        column.addLayout(self._trace_place, 1)
-        column.addStretch()
+        add_items(
+            self._column,
+            self.answer,
+            self.correction,
+            self._versus_place,
+            self.bar,
+            self.host,
+            self._devices_place,
+            self.evidence,
+            self.advice,
+            self._comparison_place,
+            (self.exploration, 1),
+            (self._trace_place, 1),
+            (STRETCH, 0),
+        )
 
     def _evidence(self) -> QWidget:
-        aside = QVBoxLayout()
-        aside.setSpacing(self.theme.spacing.tiny)
-        aside.addWidget(make_label("Phases", "muted", self.theme.font("small")))
-        aside.addWidget(self.phases)
-        aside.addStretch(1)
+        aside = in_column(
+            make_label("Phases", "muted", self.theme.font("small")),
+            self.phases,
+            STRETCH,
+            spacing=self.theme.spacing.tiny,
+        )
         self.phases.setFixedWidth(_ASIDE_WIDTH)
         evidence = QWidget()
-        row = QHBoxLayout(evidence)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(self.theme.spacing.large)
-        row.addWidget(self.breakdown, 1, Qt.AlignmentFlag.AlignTop)
-        row.addLayout(aside)
+        in_row((self.breakdown, 1, Qt.AlignmentFlag.AlignTop), aside, owner=evidence, spacing=self.theme.spacing.large)
         return evidence

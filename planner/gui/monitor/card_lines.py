@@ -1,24 +1,214 @@
 """The cards of the machine, a line each."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import QRect, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QFocusEvent,
+    QFontMetrics,
+    QKeyEvent,
+    QMouseEvent,
+    QPaintDevice,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from planner.gui.monitor.card_line_widget import LEAST_ROOM, CardLineWidget, Widths
 from planner.gui.theme import Theme
+from planner.gui.widgets.layout import ScrollColumn, in_column
 from planner.present.monitor.diagnosis import Said
 from planner.present.monitor.headline import CardLine
 
+LEAST_ROOM: Final = 260
+"""The room that the title of a diagnosis needs at the end of the line; with less it stands beneath."""
+_SERIES: Final = 8
+_USE, _MEMORY, _POWER, _HEAT, _CLOCK = 72, 150, 92, 50, 80
+_LEAST_NAME, _MOST_NAME, _LEAST_STATE, _MOST_STATE = 90, 260, 40, 200
+_CHEVRON: Final = 16
+_BAR: Final = 4
+_EXPECTED_WIDTH: Final = 2
+_KEYS: Final = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)
+_LEFT: Final = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+_RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+_NOTHING: Final = Said()
 # More cards than these have one line each, however narrow the window.
 _MOST_TALL: Final = 4
 # More lines than these are scrolled.
 _MOST_SHOWN: Final = 9
 
 
-class CardLines(QScrollArea):
+class Widths(NamedTuple):
+    """The places of a line that are as wide as their longest words; all lines share them."""
+
+    name: int = _LEAST_NAME
+    state: int = _LEAST_STATE
+
+    def with_room_for(self, line: CardLine, theme: Theme, screen: QPaintDevice) -> "Widths":
+        """Return places that this line fits into as well."""
+        name = QFontMetrics(theme.font(bold=True), screen).horizontalAdvance(line.name) + 1
+        state = QFontMetrics(theme.font(), screen).horizontalAdvance(line.state) + 1
+        return Widths(min(max(self.name, name), _MOST_NAME), min(max(self.state, state), _MOST_STATE))
+
+    def all(self, gap: int) -> int:
+        """Return the width that everything but the sentence takes, gaps of `gap` included."""
+        widths = (self.name, _USE, _MEMORY, _POWER, _HEAT, _CLOCK, self.state, _CHEVRON)
+        return sum(widths) + (len(widths) + 1) * gap + 4
+
+
+class CardLineWidget(QWidget):
+    """A line; `opened` carries the card's UUID when its diagnosis is to be shown in full."""
+
+    opened = Signal(str)
+
+    def __init__(self, theme: Theme, number: int) -> None:
+        super().__init__()
+        self._theme, self._series = theme, f"series-{number % _SERIES + 1}"
+        self._line: CardLine | None = None
+        self._said = _NOTHING
+        self._expected: float | None = None
+        self._widths = Widths()
+        self._is_tall = False
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    @property
+    def as_text(self) -> str:
+        """Return what the line says."""
+        spoken = "" if self._line is None else self._line.spoken
+        return f"{spoken}. {self._said.sentence}".strip(". ")
+
+    def show_line(self, line: CardLine, said: Said = _NOTHING, expected: float | None = None) -> None:
+        """Show a card's values and diagnosis; `expected` is the share of its memory that the plan predicts."""
+        if (line, said, expected) == (self._line, self._said, self._expected):
+            return
+        self._line, self._said, self._expected = line, said, expected
+        self.setAccessibleName(self.as_text)
+        mark = "" if expected is None else "The mark at the memory is what the plan predicts."
+        self.setToolTip("\n".join(part for part in (said.sentence, said.details, line.tooltip, mark) if part))
+        self.update()
+
+    def set_widths(self, widths: Widths) -> None:
+        """Give name and state as much room as all lines give them."""
+        if widths != self._widths:
+            self._widths = widths
+            self.update()
+
+    def set_tall(self, is_tall: bool) -> None:
+        """Put the sentence beneath the values instead of at their end."""
+        if is_tall != self._is_tall:
+            self._is_tall = is_tall
+            self.updateGeometry()
+            self.update()
+
+    def sizeHint(self) -> QSize:
+        """Return the height of one line or two; any width will do."""
+        return QSize(0, self._first_height() + (self._second_height() if self._is_tall else 0))
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the height that it always has."""
+        return self.sizeHint()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the values, each in its place, and the sentence."""
+        if self._line is None:
+            return
+        painter = QPainter(self)
+        if self.hasFocus() or self.underMouse():
+            painter.fillRect(self.rect(), self._theme.color("hover"))
+        self._paint_values(painter, self._line)
+        painter.end()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Show the diagnosis in full."""
+        if self._line is not None and self.rect().contains(event.position().toPoint()):
+            self.opened.emit(self._line.uuid)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Show the diagnosis in full with Return or Space; the arrows go from card to card."""
+        if event.key() in _KEYS and self._line is not None:
+            self.opened.emit(self._line.uuid)
+        elif event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down):
+            self.focusNextPrevChild(event.key() == Qt.Key.Key_Down)
+        else:
+            super().keyPressEvent(event)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Show that the keyboard is here."""
+        super().focusInEvent(event)
+        self.update()
+
+    def _paint_values(self, painter: QPainter, line: CardLine) -> None:
+        gap, height = self._theme.spacing.small, self._first_height()
+        painter.fillRect(QRect(2, (height - 12) // 2, 3, 12), self._theme.color(self._series))
+        left = gap + 4
+        self._write(painter, QRect(left, 0, self._widths.name, height), line.name, "text", bold=True)
+        left += self._widths.name + gap
+        self._write_with_bar(painter, QRect(left, 0, _USE, height), line.use, line.use_share)
+        left += _USE + gap
+        area = QRect(left, 0, _MEMORY, height)
+        self._write_with_bar(painter, area, line.memory, line.memory_share, self._expected)
+        left += _MEMORY + gap
+        for text, width in ((line.power, _POWER), (line.temperature, _HEAT), (line.clock, _CLOCK)):
+            self._write(painter, QRect(left, 0, width, height), text or "–", "text" if text else "muted", _RIGHT)
+            left += width + gap
+        left += gap
+        self._write(painter, QRect(left, 0, self._widths.state, height), line.state, line.tone or "text")
+        self._paint_sentence(painter, left + self._widths.state + gap)
+        chevron = self._theme.icon("chevron-right", "muted")
+        chevron.paint(painter, QRect(self.width() - _CHEVRON, 0, _CHEVRON, height))
+
+    def _paint_sentence(self, painter: QPainter, left: int) -> None:
+        """Write the diagnosis beneath the values, or from `left` to their right, where it may be cut to its title."""
+        tone, height = self._said.tone or "muted", self._first_height()
+        if self._is_tall:
+            indent = self._theme.spacing.small + 4
+            below = QRect(indent, height - 2, self.width() - indent, self._second_height())
+            self._write(painter, below, self._said.sentence, tone)
+        else:
+            room = self.width() - left - _CHEVRON
+            fits = QFontMetrics(self._theme.font(), self).horizontalAdvance(self._said.sentence) <= room
+            words = self._said.sentence if fits else self._said.title
+            self._write(painter, QRect(left, 0, room, height), words, tone)
+
+    def _write(
+        self,
+        painter: QPainter,
+        area: QRect,
+        text: str,
+        role: str,
+        alignment: Qt.AlignmentFlag = _LEFT,
+        bold: bool = False,
+    ) -> None:
+        painter.setFont(self._theme.font(bold=bold))
+        painter.setPen(self._theme.color(role))
+        shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, area.width())
+        painter.drawText(area, alignment, shown)
+
+    def _write_with_bar(
+        self, painter: QPainter, area: QRect, text: str, share: float | None, expected: float | None = None
+    ) -> None:
+        self._write(painter, area.adjusted(0, 0, 0, -_BAR), text or "–", "text" if text else "muted", _RIGHT)
+        track = QRect(area.left(), area.bottom() - _BAR - 1, area.width(), _BAR)
+        if share is not None:
+            painter.fillRect(track, self._theme.color("hover"))
+            filled = QRect(track.left(), track.top(), round(track.width() * share), _BAR)
+            painter.fillRect(filled, self._theme.color(self._series))
+        if expected is not None:
+            at = track.left() + round((track.width() - _EXPECTED_WIDTH) * min(expected, 1.0))
+            painter.fillRect(QRect(at, track.top() - 3, _EXPECTED_WIDTH, _BAR + 4), self._theme.color("text"))
+
+    def _first_height(self) -> int:
+        return self.fontMetrics().height() + 2 * _BAR + 4
+
+    def _second_height(self) -> int:
+        return self.fontMetrics().height() + 2
+
+
+class CardLines(ScrollColumn):
     """All cards, instances after their card; `opened` carries the UUID of the one whose diagnosis is wanted."""
 
     opened = Signal(str)
@@ -29,14 +219,9 @@ class CardLines(QScrollArea):
         self._lines: dict[str, CardLineWidget] = {}
         self._widths = Widths()
         self._body = QWidget()
-        self._column = QVBoxLayout(self._body)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(0)
+        self._column = in_column(owner=self._body, spacing=0)
         self.setWidget(self._body)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self._body.update)
 

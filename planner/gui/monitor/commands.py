@@ -1,102 +1,70 @@
 """Everything one can do in the Monitor tab, for the menu, the keys and the command palette."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from planner.gui.actions import Action
+from planner.gui.actions import Command
 
 if TYPE_CHECKING:
-    from planner.gui.monitor.tab import MonitorTab
-    from planner.gui.window import Window
+    from planner.gui.monitor.tab import MonitorTab  # made when it is first shown: the start does not wait for it
 
-
-def declare(window: "Window") -> list[Action]:
-    """Return the actions of the tab, which each of them shows; none where `window` has no such tab."""
-    if not any(place.key == "monitor" for place in window.places):
-        return []
-
-    def run(do: "Callable[[MonitorTab], object]") -> Callable[[], object]:
-        return lambda: do(window.monitor())
-
-    return [
-        Action("monitor.pause", "&Pause or go on", run(lambda tab: tab.toggle_pause()), "Monitor/1", "Ctrl+P", "pause"),
-        Action(
-            "monitor.mark", "&Mark this moment…", run(lambda tab: tab.desk.ask_mark()), "Monitor/1", "Ctrl+B", "flag"
-        ),
-        Action(
-            "monitor.why",
-            "&Why, and what to try…",
-            run(lambda tab: tab.outlook.open()),
-            "Monitor/1",
-            "Ctrl+Alt+D",
-            "doctor",
-        ),
-        Action("monitor.processes", "Pro&cesses", run(lambda tab: tab.focus_search()), "Monitor/1", "Ctrl+Alt+P"),
-        *_recordings(run),
-        *_others(run),
-    ]
-
-
-def _recordings(run: "Callable[[Callable[[MonitorTab], object]], Callable[[], object]]") -> list[Action]:
-    return [
-        Action(
-            "monitor.record",
-            "&Record or stop…",
-            run(lambda tab: tab.desk.toggle_recording()),
-            "Monitor/2",
-            "Ctrl+R",
-            "record",
-        ),
-        Action(
-            "monitor.open",
-            "&Open recording or log…",
-            run(lambda tab: tab.desk.choose_recording()),
-            "Monitor/2",
-            "Ctrl+Alt+R",
-            "open",
-        ),
-        Action("monitor.demo", "Show a &demo", run(lambda tab: tab.desk.show_demo()), "Monitor/2"),
-        Action("monitor.live", "Back to &live", run(lambda tab: tab.feed.go_live()), "Monitor/2", "Ctrl+Alt+L"),
-        Action(
-            "monitor.summary",
-            "What the recording came &to…",
-            run(lambda tab: tab.desk.show_summary()),
-            "Monitor/2",
-            "Ctrl+Alt+T",
-            "table",
-        ),
-        Action("monitor.export", "&Export the recording…", run(lambda tab: tab.desk.choose_export()), "Monitor/2"),
-    ]
-
-
-def _others(run: "Callable[[Callable[[MonitorTab], object]], Callable[[], object]]") -> list[Action]:
-    return [
-        Action(
-            "monitor.plan",
-            "Plan &for the cards of this machine…",
-            run(lambda tab: tab.plan_strip.offer()),
-            "Monitor/3",
-            icon="card",
-        ),
-        Action(
-            "monitor.speed", "Use measured &speed…", run(lambda tab: tab.desk.ask_speed()), "Monitor/3", icon="time"
-        ),
-        Action(
-            "monitor.settings",
-            "&Alerts and settings…",
-            run(lambda tab: tab.desk.open_settings()),
-            "Monitor/4",
-            "Ctrl+Alt+A",
-            "bell",
-        ),
-        Action(
-            "monitor.doctor", "What wor&ks here…", run(lambda tab: tab.desk.show_doctor()), "Monitor/4", icon="doctor"
-        ),
-        Action(
-            "monitor.release",
-            "Release the &GPU, or take it up",
-            run(lambda tab: tab.desk.toggle_release()),
-            "Monitor/4",
-            icon="eject",
-        ),
-    ]
+MONITOR_COMMANDS: Final[tuple[Command["MonitorTab"], ...]] = (
+    Command("monitor.pause", "&Pause or go on", "Monitor/1", lambda tab: tab.toggle_pause(), "Ctrl+P", "pause"),
+    Command("monitor.mark", "&Mark this moment…", "Monitor/1", lambda tab: tab.controller.ask_mark(), "Ctrl+B", "flag"),
+    Command(
+        "monitor.why", "&Why, and what to try…", "Monitor/1", lambda tab: tab.outlook.open(), "Ctrl+Alt+D", "doctor"
+    ),
+    Command("monitor.processes", "Pro&cesses", "Monitor/1", lambda tab: tab.focus_search(), "Ctrl+Alt+P"),
+    Command(
+        "monitor.record",
+        "&Record or stop…",
+        "Monitor/2",
+        lambda tab: tab.controller.toggle_recording(),
+        "Ctrl+R",
+        "record",
+    ),
+    Command(
+        "monitor.open",
+        "&Open recording or log…",
+        "Monitor/2",
+        lambda tab: tab.controller.choose_recording(),
+        "Ctrl+Alt+R",
+        "open",
+    ),
+    Command("monitor.demo", "Show a &demo", "Monitor/2", lambda tab: tab.controller.show_demo()),
+    Command("monitor.live", "Back to &live", "Monitor/2", lambda tab: tab.feed.go_live(), "Ctrl+Alt+L"),
+    Command(
+        "monitor.summary",
+        "What the recording came &to…",
+        "Monitor/2",
+        lambda tab: tab.controller.show_summary(),
+        "Ctrl+Alt+T",
+        "table",
+    ),
+    Command("monitor.export", "&Export the recording…", "Monitor/2", lambda tab: tab.controller.choose_export()),
+    Command(
+        "monitor.plan",
+        "Plan &for the cards of this machine…",
+        "Monitor/3",
+        lambda tab: tab.plan_strip.offer(),
+        icon="card",
+    ),
+    Command("monitor.speed", "Use measured &speed…", "Monitor/3", lambda tab: tab.controller.ask_speed(), icon="time"),
+    Command(
+        "monitor.settings",
+        "&Alerts and settings…",
+        "Monitor/4",
+        lambda tab: tab.controller.open_settings(),
+        "Ctrl+Alt+A",
+        "bell",
+    ),
+    Command(
+        "monitor.doctor", "What wor&ks here…", "Monitor/4", lambda tab: tab.controller.show_doctor(), icon="doctor"
+    ),
+    Command(
+        "monitor.release",
+        "Release the &GPU, or take it up",
+        "Monitor/4",
+        lambda tab: tab.controller.toggle_release(),
+        icon="eject",
+    ),
+)

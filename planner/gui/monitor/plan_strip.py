@@ -1,19 +1,21 @@
-"""The line that lays the plan beside what is measured, and the way to plan for the cards of this machine."""
+"""The plan beside what is measured: a line under the cards, lines in the plots, and the way to plan for these cards."""
 
 import json
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from PySide6.QtCore import QPoint, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from planner.errors import PlannerError
+from planner.gui.monitor.plots.grid import PlotGrid
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.elided_label import ElidedLabel
-from planner.gui.widgets.link_button import link_button
+from planner.gui.widgets.buttons import link_button
+from planner.gui.widgets.labels import ElidedLabel
+from planner.gui.widgets.layout import in_row
 from planner.gui.workspace import Workspace
 from planner.monitor.device import Device
 from planner.monitor.latest import Latest
@@ -34,9 +36,43 @@ from planner.present.monitor.plan_on_cards import (
     offers,
 )
 
+_DRAWN: Final = (("memory_used_bytes", "memory_bytes"), ("power_watts", "power_watts"))
 _FILLING = "monitor batch"
 _MATCHING = "monitor cards"
 _EVALUATING = "monitor recorded plan"
+
+
+class PlanLines:
+    """A line a card and quantity; where several cards have the same, it is named once."""
+
+    def __init__(self, plots: PlotGrid, title: str) -> None:
+        self._plots, self._title = plots, title
+        self._lines: dict[tuple[str, str], tuple[float, str]] = {}
+
+    def draw(self, devices: tuple[Device, ...], expected: Mapping[str, Expected]) -> Mapping[str, float]:
+        """Draw what is expected of each card, and return it as a share of the card's memory, by UUID."""
+        lines: dict[tuple[str, str], tuple[float, str]] = {}
+        shares = {}
+        for device in devices:
+            if (found := expected.get(device.uuid)) is None:
+                continue
+            if total := device.fact("memory_total_bytes"):
+                shares[device.uuid] = found.memory_bytes / total
+            for metric, field in _DRAWN:
+                value = getattr(found, field)
+                if value is not None:
+                    is_named = any(key[0] == metric and line[0] == value for key, line in lines.items())
+                    lines[metric, device.uuid] = (value, "" if is_named else self._title)
+        self._change_to(lines)
+        return shares
+
+    def _change_to(self, lines: dict[tuple[str, str], tuple[float, str]]) -> None:
+        before, self._lines = self._lines, lines
+        for metric, uuid in before.keys() - lines.keys():
+            self._plots.set_line(metric, uuid, None)
+        for (metric, uuid), (value, title) in lines.items():
+            if before.get((metric, uuid)) != (value, title):
+                self._plots.set_line(metric, uuid, value, title)
 
 
 class PlanStrip(QWidget):
@@ -69,12 +105,7 @@ class PlanStrip(QWidget):
         self.menu = QMenu(self)
         self.plan.clicked.connect(self.offer)
         self.speed.clicked.connect(self.speed_wanted)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(theme.spacing.small)
-        layout.addWidget(self.sentence, 1)
-        layout.addWidget(self.speed)
-        layout.addWidget(self.plan)
+        in_row((self.sentence, 1), self.speed, self.plan, owner=self, spacing=theme.spacing.small)
         self.hide()
 
     @property
@@ -168,8 +199,7 @@ class PlanStrip(QWidget):
 
     def _plan_for(self, offer: Offer) -> None:
         workspace = self._workspace
-        workspace.end_gesture()
-        with workspace.reporting():
+        with workspace.step():
             planned = plan_for_card(workspace.plan, offer.gpu, offer.cards)
             workspace.apply("card", gpu=planned.gpu, count=planned.count, workload=planned.workload)
 

@@ -1,24 +1,73 @@
-"""The processes on the cards: sorted, filtered, copied, and ended where that is allowed."""
+"""The processes on the cards: sorted, filtered, copied, and killed where that is allowed."""
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QPoint, Qt, Signal, Slot
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QMenu, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QObject, QPoint, Qt, Signal, Slot
+from PySide6.QtWidgets import QCheckBox, QLineEdit, QMenu, QMessageBox, QPushButton, QWidget
 
-from planner.gui.monitor.ending import Ending
+from planner.errors import PlannerError
 from planner.gui.settings import TableLayout
 from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
-from planner.gui.widgets.record_model import RecordTableModel
-from planner.gui.widgets.record_table import RecordTable
+from planner.gui.widgets.buttons import push_button
+from planner.gui.widgets.dialogs import confirmation
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column, in_row
+from planner.gui.widgets.tables.record_model import RecordTableModel
+from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.monitor.latest import Latest
+from planner.monitor.process import CardProcess
+from planner.monitor.termination import terminate, why_not
 from planner.present import format as fmt
+from planner.present.monitor.events import clock
 from planner.present.monitor.processes import DETAILED_PROCESS_COLUMNS, ProcessRow, matching, process_name, process_rows
 from planner.units import GIB
 
 _TABLE = "processes"
 _LEAST_ROWS, _MOST_ROWS = 2, 6
+
+
+class KillProcess(QObject):
+    """The question for one process at a time."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._workspace, self._parent = workspace, parent
+        self.box: QMessageBox | None = None
+
+    def ask(self, process: CardProcess) -> None:
+        """Ask whether to end `process`; where that is not allowed, say why across the window."""
+        refusal = why_not(process, may_end_others=self._may_end_others)
+        if refusal or process.host is None:
+            self._workspace.failed.emit(PlannerError(f"Process {process.pid} cannot be ended from here.", refusal))
+            return
+        started = clock(process.host.started_seconds)
+        text = f"End process {process.pid}?\n\n{process.host.command or process.host.name}"
+        about = f"It belongs to {process.host.user} and was started at {started}. What it has not saved is lost."
+        force = QCheckBox("Do not let it &tidy up (kill)")
+        box = confirmation(
+            "End this process?",
+            text,
+            about,
+            QPushButton("&End it"),
+            self._parent,
+            lambda agreed: self._on_answer(process, agreed, force.isChecked()),
+        )
+        box.setCheckBox(force)
+        self.box = box
+        box.open()
+
+    @property
+    def _may_end_others(self) -> bool:
+        return self._workspace.settings.current.monitor.may_end_others
+
+    def _on_answer(self, process: CardProcess, agreed: bool, by_force: bool) -> None:
+        box, self.box = self.box, None
+        if box is not None:
+            box.deleteLater()
+        if agreed:
+            with self._workspace.reporting():
+                terminate(process, may_end_others=self._may_end_others, by_force=by_force)
 
 
 class Processes(QWidget):
@@ -33,15 +82,13 @@ class Processes(QWidget):
         usual = TableLayout(
             shown=tuple(column.key for column in DETAILED_PROCESS_COLUMNS), sort_key="memory", descending=True
         )
-        self.table = RecordTable(self._model, theme, usual)
-        self.table.setAccessibleName("Processes")
+        self.table = RecordTable(self._model, theme, usual, name="Processes")
         self.search = QLineEdit(clearButtonEnabled=True, placeholderText="Search processes (Ctrl+F)")
         self.search.setAccessibleName("Search processes")
         self.only_own = QCheckBox("O&nly mine")
-        self.end = QPushButton("End process…")
-        self.end.setToolTip("Ask the selected process to end.")
+        self.end = push_button("End process…", "Ask the selected process to end.")
         self._copy = QPushButton("Cop&y")
-        self.ending = Ending(workspace, self)
+        self.kill_process = KillProcess(workspace, self)
         self._empty = make_label("No process uses a card.", "muted")
         self._lay_out(theme)
         self._connect()
@@ -83,18 +130,10 @@ class Processes(QWidget):
         self.table.setMaximumHeight(edges + row * min(max(rows, _LEAST_ROWS), _MOST_ROWS))
 
     def _lay_out(self, theme: Theme) -> None:
-        bar = QHBoxLayout()
-        bar.setSpacing(theme.spacing.small)
-        bar.addWidget(self.search, 1)
-        for widget in (self.only_own, self._copy, self.end):
-            bar.addWidget(widget)
+        bar = in_row((self.search, 1), self.only_own, self._copy, self.end, spacing=theme.spacing.small)
         self.search.setMaximumWidth(360)
         bar.insertStretch(1, 1)
-        column = QVBoxLayout(self)
-        column.setSpacing(theme.spacing.small)
-        column.addLayout(bar)
-        column.addWidget(self._empty)
-        column.addWidget(self.table, 1)
+        in_column(bar, self._empty, (self.table, 1), owner=self, margins=None, spacing=theme.spacing.small)
         self._give_room(0)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
 
@@ -119,7 +158,7 @@ class Processes(QWidget):
 
     @Slot()
     def _end_chosen(self) -> None:
-        self.ending.ask(self.table.selected_records[0].process)
+        self.kill_process.ask(self.table.selected_records[0].process)
 
     @Slot(QPoint)
     def _open_menu(self, where: QPoint) -> None:
@@ -132,8 +171,7 @@ class Processes(QWidget):
 
     @Slot()
     def _remember(self) -> None:
-        tables = {**self._workspace.settings.current.tables, _TABLE: self.table.layout_now()}
-        self._workspace.settings.update(tables=tables)
+        self._workspace.settings.keep_table(_TABLE, self.table.layout_now())
 
 
 def _summary(rows: Sequence[ProcessRow]) -> str:

@@ -1,12 +1,57 @@
 """What the Monitor tab remembers between runs."""
 
+import os
+from pathlib import Path
+
 from pydantic import Field
 
 from planner.base import Spec
 from planner.gui.monitor.plots.settings import PlotSettings
-from planner.gui.monitor.unfinished import Unfinished
 from planner.monitor.alert_rules import AlertRules
 from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS
+from planner.present import format as fmt
+
+
+class Unfinished(Spec):
+    """A file that is being written, and the process that writes it; a number alone may be another's by now."""
+
+    path: str
+    pid: int
+    process_started_seconds: float | None
+
+    @classmethod
+    def of_this_process(cls, path: Path) -> "Unfinished":
+        """Return that this process writes `path`."""
+        return cls(path=str(path.absolute()), pid=os.getpid(), process_started_seconds=_started(os.getpid()))
+
+    @property
+    def left_over(self) -> Path | None:
+        """Return the file, if it is there and nobody writes it any more."""
+        path = Path(self.path)
+        return None if self._is_written or not path.is_file() else path
+
+    @property
+    def _is_written(self) -> bool:
+        started = _started(self.pid)
+        return started is not None and started == self.process_started_seconds
+
+
+def unfinished_words(path: Path) -> tuple[str, str]:
+    """Return what is to be said of a recording that was cut off, and what can be done."""
+    size = fmt.size(path.stat().st_size)
+    told = f"The recording {path.name} was cut off when the program ended."
+    return told, f"All but its last second is kept: {size} in {path.parent}."
+
+
+def _started(pid: int) -> float | None:
+    """Return when a process was started, none where there is none of that number."""
+    # Here, since the window's start needs it only where a recording broke off.
+    import psutil
+
+    try:
+        return float(psutil.Process(pid).create_time())
+    except psutil.Error:
+        return None
 
 
 class MonitorSettings(Spec):

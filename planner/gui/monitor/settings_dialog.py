@@ -3,17 +3,38 @@
 from typing import Final
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QDialog, QDialogButtonBox, QDoubleSpinBox, QGridLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QDialog, QDialogButtonBox, QDoubleSpinBox, QGridLayout, QWidget
 
 from planner.gui.monitor.settings import MonitorSettings
-from planner.gui.monitor.tariff import TariffField
 from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column
 from planner.monitor.alert_rules import AlertRules
 
+_DEAREST_USD: Final = 10.0
+_STEP_USD: Final = 0.01
 _PER_CENT: Final = 100.0
 _USUAL_IDLE_MINUTES: Final = 15.0
 _USUAL_RELEASE_MINUTES: Final = 10.0
+
+
+class TariffField(QDoubleSpinBox):
+    """A price in USD per kWh; at its lowest it is not known, and no cost is told."""
+
+    def __init__(self, usd_per_kwh: float | None) -> None:
+        super().__init__(minimum=0.0, maximum=_DEAREST_USD, decimals=3, singleStep=_STEP_USD)
+        self.setPrefix("$ ")
+        self.setSuffix(" a kWh")
+        self.setSpecialValueText("not set")
+        self.setAccessibleName("Price of a kWh")
+        self.setToolTip("What your electricity costs; with it, a recording's energy has a price.")
+        self.setKeyboardTracking(False)
+        self.setValue(usd_per_kwh or 0.0)
+
+    @property
+    def usd_per_kwh(self) -> float | None:
+        """Return the price, none where it is not set."""
+        return self.value() or None
 
 
 class SettingsDialog(QDialog):
@@ -34,10 +55,7 @@ class SettingsDialog(QDialog):
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)
-        layout = QVBoxLayout(self)
-        layout.setSpacing(theme.spacing.medium)
-        layout.addLayout(self._grid)
-        layout.addWidget(buttons)
+        in_column(self._grid, buttons, owner=self, margins=None, spacing=theme.spacing.medium)
         self.is_on.toggled.connect(self._enable)
         self._enable(self.is_on.isChecked())
 

@@ -1,6 +1,6 @@
 """The Monitor tab: what the cards do, why they are no faster, and what was planned of them."""
 
-from time import time
+from time import monotonic, process_time, time
 from typing import ClassVar, Final
 
 from PySide6.QtCore import Qt, QTimer, Slot
@@ -8,36 +8,86 @@ from PySide6.QtGui import QCloseEvent, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QMenu, QPushButton, QVBoxLayout, QWidget
 
 from planner.gui.monitor.card_lines import CardLines
-from planner.gui.monitor.desk import Desk
+from planner.gui.monitor.controller import Controller
 from planner.gui.monitor.diagnoser import Diagnoser
-from planner.gui.monitor.fault_list import FaultList
+from planner.gui.monitor.dialogs import VerdictDialog
 from planner.gui.monitor.feed import Feed
-from planner.gui.monitor.first_span import FirstSpan
-from planner.gui.monitor.left_over import LeftOver
-from planner.gui.monitor.nothing import Nothing
-from planner.gui.monitor.notifier import Notifier
-from planner.gui.monitor.outlook import Outlook
-from planner.gui.monitor.own_share import OwnShare
-from planner.gui.monitor.plan_lines import PlanLines
-from planner.gui.monitor.plan_strip import PlanStrip
+from planner.gui.monitor.headline import EmptyState, Outlook
+from planner.gui.monitor.notices import FaultList, LeftOver, Notifier
+from planner.gui.monitor.plan_strip import PlanLines, PlanStrip
 from planner.gui.monitor.plots.grid import PlotGrid
+from planner.gui.monitor.plots.view import TimeView
 from planner.gui.monitor.processes import Processes
-from planner.gui.monitor.replay_bar import ReplayBar
-from planner.gui.monitor.toolbar import Toolbar
-from planner.gui.monitor.verdict_dialog import VerdictDialog
+from planner.gui.monitor.toolbar import ReplayBar, Toolbar
 from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.elided_label import ElidedLabel
-from planner.gui.widgets.scrolled import scrolled
+from planner.gui.widgets.labels import ElidedLabel
+from planner.gui.widgets.layout import scrolled
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
+from planner.monitor.history import History
 from planner.plan.evaluate import Evaluation
 from planner.present.monitor.events import fault_views
 from planner.present.monitor.headline import card_line, card_name, monitor_answer
 from planner.present.monitor.readings import card_rows, driver_line, host_line, own_cost
 
+# Few and far between, so that the axis seldom moves.
+_STEPS_SECONDS: Final = (60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 21_600.0)
+_LEAST_SHARE_SECONDS: Final = 2.0
 _MINUTE_MS: Final = 60_000
+
+
+class FirstSpan:
+    """Begins with a minute, which grows in steps to the usual span: ten minutes would be empty for nine of them.
+
+    It ends as soon as somebody zooms, pans or chooses a span.
+    """
+
+    def __init__(self, view: TimeView) -> None:
+        self._view = view
+        self._usual: float | None = None
+        self._shown: float | None = None
+
+    def begin(self, usual: float | None) -> None:
+        """Show what is usual, in seconds, once so much is known; none is all there is."""
+        self._usual, self._shown = usual, usual
+        self._view.set_span(usual)
+
+    def choose(self, seconds: float | None) -> None:
+        """Show just this."""
+        self._usual = None
+        self._view.set_span(seconds)
+
+    def fit(self, history: History) -> None:
+        """Show no more than a step beyond what is known."""
+        start, end, usual = history.start, history.end, self._usual
+        if start is None or end is None or usual is None:
+            return
+        if not self._view.follow or self._view.span != self._shown:
+            self._usual = None
+            return
+        fitting = next((step for step in _STEPS_SECONDS if step >= end - start), usual)
+        if min(fitting, usual) != self._shown:
+            self._shown = min(fitting, usual)
+            self._view.set_span(self._shown)
+
+
+class OwnShare:
+    """The share since it was last found out, which takes a while: over less than two seconds it would only flicker."""
+
+    def __init__(self) -> None:
+        self._at, self._spent = monotonic(), process_time()
+        self.fraction: float | None = None
+
+    def look(self) -> float | None:
+        """Return the share of a core; none at first."""
+        elapsed = monotonic() - self._at
+        if elapsed >= _LEAST_SHARE_SECONDS:
+            spent = process_time()
+            self.fraction = (spent - self._spent) / elapsed
+            self._at, self._spent = monotonic(), spent
+        return self.fraction
 
 
 class MonitorTab(Tab):
@@ -52,17 +102,17 @@ class MonitorTab(Tab):
         settings = workspace.settings.current.monitor
         self.feed = feed or Feed(settings.interval_seconds, settings.alerts)
         self.feed.setParent(self)
-        self.desk = Desk(self.feed, workspace, theme, tasks, self)
+        self.controller = Controller(self.feed, workspace, theme, tasks, self)
         self.diagnoser = Diagnoser(self.feed)
         self.notifier = Notifier(self.feed, workspace, theme, self)
-        self.more = self.desk.menu()
+        self.more = self.controller.menu()
         self.toolbar = Toolbar(theme, settings, self.more)
         self.replay_bar = ReplayBar(theme)
         self.left_over = LeftOver(theme)
         self.outlook = Outlook(theme)
         self.faults = FaultList(theme)
         self.cards = CardLines(theme)
-        self.nothing = Nothing(theme)
+        self.empty_state = EmptyState(theme)
         self.plan_strip = PlanStrip(workspace, theme, tasks)
         self.machine = ElidedLabel(role="muted")
         self.take_up = QPushButton("Take up the GPU again")
@@ -104,7 +154,7 @@ class MonitorTab(Tab):
     def shut_down(self) -> None:
         """Let the driver go, close the file that is written, and wait until all is gone."""
         self._hidden.stop()
-        self.desk.cancel()
+        self.controller.cancel()
         self.plan_strip.cancel()
         self.notifier.close()
         self.feed.stop()
@@ -133,7 +183,7 @@ class MonitorTab(Tab):
     def hideEvent(self, event: QHideEvent) -> None:
         """Begin to wait for the time after which the driver is let go."""
         super().hideEvent(event)
-        minutes = self.desk.settings.release_after_minutes
+        minutes = self.controller.settings.release_after_minutes
         if minutes is not None:
             self._hidden.start(round(minutes * _MINUTE_MS))
 
@@ -184,7 +234,7 @@ class MonitorTab(Tab):
         is_released = self.feed.is_live and self.feed.is_released
         self.take_up.setVisible(is_released)
         self.outlook.show_headline(monitor_answer(self.diagnoser.verdicts, latest.inventory, is_released=is_released))
-        self.nothing.setVisible(not rows and not self.feed.is_released)
+        self.empty_state.setVisible(not rows and not self.feed.is_released)
         self._show_machine()
         self.replay_bar.refresh()
         self.processes.show_processes(latest)
@@ -200,7 +250,7 @@ class MonitorTab(Tab):
         latest = self.feed.latest
         self.machine.setText("  ·  ".join(part for part in (driver_line(latest), host_line(latest)) if part))
         cost = own_cost(latest.cost, self._share.look()) if self.feed.is_live else ""
-        self.toolbar.cost.setText("  ·  ".join(part for part in (self.desk.recording_words, cost) if part))
+        self.toolbar.cost.setText("  ·  ".join(part for part in (self.controller.recording_words, cost) if part))
 
     @Slot()
     def _offer_plots(self) -> None:
@@ -216,29 +266,29 @@ class MonitorTab(Tab):
         row = next((row for row in rows if row.device.uuid == uuid), None)
         if found is not None and row is not None:
             checklist = self.diagnoser.checklist(uuid)
-            self.desk.show(VerdictDialog(card_name(row), found, checklist, self.theme, self.window()))
+            self.controller.show(VerdictDialog(card_name(row), found, checklist, self.theme, self.window()))
 
     @Slot(bool)
     def _on_processes_toggled(self, is_open: bool) -> None:
-        self.desk.change(shows_processes=is_open)
+        self.controller.change(shows_processes=is_open)
         if is_open:
             # Once they have their place.
             QTimer.singleShot(0, self, lambda: self._area.ensureWidgetVisible(self.processes))
 
     @Slot(object)
     def _on_span(self, seconds: float | None) -> None:
-        self.desk.change(span_seconds=seconds)
+        self.controller.change(span_seconds=seconds)
         self._first_span.choose(seconds)
 
     def _set_span(self) -> None:
         """Show the usual span of what is live, and the whole of a recording."""
-        span = self.desk.settings.span_seconds if self.feed.is_live else None
+        span = self.controller.settings.span_seconds if self.feed.is_live else None
         self.toolbar.show_span(span)
         self._first_span.begin(span)
 
     @Slot(float)
     def _on_interval(self, seconds: float) -> None:
-        self.desk.change(interval_seconds=seconds)
+        self.controller.change(interval_seconds=seconds)
         self.feed.set_interval(seconds)
 
     @Slot()
@@ -246,7 +296,7 @@ class MonitorTab(Tab):
         path = self.feed.recorded_to
         self.toolbar.set_recording(is_on=path is not None)
         self.toolbar.record.setToolTip("" if path is None else str(path))
-        self.desk.note_recorded(path)
+        self.controller.note_recorded(path)
 
     def _lay_out(self) -> None:
         space = self.theme.spacing
@@ -259,7 +309,7 @@ class MonitorTab(Tab):
             layout.setSpacing(space.small)
         for fixed in (self.toolbar, self.replay_bar, self.left_over, self._area):
             column.addWidget(fixed)
-        for widget in (self.outlook, self.faults, self.nothing, self.take_up, self.cards, self.plan_strip):
+        for widget in (self.outlook, self.faults, self.empty_state, self.take_up, self.cards, self.plan_strip):
             inner.addWidget(widget)
         inner.setAlignment(self.take_up, Qt.AlignmentFlag.AlignLeft)
         inner.addWidget(self.machine)
@@ -267,31 +317,31 @@ class MonitorTab(Tab):
         inner.addWidget(self.process_section)
 
     def _connect(self) -> None:
-        feed, desk, toolbar = self.feed, self.desk, self.toolbar
+        feed, controller, toolbar = self.feed, self.controller, self.toolbar
         feed.updated.connect(self._on_updated)
         feed.switched.connect(self._on_switched)
         feed.recording_changed.connect(self._on_recording_changed)
         feed.failed.connect(self.workspace.failed)
-        desk.settled.connect(lambda: toolbar.set_alerts(is_on=desk.settings.alerts.is_on))
-        self.left_over.opened.connect(desk.open)
-        self.left_over.settled.connect(lambda: desk.note_recorded(None))
-        toolbar.pause_wanted.connect(self.toggle_pause)
-        toolbar.live_wanted.connect(feed.go_live)
-        toolbar.record_wanted.connect(desk.toggle_recording)
-        toolbar.open_wanted.connect(desk.choose_recording)
-        toolbar.mark_wanted.connect(desk.ask_mark)
-        toolbar.alerts_wanted.connect(desk.open_settings)
+        controller.settled.connect(lambda: toolbar.set_alerts(is_on=controller.settings.alerts.is_on))
+        self.left_over.opened.connect(controller.open)
+        self.left_over.settled.connect(lambda: controller.note_recorded(None))
+        toolbar.pause.clicked.connect(self.toggle_pause)
+        toolbar.live.clicked.connect(feed.go_live)
+        toolbar.record.clicked.connect(controller.toggle_recording)
+        toolbar.open.clicked.connect(controller.choose_recording)
+        toolbar.note.clicked.connect(controller.ask_mark)
+        toolbar.alerts.clicked.connect(controller.open_settings)
         toolbar.span_chosen.connect(self._on_span)
         toolbar.interval_chosen.connect(self._on_interval)
-        self.nothing.open_wanted.connect(desk.choose_recording)
-        self.nothing.demo_wanted.connect(desk.show_demo)
-        self.nothing.doctor_wanted.connect(desk.show_doctor)
+        self.empty_state.replay.clicked.connect(controller.choose_recording)
+        self.empty_state.demo.clicked.connect(controller.show_demo)
+        self.empty_state.doctor.clicked.connect(controller.show_doctor)
         self.plan_strip.found.connect(self._on_updated)
-        self.take_up.clicked.connect(desk.toggle_release)
-        self.plots.mark_wanted.connect(desk.ask_mark_at)
+        self.take_up.clicked.connect(controller.toggle_release)
+        self.plots.mark_wanted.connect(controller.ask_mark_at)
         self.plots.failed.connect(self.workspace.failed)
         self.cards.opened.connect(self._show_verdict)
-        self.plan_strip.speed_wanted.connect(desk.ask_speed)
+        self.plan_strip.speed_wanted.connect(controller.ask_speed)
         self.outlook.opened.connect(self._show_verdict)
         self.process_section.toggled.connect(self._on_processes_toggled)
         self.processes.summarised.connect(self.process_section.set_summary)

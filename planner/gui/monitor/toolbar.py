@@ -1,16 +1,18 @@
-"""The row of buttons of the Monitor tab: what is shown, how often it is read, and what can be done."""
+"""The rows of buttons of the Monitor tab: what is shown, how often it is read, and where a replay is."""
 
 from typing import Final
 
-from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QMenu, QPushButton, QToolButton, QWidget
+from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
+from PySide6.QtWidgets import QComboBox, QMenu, QPushButton, QSlider, QToolButton, QWidget
 
+from planner.gui.monitor.replay import SPEEDS, Replay
 from planner.gui.monitor.settings import MonitorSettings
 from planner.gui.theme import Theme, mark
-from planner.gui.widgets.elided_label import ElidedLabel
-from planner.gui.widgets.icon_button import IconButton
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.buttons import IconButton, push_button
+from planner.gui.widgets.labels import ElidedLabel, make_label
+from planner.gui.widgets.layout import in_row
 from planner.present import format as fmt
+from planner.present.monitor.events import clock, elapsed
 
 SPANS: Final[tuple[tuple[str, float | None], ...]] = (
     ("1 minute", 60.0),
@@ -23,17 +25,14 @@ SPANS: Final[tuple[tuple[str, float | None], ...]] = (
     ("all there is", None),
 )
 INTERVALS: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+# Steps of a tenth of a second; a day of them is well within what a slider can hold.
+_STEPS: Final = 10
+_PAGE_SECONDS: Final = 60
 
 
 class Toolbar(QWidget):
-    """Each signal is something that is asked for; `span_chosen` carries seconds or none, `interval_chosen` seconds."""
+    """What its buttons do is set from outside; `span_chosen` carries seconds or none, `interval_chosen` seconds."""
 
-    pause_wanted = Signal()
-    live_wanted = Signal()
-    record_wanted = Signal()
-    open_wanted = Signal()
-    mark_wanted = Signal()
-    alerts_wanted = Signal()
     span_chosen = Signal(object)
     interval_chosen = Signal(float)
 
@@ -47,15 +46,31 @@ class Toolbar(QWidget):
         self.span = _choice("Time span that is shown, as soon as so much is known")
         self.interval = _choice("How often the cards are read")
         self.record = QPushButton("&Record")
-        self.open = QPushButton("&Open…")
-        self.open.setToolTip("Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM.")
+        self.open = push_button("&Open…", "Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM.")
         self.note = IconButton(theme, "flag", "Mark this moment with a note")
         self.alerts = IconButton(theme, "bell", "Alerts")
         self._more = IconButton(theme, "more", "More")
         self._more.setMenu(more)
         self._more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self._fill(settings)
-        self._lay_out()
+        self._every = make_label("every", "muted")
+        in_row(
+            self.source,
+            self.live,
+            (self.cost, 1),
+            self.pause,
+            make_label("show", "muted"),
+            self.span,
+            self._every,
+            self.interval,
+            self.record,
+            self.open,
+            self.note,
+            self.alerts,
+            self._more,
+            owner=self,
+            spacing=self._theme.spacing.small,
+        )
         self._connect()
         theme.changed.connect(self._tint)
         self.set_recording(is_on=False)
@@ -97,29 +112,7 @@ class Toolbar(QWidget):
         self.interval.setCurrentIndex(max(0, self.interval.findData(settings.interval_seconds)))
         self.set_alerts(is_on=settings.alerts.is_on)
 
-    def _lay_out(self) -> None:
-        self._every = make_label("every", "muted")
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(self._theme.spacing.small)
-        layout.addWidget(self.source)
-        layout.addWidget(self.live)
-        layout.addWidget(self.cost, 1)
-        layout.addWidget(self.pause)
-        layout.addWidget(make_label("show", "muted"))
-        layout.addWidget(self.span)
-        layout.addWidget(self._every)
-        layout.addWidget(self.interval)
-        for widget in (self.record, self.open, self.note, self.alerts, self._more):
-            layout.addWidget(widget)
-
     def _connect(self) -> None:
-        self.pause.clicked.connect(self.pause_wanted)
-        self.live.clicked.connect(self.live_wanted)
-        self.record.clicked.connect(self.record_wanted)
-        self.open.clicked.connect(self.open_wanted)
-        self.note.clicked.connect(self.mark_wanted)
-        self.alerts.clicked.connect(self.alerts_wanted)
         self.span.activated.connect(lambda _row: self.span_chosen.emit(self.span.currentData()))
         self.interval.activated.connect(lambda _row: self.interval_chosen.emit(self.interval.currentData()))
 
@@ -134,3 +127,66 @@ def _choice(name: str) -> QComboBox:
     box.setToolTip(name)
     box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
     return box
+
+
+class ReplayBar(QWidget):
+    """A slider through the recording, its time, and the speed; hidden while this machine is shown."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._replay: Replay | None = None
+        self.play = IconButton(theme, "play", "Play")
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setAccessibleName("Time in the recording")
+        self.slider.setPageStep(_PAGE_SECONDS * _STEPS)
+        self.slider.setSingleStep(_STEPS)
+        self.speed = QComboBox()
+        self.speed.setAccessibleName("Speed")
+        for speed in SPEEDS:
+            self.speed.addItem(f"{speed:g} ×", speed)
+        self.time = make_label(role="muted")
+        in_row(self.play, (self.slider, 1), self.time, self.speed, owner=self, spacing=theme.spacing.small)
+        self.play.clicked.connect(self.toggle)
+        self.slider.valueChanged.connect(self._on_slid)
+        self.speed.activated.connect(self._on_speed)
+        self.hide()
+
+    def set_replay(self, replay: Replay | None) -> None:
+        """Stand for this replay, or for none."""
+        self._replay = replay
+        self.setVisible(replay is not None)
+        if replay is not None:
+            with QSignalBlocker(self.slider):
+                self.slider.setRange(0, round(replay.length * _STEPS))
+            self.speed.setCurrentIndex(self.speed.findData(1.0))
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Show where the replay is."""
+        replay = self._replay
+        if replay is None:
+            return
+        with QSignalBlocker(self.slider):
+            self.slider.setValue(round(replay.seconds * _STEPS))
+        at = clock(replay.history.wall_of(replay.now))
+        self.time.setText(f"{at}  ·  {elapsed(replay.seconds)} of {elapsed(replay.length)}")
+        self.play.set_icon("pause" if replay.is_playing else "play")
+        self.play.set_words("Pause" if replay.is_playing else "Play")
+
+    @Slot()
+    def toggle(self) -> None:
+        """Go on, or stand still."""
+        if self._replay is not None and self._replay.is_playing:
+            self._replay.stop()
+        elif self._replay is not None:
+            self._replay.play()
+
+    @Slot(int)
+    def _on_slid(self, step: int) -> None:
+        if self._replay is not None:
+            self._replay.seek(step / _STEPS)
+
+    @Slot()
+    def _on_speed(self) -> None:
+        if self._replay is not None:
+            self._replay.set_speed(self.speed.currentData())

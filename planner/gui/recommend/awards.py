@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.labels import make_label
 from planner.plan.recommend.option import Option
 from planner.present.cost.recommendation import AwardView
 

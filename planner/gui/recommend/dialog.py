@@ -1,4 +1,4 @@
-"""The dialog that chooses hardware for the plan's job."""
+"""The dialog that chooses hardware for the plan's job, and the form that asks what is wished for."""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime
@@ -8,18 +8,21 @@ from typing import Final
 
 from PySide6.QtCore import QSize, QTimer, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QGuiApplication
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QDialog, QProgressBar, QPushButton, QWidget
 
 from planner.errors import PlannerError
 from planner.gui.recommend.awards import Awards
 from planner.gui.recommend.pareto import ParetoPanel
-from planner.gui.recommend.wish_form import WishForm
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.closing_buttons import closing_buttons
-from planner.gui.widgets.label import make_label
-from planner.gui.widgets.record_model import RecordTableModel
-from planner.gui.widgets.record_table import RecordTable
+from planner.gui.widgets.dialogs import closing_buttons
+from planner.gui.widgets.inputs.choice_field import ChoiceField
+from planner.gui.widgets.inputs.labelled_form import LabelledForm
+from planner.gui.widgets.inputs.number_field import DecimalField
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column, in_row
+from planner.gui.widgets.tables.record_model import RecordTableModel
+from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.plan.recommend.option import Option, Recommendation
 from planner.plan.recommend.recommend import recommend
@@ -37,10 +40,94 @@ from planner.present.cost.recommendation import (
 )
 from planner.present.record_text import rows_to_csv
 
+_HAVING: Final = ((("rent", "own"), "rented or owned"), (("rent",), "rented"), (("own",), "owned"))
+_MODES: Final = (
+    (("on-demand",), "on demand"),
+    (("on-demand", "spot"), "on demand or spot"),
+    (("on-demand", "spot", "reserved-1y", "reserved-3y"), "any way, commitments too"),
+)
+_COUNTS: Final = (
+    ((1,), "one"),
+    ((1, 2), "up to 2"),
+    ((1, 2, 4), "up to 4"),
+    ((1, 2, 4, 8), "up to 8"),
+    ((1, 2, 4, 8, 16, 32, 64), "up to 64"),
+)
+_NO_LIMIT: Final = "no limit"
 REST_MS: Final = 250
 _KEY: Final = "recommend"
 _SIZE: Final = QSize(1200, 760)
 _SMALLEST: Final = QSize(820, 600)
+
+
+class WishForm(QWidget):
+    """`changed` says that another wish was made."""
+
+    changed = Signal()
+
+    def __init__(self, theme: Theme, period: str, wish: Wish) -> None:
+        super().__init__()
+        self.budget = DecimalField(0.01, 1e9, placeholder=_NO_LIMIT)
+        self.deadline = DecimalField(0.01, 1e6, placeholder=_NO_LIMIT)
+        self.power = DecimalField(1, 1e8, placeholder=_NO_LIMIT)
+        self.having = ChoiceField(theme, _HAVING)
+        self.modes = ChoiceField(theme, _MODES)
+        self.counts = ChoiceField(theme, _COUNTS)
+        self.tight = QCheckBox("Also what fits in fewer than 19 of 20 cases")
+        left, right = LabelledForm(theme), LabelledForm(theme)
+        left.add(f"&Budget, $ a {period}", self.budget, lambda: None, "At most.")
+        left.add("&Deadline, hours", self.deadline, lambda: None, "Until a run is done.")
+        left.add("&Power, W", self.power, lambda: None, "Board power of all cards together.")
+        right.add("&Had by", self.having, lambda: ("rent", "own"), "Renting, owning, or either.")
+        right.add("&Rented", self.modes, lambda: ("on-demand",), "Which ways to rent to look at.")
+        right.add("&Cards", self.counts, lambda: (1, 2, 4, 8), "How many to look at.")
+        left.set_row_visible(self.deadline, period == "run")
+        self.set_wish(wish)
+        self._lay_out(theme, left, right)
+        for field in (self.budget, self.deadline, self.power, self.having, self.modes, self.counts):
+            field.edited.connect(self._tell)
+        self.tight.clicked.connect(self._tell)
+
+    @property
+    def wish(self) -> Wish:
+        """Return what is asked."""
+        return Wish.model_validate(
+            {
+                "budget_usd": self.budget.value,
+                "deadline_hours": self.deadline.value,
+                "power_limit_watts": self.power.value,
+                "having": self.having.value,
+                "modes": self.modes.value,
+                "counts": self.counts.value,
+                "include_tight": self.tight.isChecked(),
+            }
+        )
+
+    def set_wish(self, wish: Wish) -> None:
+        """Show a wish; choices that the form does not offer are left as they are."""
+        self.budget.set_value(wish.budget_usd)
+        self.deadline.set_value(wish.deadline_hours)
+        self.power.set_value(wish.power_limit_watts)
+        for field, value, known in (
+            (self.having, wish.having, _HAVING),
+            (self.modes, wish.modes, _MODES),
+            (self.counts, wish.counts, _COUNTS),
+        ):
+            if value in [option for option, _ in known]:
+                field.set_value(value)
+        self.tight.setChecked(wish.include_tight)
+
+    @Slot()
+    def _tell(self) -> None:
+        self.changed.emit()
+
+    def _lay_out(self, theme: Theme, left: LabelledForm, right: LabelledForm) -> None:
+        in_column(
+            in_row((left, 1), (right, 1), spacing=theme.spacing.large),
+            self.tight,
+            owner=self,
+            spacing=theme.spacing.small,
+        )
 
 
 class RecommendDialog(QDialog):
@@ -68,8 +155,7 @@ class RecommendDialog(QDialog):
         self.nothing = make_label(role="bad", wrap=True)
         self.awards = Awards(theme)
         self.model = RecordTableModel(OPTION_COLUMNS, lambda row: row.id, self)
-        self.table = RecordTable(self.model, theme)
-        self.table.setAccessibleName("Every option within the limits, the cheapest first")
+        self.table = RecordTable(self.model, theme, name="Every option within the limits, the cheapest first")
         self.about = make_label(role="muted", font=theme.font("small"), wrap=True)
         self.progress = QProgressBar()
         self.progress.setRange(0, 0)
@@ -107,13 +193,11 @@ class RecommendDialog(QDialog):
     @Slot(object)
     def use(self, option: Option) -> None:
         """Make an option the plan, as one undo step, and close."""
-        self._workspace.end_gesture()
-        with self._workspace.reporting():
+        with self._workspace.step():
             plan = plan_of(option, self._workspace.plan, self._workspace.catalog)
             self._workspace.apply(
                 "chosen hardware", gpu=plan.gpu, count=plan.count, workload=plan.workload, cost=plan.cost
             )
-        self._workspace.end_gesture()
         self.accept()
 
     @Slot()
@@ -192,17 +276,10 @@ class RecommendDialog(QDialog):
     def _lay_out(self) -> None:
         space = self._theme.spacing
         self._use.setEnabled(False)
-        self._middle = QHBoxLayout()
-        self._middle.setSpacing(space.medium)
-        self._middle.addWidget(self.table, 3)
-        self._middle.addWidget(self.pareto, 2)
+        self._middle = in_row((self.table, 3), (self.pareto, 2), spacing=space.medium)
         buttons = closing_buttons(self, self._use, self._copy)
-        column = QVBoxLayout(self)
-        column.setSpacing(space.medium)
-        column.addWidget(self.form)
-        looking = QHBoxLayout()
-        looking.addWidget(self.progress, 1)
-        looking.addWidget(self.stop)
+        column = in_column(self.form, owner=self, margins=None, spacing=space.medium)
+        looking = in_row((self.progress, 1), self.stop)
         column.addLayout(looking)
         for widget in (self.nothing, self.awards):
             column.addWidget(widget)

@@ -7,7 +7,7 @@ from PySide6.QtGui import QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout, QWidget
 
 from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.labels import make_label
 from planner.plan.recommend.wish import Having
 from planner.present.cost.recommendation import OptionRow
 

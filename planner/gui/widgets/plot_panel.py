@@ -9,9 +9,8 @@ from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QStackedWidget, Q
 
 from planner.errors import PlannerError
 from planner.gui.theme import Theme
-from planner.gui.widgets.elided_label import ElidedLabel
-from planner.gui.widgets.icon_button import IconButton
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.buttons import IconButton
+from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.present.record_text import rows_to_csv
 
 if TYPE_CHECKING:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QPoint, QRect, Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent, QMouseEvent
-from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QWidget
 
 from planner.gui.theme import Theme, mark
+from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.search_list import Choice, SearchList, Typed
 
 
@@ -24,9 +25,7 @@ class Popover(QFrame):
         self.content = content
         self._anchor: QWidget | None = None
         self.setAttribute(Qt.WidgetAttribute.WA_NoMouseReplay)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(*(theme.spacing.small,) * 4)
-        layout.addWidget(content)
+        in_column(content, owner=self, margins=theme.spacing.small)
 
     def open_below(self, anchor: QWidget, width: int, height: int) -> None:
         """Show the popover under `anchor`, or above it where there is more room, within the window."""
@@ -77,8 +76,7 @@ class SearchPopover(Popover):
         content = QWidget()
         content.setFocusProxy(self.list)
         super().__init__(parent, theme, content)
-        layout = QVBoxLayout(content)
-        layout.setContentsMargins(0, 0, 0, 0)
+        layout = in_column(owner=content)
         if header is not None:
             layout.addWidget(header)
         layout.addWidget(self.list, 1)

@@ -23,12 +23,12 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -106,12 +106,7 @@ class SearchList(QWidget):
         self._nothing = make_label("Nothing matches.", "muted")
         self._nothing.hide()
         self.setFocusProxy(self._edit)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(theme.spacing.tiny)
-        layout.addWidget(self._edit)
-        layout.addWidget(self._nothing)
-        layout.addWidget(self._view, 1)
+        in_column(self._edit, self._nothing, (self._view, 1), owner=self, spacing=theme.spacing.tiny)
         self._edit.textChanged.connect(self._show_matches)
         self._edit.returnPressed.connect(self._choose_current)
         self._view.clicked.connect(self._choose_current)

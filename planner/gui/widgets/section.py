@@ -2,10 +2,11 @@
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QMouseEvent
-from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QToolButton, QWidget
 
 from planner.gui.theme import Theme, mark
-from planner.gui.widgets.elided_label import ElidedLabel
+from planner.gui.widgets.labels import ElidedLabel
+from planner.gui.widgets.layout import in_column, in_row
 
 
 class Section(QWidget):
@@ -24,11 +25,7 @@ class Section(QWidget):
         self._button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self._summary = ElidedLabel(summary, "muted")
         header = _Header(self._button, self._summary)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(theme.spacing.tiny)
-        layout.addWidget(header)
-        layout.addWidget(body)
+        in_column(header, body, owner=self, spacing=theme.spacing.tiny)
         body.setContentsMargins(theme.spacing.large, 0, 0, theme.spacing.small)
         self._button.clicked.connect(self._on_clicked)
         theme.changed.connect(self._dress)
@@ -86,10 +83,7 @@ class _Header(QWidget):
     def __init__(self, button: QToolButton, summary: QWidget) -> None:
         super().__init__()
         self._button = button
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
-        layout.addWidget(summary, 1)
+        in_row((button, 0, Qt.AlignmentFlag.AlignLeft), (summary, 1), owner=self)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Click the button wherever the line is clicked."""

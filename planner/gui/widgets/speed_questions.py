@@ -4,9 +4,9 @@ from typing import Final
 
 from planner.errors import SpecError
 from planner.gui.theme import Theme
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.decimal_field import DecimalField
-from planner.gui.widgets.labelled_form import LabelledForm
+from planner.gui.widgets.inputs.choice_field import ChoiceField
+from planner.gui.widgets.inputs.labelled_form import LabelledForm
+from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.performance.result import TimeResult

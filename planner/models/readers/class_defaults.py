@@ -1,295 +1,51 @@
 """What transformers' configuration classes assume for the parts of a composite model.
 
 A composite's file states only what differs from these, so they are data of the format, not a guess.
-
-**Source**: the configuration classes of transformers 5.23, named by their `model_type`. Fields that the readers
-themselves assume alike, and those that are derived from others, are left out.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from functools import cache
+from typing import Any, Final
 
-_DEFAULTS: Final[Mapping[str, Mapping[str, object]]] = {
-    "llama": {
-        "vocab_size": 32000,
-        "hidden_size": 4096,
-        "intermediate_size": 11008,
-        "num_hidden_layers": 32,
-        "num_attention_heads": 32,
-        "max_position_embeddings": 2048,
-    },
-    "mistral": {
-        "vocab_size": 32000,
-        "hidden_size": 4096,
-        "intermediate_size": 14336,
-        "num_hidden_layers": 32,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 8,
-        "max_position_embeddings": 131072,
-    },
-    "qwen2": {
-        "vocab_size": 151936,
-        "hidden_size": 4096,
-        "intermediate_size": 22016,
-        "num_hidden_layers": 32,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 32,
-        "max_position_embeddings": 32768,
-    },
-    "qwen3": {
-        "vocab_size": 151936,
-        "hidden_size": 4096,
-        "intermediate_size": 22016,
-        "num_hidden_layers": 32,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 32,
-        "max_position_embeddings": 32768,
-    },
-    "gemma": {
-        "vocab_size": 256000,
-        "hidden_size": 3072,
-        "intermediate_size": 24576,
-        "num_hidden_layers": 28,
-        "num_attention_heads": 16,
-        "num_key_value_heads": 16,
-        "max_position_embeddings": 8192,
-    },
-    "gemma2": {
-        "vocab_size": 256000,
-        "hidden_size": 2304,
-        "intermediate_size": 9216,
-        "num_hidden_layers": 26,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 4,
-        "max_position_embeddings": 8192,
-    },
-    "gemma3_text": {
-        "vocab_size": 262208,
-        "hidden_size": 2304,
-        "intermediate_size": 9216,
-        "num_hidden_layers": 26,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 4,
-        "max_position_embeddings": 131072,
-    },
-    "llama4_text": {
-        "vocab_size": 202048,
-        "hidden_size": 5120,
-        "intermediate_size": 8192,
-        "num_hidden_layers": 48,
-        "num_attention_heads": 40,
-        "max_position_embeddings": 131072,
-        "intermediate_size_mlp": 16384,
-        "num_local_experts": 16,
-        "num_experts_per_tok": 1,
-    },
-    "mllama_text_model": {
-        "vocab_size": 128256,
-        "hidden_size": 4096,
-        "intermediate_size": 14336,
-        "num_hidden_layers": 40,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 8,
-        "max_position_embeddings": 131072,
-        "cross_attention_layers": [3, 8, 13, 18, 23, 28, 33, 38],
-    },
-    "qwen2_vl_text": {
-        "vocab_size": 152064,
-        "hidden_size": 8192,
-        "intermediate_size": 29568,
-        "num_hidden_layers": 80,
-        "num_attention_heads": 64,
-        "num_key_value_heads": 8,
-        "max_position_embeddings": 32768,
-    },
-    "qwen3_vl_text": {
-        "vocab_size": 151936,
-        "hidden_size": 4096,
-        "intermediate_size": 22016,
-        "num_hidden_layers": 32,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 32,
-        "max_position_embeddings": 128000,
-    },
-    "qwen3_vl_moe_text": {
-        "vocab_size": 151936,
-        "hidden_size": 2048,
-        "intermediate_size": 5632,
-        "num_hidden_layers": 24,
-        "num_attention_heads": 16,
-        "num_key_value_heads": 16,
-        "max_position_embeddings": 128000,
-        "num_local_experts": 60,
-        "num_experts_per_tok": 4,
-        "moe_intermediate_size": 1408,
-    },
-    "qwen3_5_text": {
-        "vocab_size": 248320,
-        "hidden_size": 4096,
-        "intermediate_size": 12288,
-        "num_hidden_layers": 32,
-        "num_attention_heads": 16,
-        "num_key_value_heads": 4,
-        "max_position_embeddings": 32768,
-    },
-    "qwen3_5_moe_text": {
-        "vocab_size": 248320,
-        "hidden_size": 2048,
-        "num_hidden_layers": 40,
-        "num_attention_heads": 16,
-        "max_position_embeddings": 32768,
-        "num_experts_per_tok": 8,
-        "num_experts": 256,
-        "moe_intermediate_size": 512,
-        "shared_expert_intermediate_size": 512,
-    },
-    "clip_text_model": {
-        "vocab_size": 49408,
-        "hidden_size": 512,
-        "intermediate_size": 2048,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 8,
-        "hidden_act": "quick_gelu",
-        "max_position_embeddings": 77,
-        "projection_dim": 512,
-    },
-    "siglip_text_model": {
-        "vocab_size": 32000,
-        "hidden_size": 768,
-        "intermediate_size": 3072,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 12,
-        "hidden_act": "gelu_pytorch_tanh",
-        "max_position_embeddings": 64,
-    },
-    "clip_vision_model": {
-        "hidden_size": 768,
-        "intermediate_size": 3072,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 12,
-        "hidden_act": "quick_gelu",
-        "image_size": 224,
-        "patch_size": 32,
-        "projection_dim": 512,
-    },
-    "siglip_vision_model": {
-        "hidden_size": 768,
-        "intermediate_size": 3072,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 12,
-        "hidden_act": "gelu_pytorch_tanh",
-        "image_size": 224,
-        "patch_size": 16,
-        "vision_use_head": True,
-    },
-    "pixtral": {
-        "hidden_size": 1024,
-        "intermediate_size": 4096,
-        "num_hidden_layers": 24,
-        "num_attention_heads": 16,
-        "hidden_act": "gelu",
-        "image_size": 1024,
-        "patch_size": 16,
-    },
-    "internvl_vision": {
-        "hidden_size": 1024,
-        "intermediate_size": 4096,
-        "num_hidden_layers": 24,
-        "num_attention_heads": 16,
-        "hidden_act": "gelu",
-        "image_size": 448,
-        "patch_size": 14,
-    },
-    "idefics3_vision": {
-        "hidden_size": 1152,
-        "intermediate_size": 3072,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 16,
-        "hidden_act": "gelu_pytorch_tanh",
-        "image_size": 224,
-        "patch_size": 32,
-    },
-    "llama4_vision_model": {
-        "hidden_size": 768,
-        "intermediate_size": 5632,
-        "num_hidden_layers": 34,
-        "num_attention_heads": 16,
-        "hidden_act": "gelu",
-        "image_size": 448,
-        "patch_size": 14,
-        "vision_output_dim": 7680,
-        "pixel_shuffle_ratio": 0.5,
-        "projector_input_dim": 4096,
-        "projector_output_dim": 4096,
-    },
-    "mllama_vision_model": {
-        "hidden_size": 1280,
-        "intermediate_size": 5120,
-        "num_hidden_layers": 32,
-        "hidden_act": "gelu",
-        "image_size": 448,
-        "patch_size": 14,
-        "num_global_layers": 8,
-        "attention_heads": 16,
-        "vision_output_dim": 7680,
-        "max_num_tiles": 4,
-        "intermediate_layers_indices": [3, 7, 15, 23, 30],
-    },
-    "qwen2_vl_vision": {
-        "hidden_size": 3584,
-        "hidden_act": "quick_gelu",
-        "patch_size": 14,
-        "depth": 32,
-        "embed_dim": 1280,
-        "mlp_ratio": 4,
-        "num_heads": 16,
-        "spatial_merge_size": 2,
-    },
-    "qwen2_5_vl_vision": {
-        "hidden_size": 3584,
-        "intermediate_size": 3420,
-        "hidden_act": "silu",
-        "patch_size": 14,
-        "depth": 32,
-        "num_heads": 16,
-        "spatial_merge_size": 2,
-        "window_size": 112,
-        "out_hidden_size": 3584,
-        "fullatt_block_indexes": [7, 15, 23, 31],
-    },
-    "qwen3_vl_vision": {
-        "hidden_size": 1152,
-        "intermediate_size": 4304,
-        "hidden_act": "gelu_pytorch_tanh",
-        "patch_size": 16,
-        "depth": 27,
-        "num_heads": 16,
-        "spatial_merge_size": 2,
-        "out_hidden_size": 3584,
-        "num_position_embeddings": 2304,
-        "deepstack_visual_indexes": [8, 16, 24],
-    },
-    "qwen3_5_vision": {
-        "hidden_size": 1152,
-        "intermediate_size": 4304,
-        "hidden_act": "gelu_pytorch_tanh",
-        "patch_size": 16,
-        "depth": 27,
-        "num_heads": 16,
-        "spatial_merge_size": 2,
-        "out_hidden_size": 3584,
-        "num_position_embeddings": 2304,
-    },
-}
+from pydantic import Field, TypeAdapter
 
-_SAME: Final = {
-    "qwen2_5_vl_text": "qwen2_vl_text",
-    "qwen3_5_moe_vision": "qwen3_5_vision",
-    "qwen3_vl_moe_vision": "qwen3_vl_vision",
-    "smolvlm_vision": "idefics3_vision",
-}
+from planner.base import Spec
+from planner.models.readers.fields import Fields
+from planner.paths import catalog_dir
+from planner.records import read_records
+
+_FOLDER: Final = "class-defaults"
 
 
-def class_defaults(model_type: str) -> Mapping[str, object]:
+class ClassDefaults(Spec):
+    """The defaults of one configuration class, less those that the readers assume alike or that follow from others."""
+
+    id: str = Field(description="the class's `model_type`")
+    aliases: tuple[str, ...] = Field(default=(), description="further classes with the same defaults")
+    defaults: dict[str, Any] = Field(description="by field; a composite's are those of parts that are missing")
+    sources: tuple[str, ...] = Field(min_length=1)
+    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day the sources were read")
+
+
+def class_defaults(model_type: str) -> Mapping[str, Any]:
     """Return what the class of a part assumes; nothing for a part that must state its own."""
-    return _DEFAULTS.get(_SAME.get(model_type, model_type), {})
+    return _by_class().get(model_type, {})
+
+
+def part_of(fields: Fields, name: str, model_type: str, *, names_class: bool = False) -> Fields:
+    """Return a part of a composite's configuration above its class defaults.
+
+    `model_type` is the part's class, unless it `names_class` itself.
+    """
+    stated = fields.nested(name)
+    inner = stated or fields.over({name: {}}).required(name)
+    kind = inner.text("model_type", default=model_type) if names_class else model_type
+    missing = {} if stated else class_defaults(fields.model_type).get(name, {})
+    return inner.over({**class_defaults(kind), **missing}).changed({"model_type": kind})
+
+
+@cache
+def _by_class() -> Mapping[str, Mapping[str, Any]]:
+    folder = catalog_dir() / _FOLDER
+    records = read_records(folder, sorted(folder.glob("*.json")), TypeAdapter(tuple[ClassDefaults, ...]))
+    return {name: record.defaults for record in records for name in (record.id, *record.aliases)}

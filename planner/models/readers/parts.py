@@ -5,7 +5,6 @@ from typing import Final, TypeVar
 
 from planner.models.architecture import (
     Activation,
-    Architecture,
     Attention,
     LatentAttention,
     Layer,
@@ -14,10 +13,8 @@ from planner.models.architecture import (
     Moe,
     Norm,
     Role,
-    Stack,
     Tensor,
 )
-from planner.models.readers.fields import Fields
 
 Kind = TypeVar("Kind")
 Tensors = tuple[Tensor, ...]
@@ -25,6 +22,9 @@ Tensors = tuple[Tensor, ...]
 # Hugging Face writes its RMSNorm in steps; torch's LayerNorm is one kernel.
 RMS: Final = Norm(kind="rms", native=False)
 LAYER: Final = Norm(kind="layer", bias=True)
+BARE_LAYER: Final = Norm(kind="layer")
+# This one casts back to the stream's format only after the product with the weight.
+FP32_RMS: Final = Norm(kind="rms", native=False, fp32_product=True)
 
 ACTIVATIONS: Final[dict[str, Activation]] = {
     "silu": "silu",
@@ -47,9 +47,25 @@ def linear(name: str, out: int, into: int, *, bias: bool = False, role: Role = "
     return (weight, Tensor(name=f"{name}.bias", shape=(out,), role=bias_role, copies=copies)) if bias else (weight,)
 
 
+def projections(prefix: str, names: Iterable[str], out: int, into: int, *, bias: bool = False) -> Tensors:
+    """Return several projections of the same size."""
+    return tuple(found for name in names for found in linear(f"{prefix}{name}", out, into, bias=bias))
+
+
 def embedding(name: str, rows: int, width: int) -> Tensors:
     """Return an embedding table."""
     return (Tensor(name=f"{name}.weight", shape=(rows, width), role="embedding"),)
+
+
+def tensor(name: str, *shape: int, role: Role = "other") -> Tensors:
+    """Return one tensor that is not the weight of a module: a class token, a gate, a table of positions."""
+    return (Tensor(name=name, shape=shape, role=role),)
+
+
+def conv(name: str, out: int, into: int, *kernel: int, bias: bool = True, groups: int = 1) -> Tensors:
+    """Return the weight, and the bias if there is one, of a convolution."""
+    weight = Tensor(name=f"{name}.weight", shape=(out, into // groups, *kernel), role="conv")
+    return (weight, Tensor(name=f"{name}.bias", shape=(out,), role="bias")) if bias else (weight,)
 
 
 def norm_tensors(name: str, width: int, norm: Norm) -> Tensors:
@@ -189,41 +205,14 @@ def grouped(kinds: Iterable[Kind], make: Callable[[Kind], Layer]) -> tuple[Layer
     return tuple(LayerGroup(layer=layer, count=len(at), places=tuple(at)) for layer, at in places.items())
 
 
-def decoder(
-    fields: Fields,
-    *,
-    hidden: int,
-    vocabulary: int,
-    groups: tuple[LayerGroup, ...],
-    before: Tensors,
-    after: Tensors,
-    tied: bool,
-    max_context: int | None,
-    head: Tensors | None = None,
-    embedding_dropout: float = 0.0,
-    positions: int | None = None,
-) -> Architecture:
-    """Return a network of one decoder stack, with an output head unless it is tied to the embedding."""
-    untied = linear("lm_head", vocabulary, hidden, role="head") if head is None else head
-    return Architecture(
-        model_type=fields.model_type,
-        kind="decoder",
-        hidden=hidden,
-        vocabulary=vocabulary,
-        max_context=max_context,
-        stacks=(
-            Stack(
-                name="decoder",
-                hidden=hidden,
-                groups=groups,
-                before=before,
-                after=after,
-                embedding_dropout=embedding_dropout,
-                positions=positions,
-            ),
-        ),
-        # A tied head shares the weight; a bias stays its own.
-        head=tuple(tensor for tensor in untied if tensor.role == "bias") if tied else untied,
-        tied_head=tied,
-        softcapped_logits=fields.has("final_logit_softcapping"),
-    )
+def repeated(layer: Layer, count: int) -> tuple[LayerGroup, ...]:
+    """Return `count` layers of one kind."""
+    return (LayerGroup(layer=layer, count=count, places=tuple(range(count))),)
+
+
+def shared(layer: Layer, count: int) -> tuple[LayerGroup, ...]:
+    """Return `count` layers with one set of tensors, which the first of them lists."""
+    first = LayerGroup(layer=layer, count=1, places=(0,))
+    if count == 1:
+        return (first,)
+    return first, LayerGroup(layer=layer.evolve(tensors=()), count=count - 1, places=tuple(range(1, count)))

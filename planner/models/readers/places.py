@@ -1,6 +1,6 @@
 """What differs from layer to layer of one stack: how far attention looks back, and whether it rotates."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from planner.models.readers.fields import Fields
@@ -22,6 +22,8 @@ _LIMITED: Final = {
     "chunked_attention": True,
 }
 _WINDOW_MAX: Final = 10**9
+_ATTENTION_NAMES: Final = ("attention", "full_attention")
+_STATE_NAMES: Final = ("mamba", "linear_attention", "conv")
 
 
 def full(_: Fields, layers: int) -> tuple[Place, ...]:
@@ -123,6 +125,16 @@ def limited_layers(fields: Fields, layers: int) -> tuple[bool, ...] | None:
         if name not in _LIMITED:
             fields.fail("layer_types", f"holds {name[:40]!r}, which is not known here")
     return tuple(_LIMITED[name] for name in stated)
+
+
+def attention_layers(fields: Fields, names: Sequence[str], layers: int) -> tuple[bool, ...] | None:
+    """Return which layers attend, by a field that names the kind of each; nothing where it is missing."""
+    kinds = fields.texts(*names)
+    if kinds is None:
+        return None
+    if len(kinds) != layers or not set(kinds) <= {*_ATTENTION_NAMES, *_STATE_NAMES}:
+        fields.fail(names[0], f"must name attention or a mixer with a state for each of the {layers} layers")
+    return tuple(kind in _ATTENTION_NAMES for kind in kinds)
 
 
 def switched_window(fields: Fields, default: int | None) -> int | None:

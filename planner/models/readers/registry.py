@@ -2,7 +2,6 @@
 
 import importlib
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Final
 
 from planner.errors import NoFormulaError
@@ -13,32 +12,21 @@ Reader = Callable[[Fields], Architecture]
 
 # Names, not imports: readers of composite models look up the readers of their parts here.
 _FAMILIES: Final = (
-    "llama_like",
-    "gpt_like",
-    "moe",
-    "latent",
-    "minimax",
-    "gemma4",
-    "encoders",
-    "deberta",
-    "modern_encoders",
-    "t5",
-    "bart_like",
-    "vision",
-    "state_space",
-    "hybrids",
-    "nemotron_h",
-    "delta_nets",
-    "short_memory",
-    "clip",
-    "mllama",
-    "vision_language_text",
-    "vision_language",
+    "decoder.llama_like",
+    "decoder.gpt_like",
+    "decoder.moe",
+    "decoder.gemma4",
+    "encoder.bert_like",
+    "encoder.encoder_decoders",
+    "vision.vit",
+    "decoder.state_space",
+    "decoder.linear_attention",
+    "multimodal.clip",
+    "multimodal.vision_language",
     "diffusers.pipeline",
 )
 
 
-@cache
 def readers() -> Mapping[str, Reader]:
     """Return every reader by the `model_type` that it reads."""
     found: dict[str, Reader] = {}
@@ -47,7 +35,6 @@ def readers() -> Mapping[str, Reader]:
     return dict(sorted(found.items()))
 
 
-@cache
 def reader_of(model_type: str) -> Reader | None:
     """Return the reader of one `model_type`, importing no more modules than it takes to find it."""
     for family in _FAMILIES:

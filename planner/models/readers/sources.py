@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from planner.errors import ModelFileError
 
 _CHECK_PATH: Final = "Check the path and that you may read it."
+_SHOWN: Final = 60
 _TRUNCATED: Final = "Download or copy it again: it ends too early."
 # Without blocking, opening a pipe that took the file's place does not wait for its other end.
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -135,3 +136,8 @@ def unreadable(path: Path, error: OSError | ValueError) -> ModelFileError:
     """Return the error about a file that the system refuses to open or read."""
     reason = error.strerror if isinstance(error, OSError) else str(error)
     return ModelFileError(path, f"cannot be read: {reason}", _CHECK_PATH)
+
+
+def shown(text: str) -> str:
+    """Return `text` of a file quoted, shortened and safe to print."""
+    return ascii(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!a}…"

@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtWidgets import QDialog
 
 from planner.gui.catalog.filters import CatalogFilter
-from planner.gui.tab_places import TABS
+from planner.gui.tab import TABS
 from planner.gui.widgets.search_list import search
 from planner.gui.window import Window
 

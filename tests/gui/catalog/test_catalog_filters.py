@@ -2,8 +2,7 @@
 
 import pytest
 
-from planner.gui.catalog.filters import CARDS, CatalogFilter, NameSearch, conditions, culprit, groups
-from planner.gui.catalog.narrowed import range_words
+from planner.gui.catalog.filters import CARDS, CatalogFilter, NameSearch, conditions, culprit, groups, range_words
 from planner.hardware.gpu import Gpu, Provenance
 from planner.hardware.query import GpuQuery, select
 from planner.present.catalog.gpu_row import GpuRow

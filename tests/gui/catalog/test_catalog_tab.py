@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from planner.gui.catalog.figures import FigureList
+from planner.gui.catalog.detail import FigureList
 from planner.gui.catalog.filters import CatalogFilter
 from planner.hardware.query import GpuQuery
 from planner.present import format as fmt

@@ -5,8 +5,8 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QLineEdit, QToolButton, QWidget
 
-from planner.gui.catalog.filters import CatalogFilter
-from planner.gui.catalog.range_slider import RangeSlider, round_stops
+from planner.gui.catalog.facets import RangeSlider
+from planner.gui.catalog.filters import CatalogFilter, round_stops
 from planner.gui.catalog.tab import CatalogTab
 from planner.present.catalog.column_sets import COLUMN_SETS
 

@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 
-from planner.gui.tab_places import TABS
+from planner.gui.tab import TABS
 from planner.gui.widgets.popover import SearchPopover
 from planner.gui.window import Window
 from planner.plan.plan import ModelChoice, Plan

@@ -11,9 +11,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QCheckBox, QLineEdit, QToolButton, QWidget
 
 from planner.cli.main import main
+from planner.gui.catalog.facets import RangeSlider
 from planner.gui.catalog.filters import conditions
-from planner.gui.catalog.range_slider import RangeSlider
-from planner.gui.catalog.system_filter import SYSTEMS, SystemFilter
+from planner.gui.catalog.system_page import SYSTEMS, SystemFilter
 from planner.hardware.query import select
 from planner.hardware.system_query import SystemQuery
 

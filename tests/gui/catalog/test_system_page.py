@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from planner.gui.catalog.describe import describe_system
-from planner.gui.widgets.table_layout import PADDING
+from planner.gui.widgets.tables.record_table import PADDING
 from planner.plan.evaluate import moved_to
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference

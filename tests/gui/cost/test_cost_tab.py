@@ -11,7 +11,7 @@ from planner.cli.cost import run as cost_command
 from planner.cost.job import DailyHours, Run, Service
 from planner.cost.terms import CostTerms
 from planner.gui.cost.tab import CostTab
-from planner.gui.widgets.choice_field import ChoiceField
+from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.section import Section
 from planner.plan.files import save_plan
 from planner.workload.parallel import CardCount

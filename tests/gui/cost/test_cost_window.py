@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import pytest
 from pytestqt.qtbot import QtBot
 
+from planner.gui.cost.prices_dialog import PricesDialog
 from planner.gui.cost.tab import CostTab
-from planner.gui.prices.dialog import PricesDialog
 from planner.gui.recommend.dialog import RecommendDialog
-from planner.gui.tab_places import TABS
+from planner.gui.tab import TABS
 from planner.gui.window import Window
 from planner.present.cost.prices import age_phrase, newest_age_days
 from planner.workload.parallel import CardCount

@@ -3,7 +3,7 @@ from memory_results import view
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QTextDocumentFragment
 
-from planner.gui.memory.terms.breakdown import Breakdown
+from planner.gui.memory.breakdown import Breakdown
 
 
 @pytest.fixture

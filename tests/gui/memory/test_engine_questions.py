@@ -4,8 +4,8 @@ import pytest
 from PySide6.QtWidgets import QLineEdit
 
 from planner.gui.memory.tab import MemoryTab
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.field import Field
+from planner.gui.widgets.inputs.choice_field import ChoiceField
+from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.section import Section
 from planner.workload.software.llama_cpp import LlamaCppSettings
 from planner.workload.software.registry import setting_names

@@ -45,7 +45,7 @@ def test_the_button_uses_the_smallest(tab: MemoryTab, cards, qtbot):
 
 
 def test_the_catalog_can_show_them(tab: MemoryTab, cards, qtbot):
-    with qtbot.waitSignal(tab.workspace.fitting_cards_requested):
+    with qtbot.waitSignal(tab.workspace.navigator.fitting_cards_requested):
         qtbot.mouseClick(button(cards, "Show in the catalog"), Qt.MouseButton.LeftButton)
     assert not tab.controls.find_cards.popover.isVisible()
 

@@ -4,8 +4,8 @@ import pytest
 from PySide6.QtWidgets import QComboBox
 
 from planner.gui.memory.tab import MemoryTab
-from planner.gui.widgets.field import Field
-from planner.gui.widgets.tab_order import tab_stops
+from planner.gui.widgets.inputs.field import Field
+from planner.gui.widgets.layout import tab_stops
 from planner.plan.plan import ModelChoice
 from planner.workload.workload import Inference
 

@@ -29,8 +29,8 @@ def log(tmp_path) -> Path:
 @pytest.fixture
 def dialog(tab, workspace):
     workspace.apply("run", model=ModelChoice(id="meta-llama/Llama-3.2-1B"), workload=Training())
-    workspace.log_requested.emit(None)
-    return tab.log_desk.dialog
+    workspace.navigator.log_requested.emit(None)
+    return tab.log_dialog
 
 
 def read(qtbot, dialog, text=SUMMARY):
@@ -41,11 +41,11 @@ def read(qtbot, dialog, text=SUMMARY):
 def test_the_menu_below_the_questions_opens_it_once(tab):
     (asked,) = [action for action in tab.controls.compare.menu().actions() if "lo&g" in action.text()]
     asked.trigger()
-    first = tab.log_desk.dialog
+    first = tab.log_dialog
     assert first.isVisible()
     assert first.source.field.hasFocus() or first.focusWidget() is first.source.field
     asked.trigger()
-    assert tab.log_desk.dialog is first
+    assert tab.log_dialog is first
 
 
 def test_pasted_text_is_compared_row_by_row(dialog, qtbot):
@@ -96,19 +96,19 @@ def test_a_file_is_opened_or_dropped_and_its_telling_lines_shown(dialog, log, qt
 
 
 def test_a_file_can_come_with_the_request(tab, workspace, log, qtbot):
-    workspace.log_requested.emit(None)
-    with qtbot.waitSignal(tab.log_desk.dialog.source.read):
-        workspace.log_requested.emit(log)
-    assert tab.log_desk.dialog.view is not None
+    workspace.navigator.log_requested.emit(None)
+    with qtbot.waitSignal(tab.log_dialog.source.read):
+        workspace.navigator.log_requested.emit(log)
+    assert tab.log_dialog.view is not None
 
 
 def test_a_pickle_is_refused_with_what_to_do(tab, workspace, tmp_path, qtbot):
     file = tmp_path / "snapshot.pickle"
     file.write_bytes(b"\x80\x04\x95")
-    workspace.log_requested.emit(None)
-    dialog = tab.log_desk.dialog
+    workspace.navigator.log_requested.emit(None)
+    dialog = tab.log_dialog
     with qtbot.waitSignal(dialog.source.refused):
-        workspace.log_requested.emit(file)
+        workspace.navigator.log_requested.emit(file)
     assert "json.dump" in dialog.problem.text()
 
 

@@ -4,8 +4,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLineEdit, QRadioButton
 
 from planner.gui.memory.questions.size_field import SizeField
-from planner.gui.widgets.picker_field import PickerField
-from planner.gui.widgets.radio_field import RadioField
+from planner.gui.widgets.inputs.choice_field import PickerField, RadioField
 from planner.gui.widgets.search_list import Choice
 from planner.units import GIB, MIB
 

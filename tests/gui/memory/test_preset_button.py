@@ -48,7 +48,7 @@ def test_the_questions_show_every_recipe(tab: MemoryTab, preset):
 
 
 def test_the_commands_ask_for_it(tab: MemoryTab):
-    tab.workspace.preset_requested.emit()
+    tab.workspace.navigator.preset_requested.emit()
     assert tab.controls.subject.presets.popover.isVisible()
     tab.controls.subject.presets.popover.close()
 

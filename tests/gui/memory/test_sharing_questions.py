@@ -5,8 +5,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QLineEdit, QToolButton
 
 from planner.gui.memory.tab import MemoryTab
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.field import Field
+from planner.gui.widgets.inputs.choice_field import ChoiceField
+from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.section import Section
 from planner.plan.plan import ModelChoice
 from planner.workload.parallel import CardCount, Parallel

@@ -11,7 +11,7 @@ from traced_runs import NET, FakeTrace, TracedTab, recording, request
 
 from planner.errors import TraceError
 from planner.gui.memory.tab import MemoryTab
-from planner.gui.tab_places import TabPlace
+from planner.gui.tab import TabPlace
 from planner.gui.window import Window
 from planner.paths import traces_dir
 from planner.present.plan.phrase import work_phrase
@@ -76,7 +76,7 @@ def button(widget, words):
 
 def ask_for(qtbot, tab, net) -> None:
     """Ask for `Net` with its input, as a person does, and agree to run it."""
-    dialog = tab.desk.dialog
+    dialog = tab.trace_controller.dialog
     dialog.open_file(net)
     dialog.target.name.set_value("Net")
     dialog.target.name.edited.emit("Net")
@@ -111,8 +111,8 @@ def test_a_module_is_asked_for_agreed_to_traced_and_shown(window, tab, net, qtbo
     assert window.tab is tab
     ask_for(qtbot, tab, net)
     assert tab.start.traces == []
-    assert str(net) in tab.desk.consent.text()
-    qtbot.mouseClick(button(tab.desk.consent, "Run it"), Qt.MouseButton.LeftButton)
+    assert str(net) in tab.trace_controller.consent.text()
+    qtbot.mouseClick(button(tab.trace_controller.consent, "Run it"), Qt.MouseButton.LeftButton)
     trace = started(qtbot, tab)
     assert tab.trace_status.isVisible()
     trace.on_progress(Progress("forward", 1, 2, 1234, "forward pass"))
@@ -133,12 +133,12 @@ def test_a_module_is_asked_for_agreed_to_traced_and_shown(window, tab, net, qtbo
 def test_what_was_agreed_to_is_not_asked_again_until_the_file_changes(traced, window, net, qtbot):
     do(window, "plan.trace-again")
     started(qtbot, traced)
-    assert traced.desk.consent is None
+    assert traced.trace_controller.consent is None
     finish_same(qtbot, traced)
     net.write_text(NET + "\n# changed\n", encoding="utf-8")
     do(window, "plan.trace-again")
     assert len(traced.start.traces) == 1
-    qtbot.mouseClick(button(traced.desk.consent, "Cancel"), Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(button(traced.trace_controller.consent, "Cancel"), Qt.MouseButton.LeftButton)
     assert not traced.tracer.busy
     assert len(traced.start.traces) == 1
 
@@ -221,8 +221,8 @@ def test_a_failure_says_what_happened_and_can_be_copied_edited_and_dismissed(tra
     panel.copy.click()
     assert "Check it." in QGuiApplication.clipboard().text()
     panel.edit.click()
-    assert traced.desk.dialog.request().inputs[0].value.shape == (16, 8)
-    traced.desk.dialog.reject()
+    assert traced.trace_controller.dialog.request().inputs[0].value.shape == (16, 8)
+    traced.trace_controller.dialog.reject()
     panel.dismiss.click()
     assert not traced.trace_status.isVisible()
     assert batch_edit(traced).text() == "4"
@@ -265,9 +265,9 @@ def test_what_cannot_be_checked_is_said_across_the_window(window, tab):
 
 def test_a_python_file_that_is_dropped_is_asked_about(window, tab, net):
     drop(window, net)
-    assert tab.desk.dialog.isVisible()
-    assert tab.desk.dialog.target.candidate.name == "example"
-    tab.desk.dialog.reject()
+    assert tab.trace_controller.dialog.isVisible()
+    assert tab.trace_controller.dialog.target.candidate.name == "example"
+    tab.trace_controller.dialog.reject()
 
 
 def test_a_recording_that_is_dropped_is_opened_and_saved_again(window, tab, qtbot, tmp_path, monkeypatch):

@@ -3,9 +3,8 @@
 import pytest
 from pytestqt.qtbot import QtBot
 
+from planner.gui.frame.plan_bar import PartButton, PlanBar
 from planner.gui.memory.tab import MemoryTab
-from planner.gui.widgets.part_button import PartButton
-from planner.gui.widgets.plan_bar import PlanBar
 from planner.plan.plan import ModelChoice
 from planner.trace.facts import CategoryShare, TracedFacts, TracedPhase
 from planner.trace.request import Input, Target, TensorInput, TraceRequest
@@ -60,6 +59,6 @@ def test_the_plan_bar_says_what_was_traced_and_asks_in_the_tab(qtbot: QtBot, tra
     bar = PlanBar(traced.workspace, traced.theme, traced.tasks)
     qtbot.addWidget(bar)
     assert "Traced training, AdamW, 32 × 3 × 224 × 224" in [part.words for part in bar.findChildren(PartButton)]
-    with qtbot.waitSignal(bar.tab_wanted) as asked:
+    with qtbot.waitSignal(bar._workspace.navigator.tab_requested) as asked:
         bar.edit_workload()
     assert asked.args == ["memory"]

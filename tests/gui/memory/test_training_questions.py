@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QRadioButton, QToolButton
 
 from planner.gui.memory.questions.targets import linear_names
 from planner.gui.memory.tab import MemoryTab
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.field import Field
+from planner.gui.widgets.inputs.choice_field import ChoiceField
+from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.section import Section
 from planner.plan.plan import ModelChoice
 from planner.workload.optimizers import OPTIMIZERS, optimizer_words

@@ -28,7 +28,7 @@ def main() -> None:
     def hear() -> None:
         seen[0] += 1
         if seen[0] == 1:
-            tab.desk.record_to(recording)
+            tab.controller.record_to(recording)
         elif seen[0] == 10:
             tab.feed.mark_live(tab.feed.now or 0.0, MARK)
         elif seen[0] == 20:

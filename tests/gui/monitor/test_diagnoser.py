@@ -4,11 +4,11 @@ from diagnosis_kit import UUID, a_history
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPushButton, QWidget
 
-from planner.gui.monitor.desk import DEMO
+from planner.gui.monitor.controller import DEMO
 from planner.gui.monitor.diagnoser import Diagnoser
+from planner.gui.monitor.dialogs import VerdictDialog
 from planner.gui.monitor.feed import Shown
 from planner.gui.monitor.replay import Loader
-from planner.gui.monitor.verdict_dialog import VerdictDialog
 from planner.monitor.events import EventKind
 from planner.monitor.history import History
 from planner.monitor.inventory import Inventory

@@ -180,7 +180,7 @@ def test_what_is_wrong_from_the_start_is_told_beside_the_machine(qtbot, make_tab
     window = Watched(qtbot, tab, driver, Path())
     window.see(case, began)
     wait(qtbot, lambda: "RAM" in tab.machine.text())
-    assert tab.nothing.isHidden() == (case.state != "")
+    assert tab.empty_state.isHidden() == (case.state != "")
     assert case.kind in faults_of(tab)
 
 

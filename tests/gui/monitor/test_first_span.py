@@ -2,8 +2,8 @@
 
 from diagnosis_kit import a_history
 
-from planner.gui.monitor.first_span import FirstSpan
 from planner.gui.monitor.plots.view import TimeView
+from planner.gui.monitor.tab import FirstSpan
 from planner.monitor.history import History
 
 

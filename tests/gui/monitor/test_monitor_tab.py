@@ -20,7 +20,7 @@ def test_a_card_is_told_with_its_values_diagnosis_process_and_cost(qtbot, make_t
     assert tab.machine.text().startswith("driver ")
     assert "a look, sampler" in tab.toolbar.cost.text()
     assert tab.cards.texts[0] in tab.copy_result()
-    assert tab.nothing.isHidden()
+    assert tab.empty_state.isHidden()
     assert tab.faults.isHidden()
 
 
@@ -31,13 +31,13 @@ def test_without_a_driver_the_tab_says_why_and_shows_the_machine(qtbot, make_tab
     assert "since" in tab.faults.texts[0]
     assert "--gpus all" in tab.faults.texts[0]
     assert tab.outlook.text == "No NVIDIA card can be read here."
-    assert tab.nothing.isVisible()
+    assert tab.empty_state.isVisible()
     assert "RAM" in tab.machine.text()
-    tab.nothing.doctor.click()
-    wait(qtbot, lambda: "nvidia-ml-py" in tab.desk.dialog.text.toPlainText())
-    tab.desk.dialog.copy.click()
+    tab.empty_state.doctor.click()
+    wait(qtbot, lambda: "nvidia-ml-py" in tab.controller.dialog.text.toPlainText())
+    tab.controller.dialog.copy.click()
     assert "Driver: does not answer" in QGuiApplication.clipboard().text()
-    tab.desk.dialog.close()
+    tab.controller.dialog.close()
 
 
 def test_a_lost_card_is_named_and_the_other_goes_on_without_the_window_stopping(qtbot, make_tab, driver):
@@ -87,10 +87,10 @@ def test_the_driver_is_released_and_taken_up_again(qtbot, make_tab, driver):
     driver.say(card(0, A))
     tab = make_tab()
     wait(qtbot, lambda: tab.cards.texts)
-    tab.desk.toggle_release()
+    tab.controller.toggle_release()
     wait(qtbot, lambda: FaultKind.RELEASED in faults_of(tab))
     assert tab.take_up.isVisible()
-    assert tab.desk.release_words() == "&Take up the GPU again"
+    assert tab.controller.release_words() == "&Take up the GPU again"
     tab.take_up.click()
     wait(qtbot, lambda: FaultKind.RELEASED not in faults_of(tab) and "busy" in tab.cards.texts[0])
     assert not tab.take_up.isVisible()
@@ -99,7 +99,7 @@ def test_the_driver_is_released_and_taken_up_again(qtbot, make_tab, driver):
 def test_the_driver_is_released_when_the_tab_was_hidden_long_and_taken_up_when_it_is_shown(qtbot, make_tab, driver):
     driver.say(card(0, A))
     tab = make_tab()
-    tab.desk.change(release_after_minutes=0.0002)
+    tab.controller.change(release_after_minutes=0.0002)
     wait(qtbot, lambda: tab.cards.texts)
     tab.hide()
     wait(qtbot, lambda: FaultKind.RELEASED in faults_of(tab))

@@ -5,9 +5,9 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QKeySequence
 from PySide6.QtWidgets import QLabel
 
-from planner.gui.monitor.desk import DEMO
+from planner.gui.monitor.controller import DEMO
 from planner.gui.monitor.tab import MonitorTab
-from planner.gui.tab_places import TABS
+from planner.gui.tab import TABS
 from planner.gui.window import Window
 
 LONGEST_MS = 30_000
@@ -42,8 +42,8 @@ def test_a_recording_or_a_log_is_dropped_into_the_window(qtbot, workspace, theme
     qtbot.waitUntil(lambda: not window.tab.feed.is_live, timeout=LONGEST_MS)
     assert window.tab.toolbar.source.text() == "Replay of run.gpurec"
     window.commands["monitor.why"].trigger()
-    assert "What to optimise next" in window.tab.desk.dialog.text.toPlainText()
-    window.tab.desk.dialog.close()
+    assert "What to optimise next" in window.tab.controller.dialog.text.toPlainText()
+    window.tab.controller.dialog.close()
     window.commands["monitor.live"].trigger()
     window.commands["monitor.export"].trigger()
     assert window.banner.text == "Open a recording first."

@@ -10,8 +10,8 @@ import recording_child
 from fake_nvml_kit import A, card
 from tab_kit import wait
 
-from planner.gui.monitor.left_over import LeftOver
-from planner.gui.monitor.unfinished import Unfinished, unfinished_words
+from planner.gui.monitor.notices import LeftOver
+from planner.gui.monitor.settings import Unfinished, unfinished_words
 from planner.monitor.recording.logs.importing import open_recording
 
 CHILD = Path(recording_child.__file__)
@@ -55,7 +55,7 @@ def test_what_is_being_written_is_remembered_until_it_is_ended(qtbot, make_tab, 
     driver.say(card(0, A))
     tab = make_tab()
     wait(qtbot, lambda: tab.feed.now)
-    tab.desk.record_to(recording)
+    tab.controller.record_to(recording)
     remembered = workspace.settings.current.monitor.unfinished
     assert remembered == Unfinished.of_this_process(recording)
     assert remembered.left_over is None

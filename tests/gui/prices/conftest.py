@@ -13,7 +13,7 @@ from planner.cost.refresh import gpuhunt, price_feed
 from planner.cost.refresh.download import Fetcher
 from planner.cost.refresh.refresh import Source
 from planner.cost.refresh.store import PriceStore
-from planner.gui.prices.dialog import PricesDialog
+from planner.gui.cost.prices_dialog import PricesDialog
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace

@@ -5,7 +5,7 @@ from price_samples import AWS_ROWS, archive, feed, feed_offer, offer, table
 from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtWidgets import QWidget
 
-from planner.gui.prices.dialog import PricesDialog
+from planner.gui.cost.prices_dialog import PricesDialog
 from planner.present.cost.offers import OFFER_COLUMNS
 
 NEWCOMER = "Akamai"

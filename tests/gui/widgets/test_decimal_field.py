@@ -3,7 +3,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLineEdit
 
-from planner.gui.widgets.decimal_field import DecimalField
+from planner.gui.widgets.inputs.number_field import DecimalField
 
 
 @pytest.fixture

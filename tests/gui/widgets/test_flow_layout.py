@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtWidgets import QLabel, QWidget
 
-from planner.gui.widgets.flow_layout import FlowLayout
+from planner.gui.widgets.layout import FlowLayout
 
 
 @pytest.fixture

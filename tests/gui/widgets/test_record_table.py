@@ -9,9 +9,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu, QPushButton, QVBoxLayout, QWidget
 
 from planner.gui.settings import TableLayout
-from planner.gui.widgets.cells import Mark
-from planner.gui.widgets.record_model import RecordTableModel
-from planner.gui.widgets.record_table import RecordTable
+from planner.gui.widgets.tables.cells import Mark
+from planner.gui.widgets.tables.record_model import RecordTableModel
+from planner.gui.widgets.tables.record_table import RecordTable
 from planner.present.columns import numbers, words
 from planner.present.record_text import to_csv, to_json
 

@@ -12,9 +12,9 @@ from planner.gui.catalog.scatter.legend import Legend
 from planner.gui.catalog.scatter.presets import PRESETS, usual_plot
 from planner.gui.catalog.settings import PlotChoice
 from planner.gui.theme import Theme
-from planner.gui.widgets.choice_field import ChoiceField
+from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.plot_panel import PlotPanel, Rows
-from planner.gui.widgets.record_model import RecordTableModel
+from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import lower_is_better

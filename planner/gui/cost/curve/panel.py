@@ -9,8 +9,8 @@ from planner.cost.result import CurvePoint
 from planner.gui.cost.curve.data import CostCurve
 from planner.gui.theme import Theme
 from planner.gui.widgets.plot_panel import PlotPanel, Rows
-from planner.gui.widgets.record_model import RecordTableModel
-from planner.gui.widgets.record_table import RecordTable
+from planner.gui.widgets.tables.record_model import RecordTableModel
+from planner.gui.widgets.tables.record_table import RecordTable
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers
 

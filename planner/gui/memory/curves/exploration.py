@@ -8,13 +8,13 @@ from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from planner.gui.imports import make_classes
 from planner.gui.memory.curves.data import CurveData
 from planner.gui.memory.curves.explored import Found, compute_curve, find_all, title_of
 from planner.gui.memory.curves.panel import CurvePanel
 from planner.gui.memory.largest import LargestRow
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
+from planner.gui.threads import make_classes
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation

@@ -5,8 +5,8 @@ from typing import Final
 
 from planner.gui.memory.curves.data import CurveData
 from planner.gui.theme import Theme
-from planner.gui.widgets.record_model import RecordTableModel
-from planner.gui.widgets.record_table import RecordTable
+from planner.gui.widgets.tables.record_model import RecordTableModel
+from planner.gui.widgets.tables.record_table import RecordTable
 from planner.plan.explore import CurvePoint
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers

@@ -8,7 +8,7 @@ from PySide6.QtGui import QFontMetrics
 from planner.gui.memory.curves.data import CurveData
 from planner.gui.memory.curves.table import CurveTable
 from planner.gui.theme import Theme
-from planner.gui.widgets.choice_field import ChoiceField
+from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.plot_panel import PlotPanel, Rows
 from planner.plan.explore import Axis, CurvePoint
 from planner.present import format as fmt

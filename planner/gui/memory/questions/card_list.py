@@ -8,10 +8,10 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from planner.gui.choices import card_choices, card_name
 from planner.gui.theme import Theme
-from planner.gui.widgets.field import message_line, tell
-from planner.gui.widgets.icon_button import IconButton
-from planner.gui.widgets.number_field import NumberField
-from planner.gui.widgets.picker_field import PickerField
+from planner.gui.widgets.buttons import IconButton
+from planner.gui.widgets.inputs.choice_field import PickerField
+from planner.gui.widgets.inputs.field import message_line, tell
+from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.workspace import Workspace
 from planner.workload.parallel import CardCount
 

@@ -18,9 +18,9 @@ from planner.gui.memory.questions.questions import (
     would_do,
 )
 from planner.gui.theme import Theme
-from planner.gui.widgets.link_button import link_button
-from planner.gui.widgets.number_field import NumberField
-from planner.gui.widgets.picker_field import PickerField
+from planner.gui.widgets.buttons import link_button
+from planner.gui.widgets.inputs.choice_field import PickerField
+from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.popover import SearchPopover
 from planner.gui.workspace import Workspace
 from planner.plan.answers.draft import WORKLOAD

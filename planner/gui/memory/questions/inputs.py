@@ -7,10 +7,9 @@ from planner.gui.memory.questions import targets
 from planner.gui.memory.questions.list_field import ListField, numbers, words
 from planner.gui.memory.questions.size_field import SizeField
 from planner.gui.theme import Theme
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.field import Field
-from planner.gui.widgets.number_field import NumberField
-from planner.gui.widgets.picker_field import PickerField
+from planner.gui.widgets.inputs.choice_field import ChoiceField, PickerField
+from planner.gui.widgets.inputs.field import Field
+from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.search_list import Choice
 from planner.gui.workspace import Workspace
 from planner.memory.parallel.work import sharder_of

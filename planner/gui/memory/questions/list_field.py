@@ -6,8 +6,7 @@ from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QVBoxLayout
 
 from planner.errors import SpecError
-from planner.gui.widgets.field import Field
-from planner.gui.widgets.text_field import TextField
+from planner.gui.widgets.inputs.field import Field, TextField
 
 
 def words(text: str) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ class PresetButton(QPushButton):
         mark(self, "link")
         self._workspace, self._theme = workspace, theme
         self.clicked.connect(self.open)
-        workspace.preset_requested.connect(self.open)
+        workspace.navigator.preset_requested.connect(self.open)
 
     @cached_property
     def popover(self) -> SearchPopover:

@@ -11,11 +11,11 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from planner.errors import PlannerError, SpecError
 from planner.gui.memory.questions.inputs import label_of, make_input, situation_of, tooltip_of
 from planner.gui.theme import Theme
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.field import Field
-from planner.gui.widgets.flow_layout import FlowLayout
-from planner.gui.widgets.labelled_form import LabelledForm
-from planner.gui.widgets.number_field import NumberField
+from planner.gui.widgets.inputs.choice_field import ChoiceField
+from planner.gui.widgets.inputs.field import Field
+from planner.gui.widgets.inputs.labelled_form import LabelledForm
+from planner.gui.widgets.inputs.number_field import NumberField
+from planner.gui.widgets.layout import FlowLayout
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.memory.engines.settings import settings_in_use

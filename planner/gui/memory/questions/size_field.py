@@ -3,8 +3,8 @@
 from typing import Final
 
 from planner.errors import SpecError
-from planner.gui.widgets.field import stack_up
-from planner.gui.widgets.typed_number import TypedNumber
+from planner.gui.widgets.inputs.field import stack_up
+from planner.gui.widgets.inputs.number_field import TypedNumber
 from planner.present import format as fmt
 from planner.units import GIB, TIB, parse_bytes
 

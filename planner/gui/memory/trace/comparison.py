@@ -4,15 +4,15 @@ from collections.abc import Callable
 from typing import Final
 
 from PySide6.QtCore import Slot
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from planner.gui.memory.trace.tracer import Check, Tracer
 from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
-from planner.gui.widgets.link_button import link_button
-from planner.gui.widgets.record_model import RecordTableModel
-from planner.gui.widgets.record_table import RecordTable
-from planner.gui.widgets.row_room import show_rows
+from planner.gui.widgets.buttons import link_button
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column, in_row
+from planner.gui.widgets.tables.record_model import RecordTableModel
+from planner.gui.widgets.tables.record_table import RecordTable, show_rows
 from planner.gui.workspace import Workspace
 from planner.memory.result import MemoryResult
 from planner.present import format as fmt
@@ -56,17 +56,9 @@ class Comparison(QWidget):
         self._workspace, self._tracer = workspace, tracer
         self.sentence = make_label(font=theme.font(bold=True), wrap=True)
         self._model = RecordTableModel(_COLUMNS, lambda row: row.title, self)
-        self.table = RecordTable(self._model, theme)
-        self.table.setAccessibleName("The estimate beside the trace")
+        self.table = RecordTable(self._model, theme, name="The estimate beside the trace")
         self.use = link_button("Use the trace", "Plan with the traced run, and see its timeline.")
-        head = QHBoxLayout()
-        head.addWidget(self.sentence, 1)
-        head.addWidget(self.use)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(theme.spacing.tiny)
-        layout.addLayout(head)
-        layout.addWidget(self.table)
+        in_column(in_row((self.sentence, 1), self.use), self.table, owner=self, spacing=theme.spacing.tiny)
         self.use.clicked.connect(self._use)
         self.refresh()
 

@@ -3,27 +3,103 @@
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QSize, Qt, Signal, Slot
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPushButton, QVBoxLayout, QWidget
+from pydantic import ValidationError
+from PySide6.QtCore import QSize, Signal, Slot
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPushButton, QWidget
 
 from planner.errors import PlannerError, SpecError
 from planner.gui.memory.questions.questions import new_form, remembered_section
-from planner.gui.memory.trace.inputs_editor import InputsEditor
-from planner.gui.memory.trace.more_form import MoreForm
 from planner.gui.memory.trace.request_form import RequestForm
-from planner.gui.memory.trace.target_form import TargetForm
-from planner.gui.theme import Theme, mark
-from planner.gui.widgets.label import make_label
-from planner.gui.widgets.radio_field import RadioField
-from planner.gui.widgets.scrolled import scrolled
+from planner.gui.memory.trace.target_form import InputsEditor, TargetForm
+from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import push_button
+from planner.gui.widgets.inputs.choice_field import RadioField
+from planner.gui.widgets.inputs.field import TextField
+from planner.gui.widgets.inputs.number_field import NumberField
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import STRETCH, in_column, scrolled
 from planner.gui.workspace import Workspace
 from planner.plan.trace_request import operators_of
+from planner.trace.arguments import arguments_text, parse_arguments
 from planner.trace.candidates import Candidate
-from planner.trace.request import Target, TraceRequest
+from planner.trace.request import Lora, Target, TraceRequest
 
 _SIZE: Final = QSize(620, 660)
 _SOURCES: Final = (("given", "by their shapes"), ("own", "from the target's own function"))
 _FRESH: Final = TraceRequest(target=Target(kind="file", place="net.py"), task="training")
+
+
+class MoreForm(QWidget):
+    """Fields that most people leave as they are; `edited` says that one has changed."""
+
+    edited = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self.loss = TextField(placeholder="from the output")
+        self.step = TextField(_check_place, "none")
+        self.optimizer_arguments = TextField(parse_arguments, "as PyTorch has them")
+        self.freeze = TextField(placeholder="nothing")
+        self.rank = NumberField(1, 65_536, placeholder="none")
+        self.steps = NumberField(1, 100)
+        self._problem = make_label(role="bad", wrap=True)
+        self._problem.hide()
+        form = new_form(theme)
+        form.add("&Loss", self.loss, hint="cross_entropy, mse_loss … of torch.nn.functional, or file.py:function.")
+        form.add("O&wn step", self.step, hint="file.py:function(modules, inputs), which does a whole step by itself.")
+        form.add("Optimizer takes", self.optimizer_arguments, hint="Arguments of the optimizer: lr=0.1, fused=True.")
+        form.add("Frozen", self.freeze, hint="Patterns of parameter names that are not trained: encoder.*, *.bias")
+        form.add("LoRA rank", self.rank, hint="Adapters of this rank on all linear layers; the rest is frozen.")
+        form.add("Ste&ps", self.steps, hint="Whole steps that are traced; two, so that the optimizer's state is in.")
+        in_column(form, self._problem, owner=self)
+        for field in (self.loss, self.step, self.optimizer_arguments, self.freeze, self.rank, self.steps):
+            field.edited.connect(self.edited)
+
+    def set_request(self, request: TraceRequest) -> None:
+        """Show what `request` says."""
+        self.loss.set_value(request.loss)
+        self.step.set_value(request.step)
+        self.optimizer_arguments.set_value(arguments_text(request.optimizer_arguments))
+        self.freeze.set_value(", ".join(request.freeze))
+        self.rank.set_value(request.lora.rank if request.lora else None)
+        self.steps.set_value(request.steps)
+
+    def put(self, request: TraceRequest) -> TraceRequest:
+        """Return `request` with what is answered here.
+
+        Raises:
+            SpecError: If an answer is not understood or not allowed.
+        """
+        rank = self.rank.value
+        lora = None if rank is None else (request.lora or Lora()).evolve(rank=rank)
+        try:
+            return request.evolve(
+                loss=self.loss.text or None,
+                step=self.step.text or None,
+                optimizer_arguments=parse_arguments(self.optimizer_arguments.text),
+                freeze=tuple(part.strip() for part in self.freeze.text.split(",") if part.strip()),
+                lora=lora,
+                steps=self.steps.value,
+            )
+        except ValidationError as error:
+            raise SpecError.from_validation(error) from None
+
+    def summary(self) -> str:
+        """Return what differs from the usual."""
+        rank = self.rank.value
+        parts = (
+            f"loss {self.loss.text}" if self.loss.text else "",
+            f"own step {self.step.text.rpartition(':')[2]}" if self.step.text else "",
+            f"frozen: {self.freeze.text}" if self.freeze.text else "",
+            f"LoRA of rank {rank}" if rank else "",
+        )
+        return ", ".join(part for part in parts if part) or "as usual"
+
+
+def _check_place(text: str) -> None:
+    file, colon, name = text.strip().rpartition(":")
+    if text.strip() and not (colon and file.endswith(".py") and name.isidentifier()):
+        raise SpecError("step", "is not file.py:function")
 
 
 class TraceDialog(QDialog):
@@ -42,7 +118,7 @@ class TraceDialog(QDialog):
         self._form = new_form(theme)
         self._problem = make_label(role="bad", wrap=True)
         self._problem.hide()
-        self._go = QPushButton("&Trace")
+        self._go = push_button("&Trace", role="primary")
         self.setWindowTitle("Trace a module")
         self._lay_out(missing)
         self.resize(_SIZE)
@@ -160,26 +236,27 @@ class TraceDialog(QDialog):
         self._section = remembered_section(self._workspace, self._theme, "More", self.more)
         self._section.set_summary(self.more.summary())
         body = QWidget()
-        column = QVBoxLayout(body)
-        column.setContentsMargins(*(space.large,) * 4)
-        column.setSpacing(space.medium)
-        for widget in (self.target, self._form, self.inputs, self.run, self._section):
-            column.addWidget(widget)
-        column.addStretch(1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, space.medium)
-        layout.addWidget(scrolled(body), 1)
-        layout.addWidget(self._foot(missing))
+        in_column(
+            self.target,
+            self._form,
+            self.inputs,
+            self.run,
+            self._section,
+            STRETCH,
+            owner=body,
+            margins=space.large,
+            spacing=space.medium,
+        )
+        in_column((scrolled(body), 1), self._foot(missing), owner=self, margins=(0, 0, 0, space.medium))
 
     def _foot(self, missing: str | None) -> QWidget:
         space = self._theme.spacing
         foot = QWidget()
-        column = QVBoxLayout(foot)
-        column.setContentsMargins(space.large, 0, space.large, 0)
+        column = in_column(owner=foot, margins=(space.large, 0, space.large, 0))
         words = missing or ("One step runs on tensors without memory, in a process of its own. No GPU is needed.")
-        about = make_label(f"{words[:1].upper()}{words[1:]}", "warn" if missing else "muted", wrap=True)
-        about.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        mark(self._go, "primary")
+        about = make_label(
+            f"{words[:1].upper()}{words[1:]}", "warn" if missing else "muted", wrap=True, selectable=True
+        )
         self._go.setDefault(True)
         self._go.setEnabled(missing is None)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)

@@ -5,7 +5,7 @@ from functools import cached_property, partial
 from typing import Final
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from planner.errors import PlannerError
 from planner.gui.memory.trace.tables import TraceTables, trace_text
@@ -13,7 +13,8 @@ from planner.gui.memory.trace.timeline_data import TimelineData
 from planner.gui.memory.trace.timeline_panel import TimelinePanel
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column
 from planner.gui.workspace import Workspace
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
@@ -54,15 +55,8 @@ class TraceEvidence(QWidget):
         self.runs_out = make_label(role="bad", wrap=True)
         self._found = QWidget()
         self._missing = make_label(role="muted", wrap=True)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(theme.spacing.medium)
-        layout.addWidget(self.runs_out)
-        layout.addWidget(self._missing)
-        layout.addWidget(self._found, 1)
-        self._column = QVBoxLayout(self._found)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(theme.spacing.medium)
+        in_column(self.runs_out, self._missing, (self._found, 1), owner=self, spacing=theme.spacing.medium)
+        self._column = in_column(owner=self._found, spacing=theme.spacing.medium)
         self._show(None)
 
     # Made when there is first something to show: the start of the window does not wait for them.

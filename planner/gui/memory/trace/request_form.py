@@ -2,35 +2,167 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from pydantic import ValidationError
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from planner.errors import PlannerError, SpecError
 from planner.gui.memory.questions.questions import new_form, remembered_section
-from planner.gui.memory.trace import run_words
-from planner.gui.memory.words import TASKS, words_of
+from planner.gui.memory.words import TASKS, Options, words_of
 from planner.gui.theme import Theme
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.field import Field
-from planner.gui.widgets.labelled_form import LabelledForm
-from planner.gui.widgets.number_field import NumberField
-from planner.gui.widgets.radio_field import RadioField
+from planner.gui.widgets.inputs.choice_field import ChoiceField, RadioField
+from planner.gui.widgets.inputs.field import Field
+from planner.gui.widgets.inputs.labelled_form import LabelledForm
+from planner.gui.widgets.inputs.number_field import NumberField
+from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.plan.trace_request import operators_of
 from planner.present.plan.settings import setting_title
-from planner.trace.request import TraceRequest
+from planner.trace.request import Argument, Parallel, TraceRequest
 from planner.trace.sizes import batch_of, has_sequence, sequence_of, with_batch, with_sequence
 from planner.workload.option import doubling
 
+Optimizer = tuple[str, tuple[Argument, ...]]
+Precision = tuple[str | None, str | None]
+Device = tuple[str, str | None]
+ZERO_GRAD: Final[Options] = (
+    ("after-step", "Freed after the step"),
+    ("before-backward", "Freed before the next backward"),
+    ("zeros", "Kept, set to zero"),
+)
+CHECKPOINTING: Final[Options] = (
+    ("none", "None"),
+    ("selective", "Selective, by operators"),
+    ("full", "Full, where it is offered"),
+)
+STRATEGIES: Final[Options] = (("ddp", "DDP (whole copies)"), ("fsdp", "FSDP2 (sharded)"))
+_MOMENTUM: Final = (Argument(name="momentum", value=0.9),)
+_OPTIMIZERS: Final[Options] = (
+    (("AdamW", ()), "AdamW"),
+    (("AdamW", (Argument(name="fused", value=True),)), "AdamW, fused"),
+    (("AdamW", (Argument(name="foreach", value=False),)), "AdamW, one by one"),
+    (("Adam", ()), "Adam"),
+    (("SGD", ()), "SGD"),
+    (("SGD", _MOMENTUM), "SGD with momentum"),
+    (("Adafactor", ()), "Adafactor"),
+    (("Adagrad", ()), "Adagrad"),
+    (("Adamax", ()), "Adamax"),
+    (("NAdam", ()), "NAdam"),
+    (("RAdam", ()), "RAdam"),
+    (("RMSprop", ()), "RMSprop"),
+)
+_PRECISIONS: Final[Options] = (
+    ((None, None), "As built"),
+    ((None, "bf16"), "BF16 autocast"),
+    ((None, "fp16"), "FP16 autocast"),
+    (("fp32", None), "FP32"),
+    (("bf16", None), "BF16 throughout"),
+    (("fp16", None), "FP16 throughout"),
+    (("fp64", None), "FP64"),
+)
 Put = Callable[[TraceRequest, object], TraceRequest]
 _BATCHES: Final = doubling(1, 1024)
 _LENGTHS: Final = doubling(128, 131_072)
 _SIZES: Final = ("batch", "sequence")
 _AS_GIVEN: Final = "as its inputs are"
+
+
+def optimizer_of(request: TraceRequest) -> Optimizer:
+    """Return the optimizer with its arguments."""
+    return request.optimizer, request.optimizer_arguments
+
+
+def with_optimizer(request: TraceRequest, value: object) -> TraceRequest:
+    """Return the request with another optimizer and its arguments."""
+    name, arguments = value if isinstance(value, tuple) else (value, ())
+    return request.evolve(optimizer=name, optimizer_arguments=arguments)
+
+
+def optimizer_options(request: TraceRequest) -> Options:
+    """Return the optimizers to choose from, the request's own among them."""
+    return _with(_OPTIMIZERS, optimizer_of(request), optimizer_words(request))
+
+
+def optimizer_words(request: TraceRequest) -> str:
+    """Return the optimizer as it would be written: `SGD(momentum=0.9)`."""
+    named = ", ".join(f"{argument.name}={argument.value}" for argument in request.optimizer_arguments)
+    return f"{request.optimizer}({named})" if named else request.optimizer
+
+
+def precision_of(request: TraceRequest) -> Precision:
+    """Return the formats of the parameters and of autocast."""
+    return request.dtype, request.autocast
+
+
+def with_precision(request: TraceRequest, value: object) -> TraceRequest:
+    """Return the request with other formats of parameters and of autocast."""
+    dtype, autocast = value if isinstance(value, tuple) else (value, None)
+    return request.evolve(dtype=dtype, autocast=autocast)
+
+
+def precision_options(request: TraceRequest) -> Options:
+    """Return the formats to choose from, the request's own among them."""
+    dtype, autocast = precision_of(request)
+    own = f"{(dtype or '').upper()} parameters, {(autocast or '').upper()} autocast"
+    return _with(_PRECISIONS, (dtype, autocast), own)
+
+
+def device_of(request: TraceRequest) -> Device:
+    """Return whose operators are assumed."""
+    return request.device, request.compute_capability
+
+
+def with_device(request: TraceRequest, value: object) -> TraceRequest:
+    """Return the request with another device's operators."""
+    device, capability = value if isinstance(value, tuple) else (value, None)
+    return request.evolve(device=device, compute_capability=capability)
+
+
+def device_options(request: TraceRequest, capability: str | None) -> Options:
+    """Return the devices to choose from; `capability` is that of the plan's card, where it is one by NVIDIA."""
+    card: Options = () if capability is None else ((("cuda", capability), f"CUDA {capability}, this card"),)
+    options = (*card, (("cuda", None), "CUDA, any card"), (("cpu", None), "CPU, as on this computer"))
+    return _with(options, device_of(request), f"CUDA {request.compute_capability}")
+
+
+def strategy_of(request: TraceRequest) -> str:
+    """Return the strategy for several ranks."""
+    return "ddp" if request.parallel.strategy == "none" else request.parallel.strategy
+
+
+def with_ranks(request: TraceRequest, ranks: object) -> TraceRequest:
+    """Return the request on so many ranks; one alone needs no strategy."""
+    strategy = "none" if ranks == 1 else strategy_of(request)
+    return request.evolve(parallel=request.parallel.evolve(ranks=ranks, strategy=strategy))
+
+
+def with_strategy(request: TraceRequest, strategy: object) -> TraceRequest:
+    """Return the request with another strategy; one rank alone needs none."""
+    return (
+        request if request.parallel.ranks == 1 else request.evolve(parallel=request.parallel.evolve(strategy=strategy))
+    )
+
+
+def parallel_words(parallel: Parallel) -> str:
+    """Return `one rank` or `FSDP on 8 ranks`."""
+    return "one rank" if parallel.ranks == 1 else f"{parallel.strategy.upper()} on {parallel.ranks:,} ranks"
+
+
+def gradients_words(request: TraceRequest) -> str:
+    """Return when gradients are let go, and what else decides how long they live."""
+    kept = words_of(ZERO_GRAD, request.zero_grad).lower()
+    words = {"none": "", "selective": ", selective checkpointing", "full": ", checkpointing"}
+    full = words[request.checkpointing]
+    steps = f", {request.gradient_accumulation:,} times accumulated" if request.gradient_accumulation > 1 else ""
+    return f"{kept}{full}{steps}"
+
+
+def _with(options: Options, own: object, words: str) -> Options:
+    return options if any(value == own for value, _ in options) else (*options, (own, words))
 
 
 def _training(request: TraceRequest) -> bool:
@@ -45,8 +177,16 @@ def _answers(request: TraceRequest) -> bool:
     return not _training(request) and request.target.kind == "config"
 
 
+def _on_several(request: TraceRequest) -> bool:
+    return request.parallel.ranks > 1
+
+
 def _always(_request: TraceRequest) -> bool:
     return True
+
+
+def _ranks_of(request: TraceRequest) -> int:
+    return request.parallel.ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +222,7 @@ class RequestForm(QWidget):
         self._optimizer = ChoiceField(theme, ())
         self._precision = ChoiceField(theme, ())
         self._device = ChoiceField(theme, ())
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(theme.spacing.small)
+        self._column = in_column(owner=self, spacing=theme.spacing.small)
         self._ask_main()
         self._ask_memory()
         self._ask_device()
@@ -112,9 +250,9 @@ class RequestForm(QWidget):
         if (request, capability) == self._shown:
             return  # what is half typed, and an open list, stay
         self._request, self._shown = request, (request, capability)
-        self._optimizer.set_options(run_words.optimizer_options(request))
-        self._precision.set_options(run_words.precision_options(request))
-        self._device.set_options(run_words.device_options(request, capability))
+        self._optimizer.set_options(optimizer_options(request))
+        self._precision.set_options(precision_options(request))
+        self._device.set_options(device_options(request, capability))
         for question in self._questions.values():
             question.field.set_value(question.get(request))
             question.form.set_row_visible(question.field, question.shown(request))
@@ -128,122 +266,42 @@ class RequestForm(QWidget):
         return None if value is None else str(value)
 
     def _ask_main(self) -> None:
-        form = new_form(self._theme)
-        self._ask(form, "task", "I want &to", RadioField(self._theme, TASKS), lambda r: r.task, _put("task"))
-        self._ask(
-            form,
-            "batch",
-            "B&atch",
-            NumberField(1, 1_000_000, placeholder=_AS_GIVEN, stops=_BATCHES),
-            batch_of,
-            lambda request, value: with_batch(request, _whole(value)),
-            hint="How many samples the module works on at a time.",
-        )
-        self._ask(
-            form,
-            "sequence",
-            "Sequence &length",
-            NumberField(1, 100_000_000, placeholder="as the model allows", stops=_LENGTHS),
-            sequence_of,
-            lambda request, value: with_sequence(request, _whole(value)),
-            has_sequence,
-            "Tokens in each sequence; when answering, those of the prompt.",
-        )
-        self._ask(
-            form,
-            "decode",
-            "Tokens answere&d",
-            NumberField(0, 100_000),
-            lambda request: request.decode_tokens,
-            _put("decode_tokens"),
-            _answers,
-            "Tokens that are answered one by one, with the cache.",
-        )
-        self._ask(
-            form,
-            "optimizer",
-            "Optimi&zer",
-            self._optimizer,
-            run_words.optimizer_of,
-            run_words.with_optimizer,
-            _optimizes,
-            "A class of torch.optim.",
-        )
-        self._ask(
-            form,
-            "precision",
-            "P&recision",
-            self._precision,
-            run_words.precision_of,
-            run_words.with_precision,
-            hint="Autocast keeps the parameters and computes in 16 bits;\nthroughout casts the parameters as well.",
-        )
+        form, theme = new_form(self._theme), self._theme
+        self._ask(form, "task", "I want &to", RadioField(theme, TASKS))
+        batch = NumberField(1, 1_000_000, placeholder=_AS_GIVEN, stops=_BATCHES)
+        hint = "How many samples the module works on at a time."
+        self._ask(form, "batch", "B&atch", batch, hint, get=batch_of, put=_put_batch)
+        length = NumberField(1, 100_000_000, placeholder="as the model allows", stops=_LENGTHS)
+        hint = "Tokens in each sequence; when answering, those of the prompt."
+        self._ask(form, "sequence", "Sequence &length", length, hint, has_sequence, sequence_of, _put_sequence)
+        hint = "Tokens that are answered one by one, with the cache."
+        self._ask(form, "decode_tokens", "Tokens answere&d", NumberField(0, 100_000), hint, _answers)
+        hint = "A class of torch.optim."
+        self._ask(form, "optimizer", "Optimi&zer", self._optimizer, hint, _optimizes, optimizer_of, with_optimizer)
+        hint = "Autocast keeps the parameters and computes in 16 bits;\nthroughout casts the parameters as well."
+        self._ask(form, "precision", "P&recision", self._precision, hint, get=precision_of, put=with_precision)
         self._column.addWidget(form)
 
     def _ask_memory(self) -> None:
-        form = new_form(self._theme)
-        self._ask(
-            form,
-            "checkpointing",
-            "Checkpointing",
-            ChoiceField(self._theme, run_words.CHECKPOINTING),
-            lambda request: request.checkpointing,
-            _put("checkpointing"),
-            _training,
-            "Full keeps only each layer's input and computes the rest again in the backward pass.",
-        )
-        self._ask(
-            form,
-            "accumulation",
-            setting_title("gradient_accumulation"),
-            NumberField(1, 10_000),
-            lambda request: request.gradient_accumulation,
-            _put("gradient_accumulation"),
-            _optimizes,
-            "Passes whose gradients are added up before the optimizer steps.",
-        )
-        self._ask(
-            form,
-            "zero_grad",
-            "Gra&dients are",
-            ChoiceField(self._theme, run_words.ZERO_GRAD),
-            lambda request: request.zero_grad,
-            _put("zero_grad"),
-            _optimizes,
-            "When the gradients of a step are let go.",
-        )
-        self._add_section("Gradients", form, run_words.gradients_words, _training)
+        form, theme = new_form(self._theme), self._theme
+        hint = "Full keeps only each layer's input and computes the rest again in the backward pass."
+        self._ask(form, "checkpointing", "Checkpointing", ChoiceField(theme, CHECKPOINTING), hint, _training)
+        title = setting_title("gradient_accumulation")
+        hint = "Passes whose gradients are added up before the optimizer steps."
+        self._ask(form, "gradient_accumulation", title, NumberField(1, 10_000), hint, _optimizes)
+        hint = "When the gradients of a step are let go."
+        self._ask(form, "zero_grad", "Gra&dients are", ChoiceField(theme, ZERO_GRAD), hint, _optimizes)
+        self._add_section("Gradients", form, gradients_words, _training)
 
     def _ask_device(self) -> None:
-        form = new_form(self._theme)
-        self._ask(
-            form,
-            "device",
-            "Operators of",
-            self._device,
-            run_words.device_of,
-            run_words.with_device,
-            hint="A CUDA build of PyTorch uses other operators than the CPU, and these depend on the card.",
-        )
-        self._ask(
-            form,
-            "ranks",
-            "Ran&ks",
-            NumberField(1, 100_000),
-            lambda request: request.parallel.ranks,
-            run_words.with_ranks,
-            hint="Processes that share the work; one of them is traced and nothing is launched.",
-        )
-        self._ask(
-            form,
-            "strategy",
-            "&Strategy",
-            ChoiceField(self._theme, run_words.STRATEGIES),
-            run_words.strategy_of,
-            run_words.with_strategy,
-            lambda request: request.parallel.ranks > 1,
-            "DDP keeps a whole copy on each rank; FSDP2 shards it.",
-        )
+        form, theme = new_form(self._theme), self._theme
+        hint = "A CUDA build of PyTorch uses other operators than the CPU, and these depend on the card."
+        self._ask(form, "device", "Operators of", self._device, hint, get=device_of, put=with_device)
+        hint = "Processes that share the work; one of them is traced and nothing is launched."
+        self._ask(form, "ranks", "Ran&ks", NumberField(1, 100_000), hint, get=_ranks_of, put=with_ranks)
+        strategies = ChoiceField(theme, STRATEGIES)
+        hint = "DDP keeps a whole copy on each rank; FSDP2 shards it."
+        self._ask(form, "strategy", "&Strategy", strategies, hint, _on_several, strategy_of, with_strategy)
         self._add_section("Device and ranks", form, self._device_summary)
 
     def _ask(
@@ -252,12 +310,14 @@ class RequestForm(QWidget):
         key: str,
         label: str,
         field: Field,
-        get: Callable[[TraceRequest], object],
-        put: Put,
-        shown: Callable[[TraceRequest], bool] = _always,
         hint: str = "",
+        shown: Callable[[TraceRequest], bool] = _always,
+        get: Callable[[TraceRequest], object] | None = None,
+        put: Put | None = None,
     ) -> None:
-        self._questions[key] = _Question(field, form, label.replace("&", "").lower(), get, put, shown)
+        """Add a question; without `get` and `put` it is about the request's own field `key`."""
+        words = label.replace("&", "").lower()
+        self._questions[key] = _Question(field, form, words, get or attrgetter(key), put or _put(key), shown)
         form.add(label, field, hint=hint)
         field.edited.connect(lambda value: self._on_edited(key, value))
 
@@ -287,13 +347,17 @@ class RequestForm(QWidget):
         self._headings.append(_Heading(section, summary, shown))
 
     def _device_summary(self, request: TraceRequest) -> str:
-        device = words_of(run_words.device_options(request, self._capability()), run_words.device_of(request))
-        return f"{device}; {run_words.parallel_words(request.parallel)}"
+        device = words_of(device_options(request, self._capability()), device_of(request))
+        return f"{device}; {parallel_words(request.parallel)}"
 
 
 def _put(name: str) -> Put:
     return lambda request, value: request.evolve(**{name: value})
 
 
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) else None
+def _put_batch(request: TraceRequest, value: object) -> TraceRequest:
+    return with_batch(request, value if isinstance(value, int) else None)
+
+
+def _put_sequence(request: TraceRequest, value: object) -> TraceRequest:
+    return with_sequence(request, value if isinstance(value, int) else None)

@@ -2,15 +2,16 @@
 
 from typing import Final
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QFontDatabase, QGuiApplication
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QProgressBar, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QPlainTextEdit, QProgressBar, QPushButton, QWidget
 
 from planner.errors import PlannerError, TraceError
 from planner.gui.memory.trace.tracer import Failure, Run, Tracer
 from planner.gui.theme import Theme, mark
-from planner.gui.widgets.elided_label import ElidedLabel
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.buttons import push_button
+from planner.gui.widgets.labels import ElidedLabel, make_label
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.present import format as fmt
 
 _MOST_LINES: Final = 12
@@ -27,14 +28,10 @@ class TraceStatus(QWidget):
         self._tracer = tracer
         self.progress = _ProgressStrip(theme)
         self.failure = _FailurePanel(theme)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.progress)
-        layout.addWidget(self.failure)
+        in_column(self.progress, self.failure, owner=self)
         self.progress.cancel.clicked.connect(tracer.cancel)
         self.failure.dismiss.clicked.connect(tracer.dismiss)
         self.failure.edit.clicked.connect(self._want_edit)
-        tracer.changed.connect(self.refresh)
         self.refresh()
 
     @Slot()
@@ -67,18 +64,15 @@ class _ProgressStrip(QFrame):
         self._bar.setTextVisible(False)
         self._bar.setFixedWidth(120)
         self._bar.setAccessibleName("Progress of the trace")
-        self.cancel = QPushButton("Cancel")
-        self.cancel.setToolTip("End the trace; the result that is shown stays.")
-        words = QVBoxLayout()
-        words.setSpacing(0)
-        words.addWidget(self._words)
-        words.addWidget(self._old)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(*(theme.spacing.medium, theme.spacing.small) * 2)
-        layout.setSpacing(theme.spacing.medium)
-        layout.addLayout(words, 1)
-        layout.addWidget(self._bar)
-        layout.addWidget(self.cancel)
+        self.cancel = push_button("Cancel", "End the trace; the result that is shown stays.")
+        in_row(
+            (in_column(self._words, self._old, spacing=0), 1),
+            self._bar,
+            self.cancel,
+            owner=self,
+            margins=(theme.spacing.medium, theme.spacing.small),
+            spacing=theme.spacing.medium,
+        )
 
     def show_run(self, run: Run | None, *, is_change: bool) -> None:
         """Say how far `run` is, or that one is about to start."""
@@ -98,10 +92,8 @@ class _FailurePanel(QFrame):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         mark(self, "banner")
-        self._message = make_label(font=theme.font(bold=True), wrap=True)
-        self._hint = make_label(wrap=True)
-        for label in (self._message, self._hint):
-            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._message = make_label(font=theme.font(bold=True), wrap=True, selectable=True)
+        self._hint = make_label(wrap=True, selectable=True)
         self.details = QPlainTextEdit(readOnly=True)
         self.details.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.details.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
@@ -137,15 +129,15 @@ class _FailurePanel(QFrame):
         QGuiApplication.clipboard().setText("\n\n".join(part for part in parts if part))
 
     def _lay_out(self, theme: Theme) -> None:
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(*(theme.spacing.medium, theme.spacing.small) * 2)
-        layout.setSpacing(theme.spacing.tiny)
-        for widget in (self._message, self._hint, self.details):
-            layout.addWidget(widget)
-        buttons = QHBoxLayout()
-        for button in (self.edit, self.copy, self.dismiss):
-            buttons.addWidget(button)
-        buttons.addStretch(1)
+        layout = in_column(
+            self._message,
+            self._hint,
+            self.details,
+            owner=self,
+            margins=(theme.spacing.medium, theme.spacing.small),
+            spacing=theme.spacing.tiny,
+        )
+        buttons = in_row(self.edit, self.copy, self.dismiss, STRETCH)
         layout.addLayout(buttons)
 
 

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from planner.gui.memory.trace.timeline_data import colour_of
 from planner.gui.theme import Theme, mark
-from planner.gui.widgets.flow_layout import FlowLayout
+from planner.gui.widgets.layout import FlowLayout
 from planner.present.trace.view import TimelineSeries
 
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QLabel, QWidget
 
 from planner.gui.memory.trace.timeline_data import Band, TimelineData, colour_of, memory_marks, time_marks
 from planner.gui.theme import Theme, mark
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.plot import Plot, cosmetic_pen
 from planner.present import format as fmt
 

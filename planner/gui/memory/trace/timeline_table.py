@@ -6,8 +6,8 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.gui.memory.trace.timeline_data import TimelineData, TimelineRow
 from planner.gui.theme import Theme
-from planner.gui.widgets.record_model import RecordTableModel
-from planner.gui.widgets.record_table import RecordTable
+from planner.gui.widgets.tables.record_model import RecordTableModel
+from planner.gui.widgets.tables.record_table import RecordTable
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.present.trace.view import short_place

@@ -8,7 +8,6 @@ from PySide6.QtGui import QActionGroup, QFontMetrics, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QScrollArea, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError
-from planner.gui.imports import is_imported
 from planner.gui.monitor.plots.curves import Owner, is_known, owners_of
 from planner.gui.monitor.plots.event_band import EventBand
 from planner.gui.monitor.plots.legend import Legend, LegendEntry
@@ -18,6 +17,7 @@ from planner.gui.monitor.plots.specs import PlotSpec, arranged
 from planner.gui.monitor.plots.view import TimeView
 from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme
+from planner.gui.threads import is_imported
 from planner.monitor.history import HOST, History
 
 _DRAWING: Final = "planner.gui.monitor.plots.metric_plot"

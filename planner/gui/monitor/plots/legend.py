@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from planner.gui.monitor.plots.look import stroke
 from planner.gui.theme import Theme
-from planner.gui.widgets.flow_layout import FlowLayout
+from planner.gui.widgets.layout import FlowLayout
 
 _SWATCH: Final = 24
 

@@ -15,7 +15,7 @@ from planner.gui.monitor.plots.scales import Range, axis_range, value_text
 from planner.gui.monitor.plots.specs import PlotSpec
 from planner.gui.monitor.plots.view import TimeView
 from planner.gui.theme import Theme
-from planner.gui.widgets.icon_button import IconButton
+from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.plot_panel import PlotPanel, Rows
 from planner.monitor.history import History
 

@@ -10,8 +10,8 @@ from planner.gui.monitor.plots.clock_ticks import clock_text
 from planner.gui.monitor.plots.curves import Curve
 from planner.gui.monitor.plots.scales import value_text
 from planner.gui.theme import Theme
-from planner.gui.widgets.record_model import RecordTableModel
-from planner.gui.widgets.record_table import RecordTable
+from planner.gui.widgets.tables.record_model import RecordTableModel
+from planner.gui.widgets.tables.record_table import RecordTable
 from planner.monitor.history import HOST
 from planner.monitor.metrics import Unit
 from planner.present.columns import Column

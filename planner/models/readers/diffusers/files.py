@@ -9,13 +9,12 @@ from typing import Final
 from planner.errors import ModelFileError
 from planner.models.architecture import Architecture
 from planner.models.pipeline import Component
-from planner.models.readers.checkpoint import read_checkpoint
+from planner.models.readers.checkpoint.safetensors import FileTensor, read_checkpoint
+from planner.models.readers.checkpoint.stored import sum_stored
 from planner.models.readers.config_json import MAX_FILE_BYTES, parse_config, read_config
 from planner.models.readers.diffusers.pipeline import MOST_COMPONENTS, PIPELINE
 from planner.models.readers.fields import Fields
-from planner.models.readers.safetensors import FileTensor
 from planner.models.readers.sources import read_whole
-from planner.models.readers.stored import sum_stored
 
 MODEL_INDEX: Final = "model_index.json"
 WEIGHT_NAMES: Final = tuple(

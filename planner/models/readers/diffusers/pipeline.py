@@ -8,14 +8,12 @@ from planner.models.architecture import Architecture
 from planner.models.layers import Tensor
 from planner.models.pipeline import Component, ImageDecoder, networks_of
 from planner.models.readers.class_defaults import class_defaults
-from planner.models.readers.clip import clip_vision
-from planner.models.readers.diffusers.autoencoder import read_autoencoder
+from planner.models.readers.diffusers.convolutional import read_autoencoder, read_unet
 from planner.models.readers.diffusers.transformers import read_flux, read_pixart, read_sd3
-from planner.models.readers.diffusers.unet import read_unet
 from planner.models.readers.fields import Fields
-from planner.models.readers.parts import linear
+from planner.models.readers.parts import linear, tensor
 from planner.models.readers.registry import Reader, read_fields
-from planner.models.readers.towers import tensor
+from planner.models.readers.vision.towers import CLIP
 
 PIPELINE: Final = "diffusers"
 """The `model_type` under which a pipeline is read: model_index.json names none."""
@@ -95,7 +93,7 @@ def _encoder(fields: Fields, name: str, pipeline: str) -> Component:
 def _safety_checker(fields: Fields, name: str) -> Component:
     """Return CLIP's vision tower with its projection, and the embeddings of what an image must not show."""
     inner = fields.required("vision_config").over(class_defaults("clip_vision_model"))
-    tower = clip_vision(inner.changed({"model_type": "clip_vision_model"}))
+    tower = CLIP.read(inner.changed({"model_type": "clip_vision_model"}))
     width = fields.integer("projection_dim", default=_PROJECTION)
     more = (
         *linear("visual_projection", width, tower.hidden),

@@ -1,15 +1,15 @@
 """The transformers that denoise: FLUX, Stable Diffusion 3 and PixArt."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from planner.models.layers import Tensor
 from planner.models.pipeline import Component, DiffusionTransformer
 from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import Tensors, linear
-from planner.models.readers.towers import conv, tensor
+from planner.models.readers.parts import Tensors, conv, linear, projections, tensor
 
 _TIME: Final = 256
+_ATTENTION: Final = ("to_q", "to_k", "to_v", "to_out.0")
 _GUIDED: Final = "guidance_embeds"
 
 
@@ -44,8 +44,7 @@ def _flux(network: DiffusionTransformer, fields: Fields) -> Iterator[Tensor]:
     yield from _times(hidden, pooled, guided=fields.flag(_GUIDED, default=False))
     yield from _copied("transformer_blocks", network.blocks, _joint(network, normed=True))
     yield from _copied("single_transformer_blocks", network.single_blocks, _single(network))
-    yield from linear("norm_out.linear", 2 * hidden, hidden, bias=True)
-    yield from linear("proj_out", out, hidden, bias=True)
+    yield from _output(hidden, out)
 
 
 def read_sd3(fields: Fields, name: str) -> Component:
@@ -79,8 +78,7 @@ def _sd3(network: DiffusionTransformer, fields: Fields) -> Iterator[Tensor]:
     yield from _copied("transformer_blocks", network.blocks - 1, _joint(network, normed=normed))
     yield from _copied("transformer_blocks.last", 1, _joint(network, normed=normed, last=True))
     yield from _copied("transformer_blocks.dual", network.dual_blocks, _second(network, normed=normed))
-    yield from linear("norm_out.linear", 2 * hidden, hidden, bias=True)
-    yield from linear("proj_out", out, hidden, bias=True)
+    yield from _output(hidden, out)
 
 
 def read_pixart(fields: Fields, name: str) -> Component:
@@ -141,6 +139,13 @@ def _network(
     )
 
 
+def _output(hidden: int, out: int) -> Tensors:
+    return (
+        *linear("norm_out.linear", 2 * hidden, hidden, bias=True),
+        *linear("proj_out", out, hidden, bias=True),
+    )
+
+
 def _copied(prefix: str, copies: int, tensors: Tensors) -> Tensors:
     if copies < 1:
         return ()
@@ -165,14 +170,14 @@ def _embedded(name: str, hidden: int, into: int) -> Tensors:
 def _joint(network: DiffusionTransformer, *, normed: bool, last: bool = False) -> Tensors:
     """Return a block with tensors of its own for image and text; the last of SD3 makes nothing of the text."""
     hidden = network.hidden
-    projections = ("to_q", "to_k", "to_v", "to_out.0", "add_q_proj", "add_k_proj", "add_v_proj")
+    names = (*_ATTENTION, "add_q_proj", "add_k_proj", "add_v_proj")
     norms = ("norm_q", "norm_k", "norm_added_q", "norm_added_k") if normed else ()
     return (
         *linear("norm1.linear", 6 * hidden, hidden, bias=True),
         *linear("norm1_context.linear", (2 if last else 6) * hidden, hidden, bias=True),
-        *(part for at in projections for part in linear(f"attn.{at}", hidden, hidden, bias=True)),
+        *projections("attn.", names, hidden, hidden, bias=True),
         *(() if last else linear("attn.to_add_out", hidden, hidden, bias=True)),
-        *(part for at in norms for part in tensor(f"attn.{at}.weight", network.head_dim, role="norm")),
+        *_head_norms("attn.", norms, network),
         *_feed_forward(network, "ff"),
         *(() if last else _feed_forward(network, "ff_context")),
     )
@@ -184,12 +189,8 @@ def _second(network: DiffusionTransformer, *, normed: bool) -> Tensors:
     norms = ("norm_q", "norm_k") if normed else ()
     return (
         *linear("norm1.linear.more", 3 * hidden, hidden, bias=True),
-        *(
-            part
-            for at in ("to_q", "to_k", "to_v", "to_out.0")
-            for part in linear(f"attn2.{at}", hidden, hidden, bias=True)
-        ),
-        *(part for at in norms for part in tensor(f"attn2.{at}.weight", network.head_dim, role="norm")),
+        *projections("attn2.", _ATTENTION, hidden, hidden, bias=True),
+        *_head_norms("attn2.", norms, network),
     )
 
 
@@ -198,25 +199,24 @@ def _single(network: DiffusionTransformer) -> Tensors:
     return (
         *linear("norm.linear", 3 * hidden, hidden, bias=True),
         *linear("proj_mlp", inner, hidden, bias=True),
-        *(part for at in ("q", "k", "v") for part in linear(f"attn.to_{at}", hidden, hidden, bias=True)),
-        *(part for at in ("q", "k") for part in tensor(f"attn.norm_{at}.weight", network.head_dim, role="norm")),
+        *projections("attn.", _ATTENTION[:3], hidden, hidden, bias=True),
+        *_head_norms("attn.", ("norm_q", "norm_k"), network),
         *linear("proj_out", hidden, hidden + inner, bias=True),
     )
 
 
 def _crossing(network: DiffusionTransformer) -> Tensors:
     hidden = network.hidden
-    projections = ("to_q", "to_k", "to_v", "to_out.0")
     return (
         *tensor("scale_shift_table", 6, hidden),
-        *(
-            part
-            for attention in ("attn1", "attn2")
-            for at in projections
-            for part in linear(f"{attention}.{at}", hidden, hidden, bias=True)
-        ),
+        *projections("attn1.", _ATTENTION, hidden, hidden, bias=True),
+        *projections("attn2.", _ATTENTION, hidden, hidden, bias=True),
         *_feed_forward(network, "ff"),
     )
+
+
+def _head_norms(prefix: str, names: Iterable[str], network: DiffusionTransformer) -> Tensors:
+    return tuple(found for name in names for found in tensor(f"{prefix}{name}.weight", network.head_dim, role="norm"))
 
 
 def _feed_forward(network: DiffusionTransformer, name: str) -> Tensors:

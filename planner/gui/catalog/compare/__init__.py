@@ -1,1 +1,0 @@
-"""Cards and systems side by side."""

@@ -1,0 +1,313 @@
+"""The comparison view: up to six cards and systems, with the current plan on each of them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
+from PySide6.QtGui import QPixmap
+from PySide6.QtWidgets import QCheckBox, QPushButton, QStackedWidget, QWidget
+
+from planner.errors import PlannerError
+from planner.gui.catalog.compare_table import CompareTable
+from planner.gui.choices import hardware_choices, several_of
+from planner.gui.tasks import TaskRunner
+from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import push_button
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
+from planner.gui.widgets.popover import SearchPopover
+from planner.gui.workspace import Workspace
+from planner.hardware.gpu import Gpu
+from planner.plan.catalog import Catalog
+from planner.plan.plan import Plan
+from planner.plan.tried import Cards, Tried, try_all
+from planner.present.catalog.comparison import (
+    MOST,
+    ComparedRow,
+    Entry,
+    card_entry,
+    compared_notes,
+    comparison_rows,
+    side_by_side,
+    system_entry,
+    to_markdown,
+)
+from planner.present.catalog.gpu_row import GpuRow, plain_row
+from planner.present.record_text import rows_to_csv
+from planner.storage import write_atomically
+
+if TYPE_CHECKING:
+    from planner.cost.market import CardPrices
+
+_ENDINGS = (".md", ".csv", ".png")
+
+
+class NothingCompared(QWidget):
+    """`add` picks a card or a system by name, `show_table` goes where several can be chosen."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        space = theme.spacing
+        self.add = push_button("&Add a card or system…", role="primary")
+        self.show_table = QPushButton("Choose in the &table")
+        words = (
+            f"Up to {MOST} cards and systems stand side by side, with your plan on each: does it fit, how long does it "
+            "take, what does it cost? In the table, choose rows and press Compare."
+        )
+        column = in_column(
+            make_label("Nothing is compared yet", font=theme.font("title", bold=True)),
+            make_label(words, "muted", wrap=True),
+            in_row(self.add, self.show_table, STRETCH, spacing=space.small),
+            STRETCH,
+            owner=self,
+            margins=space.huge,
+            spacing=space.medium,
+        )
+        column.setAlignment(Qt.AlignmentFlag.AlignTop)
+
+
+class ComparePage(QWidget):
+    """What is compared is remembered by id: `accelerators:rtx-4090`, `systems:dgx-h100`.
+
+    Of a card there are as many as the plan has, unless its id names another number: `accelerators:rtx-3090@2`. Of a
+    system there is one, unless its id does: `systems:dgx-h100@2`.
+    `table_wanted` says that the person would rather choose in the table.
+    """
+
+    table_wanted = Signal()
+
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
+        super().__init__()
+        self._workspace, self._theme, self._tasks = workspace, theme, tasks
+        self._tried: Mapping[str, Tried] = {}
+        self._prices: Mapping[str, CardPrices] = {}
+        self._asked: object = None
+        self.table = CompareTable(theme)
+        self._nothing = NothingCompared(theme)
+        self._only = QCheckBox("Only &differences")
+        self._add = QPushButton("&Add…")
+        self._fewer = QPushButton("&Fewer")
+        self._more = QPushButton("&More")
+        self._use = QPushButton("&Use in the plan")
+        self._remove = QPushButton("&Remove")
+        self._clear = QPushButton("C&lear")
+        self._notes = make_label(wrap=True)
+        self._bar = QWidget()
+        self._pages = QStackedWidget()
+        self._lay_out()
+        self.table.used.connect(self._on_used)
+        self.table.removed.connect(self._on_removed)
+        self.table.counted.connect(self.count_up)
+        self._add.clicked.connect(partial(self.offer, self._add))
+        self._nothing.add.clicked.connect(partial(self.offer, self._nothing.add))
+        self._nothing.show_table.clicked.connect(self.table_wanted)
+        self._fewer.clicked.connect(partial(self.count_up, -1))
+        self._more.clicked.connect(partial(self.count_up, 1))
+        self._fewer.setToolTip("One fewer of the card or system under the keyboard (-)")
+        self._more.setToolTip("One more of the card or system under the keyboard (+)")
+        self._only.toggled.connect(self._on_only)
+        self._use.clicked.connect(self.use_current)
+        self._remove.clicked.connect(self.remove_current)
+        self._clear.clicked.connect(self.clear)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Return what is compared, as far as the catalog still has it."""
+        return tuple(entry.id for entry in self.entries())
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Return what is compared: cards as many of each as the plan or the id says, systems as they are."""
+        found = (self._entry(name) for name in self._workspace.settings.current.catalog.compared)
+        return tuple(entry for entry in found if entry is not None)
+
+    def add(self, names: Sequence[str]) -> None:
+        """Put more side by side; with more than six, the first ones make room."""
+        kept = dict.fromkeys((*self.ids, *names))
+        self._keep(tuple(kept)[-MOST:])
+
+    def offer(self, anchor: QWidget) -> SearchPopover:
+        """Offer every card and system under `anchor`, to put one more side by side."""
+        choices, hint = hardware_choices(self._workspace), "Search accelerators and systems, or: 2 x DGX H100"
+        made = SearchPopover(self, self._theme, hint, typed=partial(several_of, choices))
+        made.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        made.chosen.connect(self._on_chosen)
+        made.offer(anchor, choices)
+        return made
+
+    @Slot(object)
+    def _on_chosen(self, key: object) -> None:
+        self.add((str(key),))
+
+    @Slot()
+    def clear(self) -> None:
+        """Compare nothing."""
+        self._keep(())
+
+    @Slot()
+    def use_current(self) -> None:
+        """Put the entry under the keyboard into the plan."""
+        if self.ids:
+            self._on_used(self.table.place)
+
+    @Slot()
+    def remove_current(self) -> None:
+        """Take the entry under the keyboard out of the comparison."""
+        if self.ids:
+            self._on_removed(self.table.place)
+
+    def count_up(self, by: int) -> None:
+        """Compare more of the card, or of the system, under the keyboard, or fewer; one is left."""
+        if not self.ids:
+            return
+        entry = self.entries()[self.table.place]
+        number = max(1, (entry.count if entry.system is None else entry.machines) + by)
+        one_system = entry.system is not None and number == 1
+        name = entry.id.partition("@")[0]
+        changed = name if one_system else f"{name}@{number}"
+        self._keep(tuple(dict.fromkeys(changed if name == entry.id else name for name in self.ids)))
+
+    def refresh(self) -> None:
+        """Show what is compared under the plan as it is now; the plan is tried on each in the background."""
+        entries = self.entries()
+        self._pages.setCurrentIndex(0 if entries else 1)
+        self._bar.setVisible(bool(entries))
+        plan, catalog = self._workspace.plan, self._workspace.catalog
+        wanted = {entry.id: entry.cards for entry in entries}
+        asked = (plan, catalog, wanted)
+        if asked != self._asked:
+            self._asked, self._tried, self._prices = asked, {}, {}
+            if wanted:
+                work = partial(_try_all, plan, catalog, wanted, datetime.now(UTC).date())
+                self._tasks.run("catalog-compare", work, self._take, self._on_error)
+        self._show()
+
+    def as_markdown(self) -> str:
+        """Return the comparison as a table in Markdown."""
+        return to_markdown(self.entries(), self._rows())
+
+    def as_csv(self) -> str:
+        """Return the comparison as CSV."""
+        return rows_to_csv(comparison_rows(self.entries(), self._rows()))
+
+    def picture(self) -> QPixmap:
+        """Return the comparison as a picture."""
+        return self.table.picture()
+
+    def save_to(self, path: Path) -> None:
+        """Write the comparison as Markdown, CSV or a picture, as `path` ends.
+
+        Raises:
+            PlannerError: If the file cannot be written.
+        """
+        texts = {".md": self.as_markdown, ".csv": self.as_csv}
+        ending = path.suffix.lower()
+        try:
+            if ending in texts:
+                write_atomically(path, texts[ending]())
+            elif ending != ".png" or not self.picture().save(str(path)):
+                raise OSError("the comparison could not be written")
+        except OSError as error:
+            hint = f"Choose another folder, or a name that ends in {', '.join(_ENDINGS)}."
+            raise PlannerError(f"{path} could not be written: {error.strerror or error}", hint) from error
+
+    def _rows(self) -> tuple[ComparedRow, ...]:
+        rows = side_by_side(self.entries(), self._tried)
+        return tuple(row for row in rows if row.differs or not self._only.isChecked())
+
+    def _show(self) -> None:
+        with QSignalBlocker(self._only):
+            self._only.setChecked(self._workspace.settings.current.catalog.only_differences)
+        place = self.table.currentIndex()
+        row, column = place.row(), place.column()
+        self.table.compared.show_rows(self.entries(), self._rows())
+        notes = compared_notes(self.entries(), self._tried)
+        self._notes.setText("\n".join(notes))
+        self._notes.setVisible(bool(notes))
+        last = self.table.compared.columnCount() - 1
+        if last > 0:
+            self.table.setCurrentIndex(self.table.compared.index(max(row, 1), min(max(column, 1), last)))
+
+    def _take(self, found: "tuple[Mapping[str, Tried], Mapping[str, CardPrices]]") -> None:
+        self._tried, self._prices = found
+        self._show()
+
+    def _on_error(self, error: BaseException) -> None:
+        self._asked = None  # or the same would never be tried again
+        with self._workspace.reporting():
+            raise error
+
+    def _entry(self, name: str) -> Entry | None:
+        written, _, number = name.partition("@")
+        kind, _, record = written.partition(":")
+        hardware, several = self._workspace.catalog.hardware, int(number) if number.isdigit() else None
+        if kind == "systems":
+            system = next((one for one in hardware.systems if one.id == record), None)
+            return None if system is None else system_entry(name, system, hardware, self._row, max(1, several or 1))
+        card = next((one for one in hardware.gpus if one.id == record), None)
+        if card is None:
+            return None
+        count = self._workspace.plan.count if several is None else several
+        return card_entry(name, self._row(card), max(1, count))
+
+    def _row(self, gpu: Gpu) -> GpuRow:
+        catalog = self._workspace.catalog
+        software = catalog.software if self._prices else ()  # read with the prices, beside this thread
+        return plain_row(gpu, catalog.hardware, self._prices, software)
+
+    def _keep(self, names: tuple[str, ...]) -> None:
+        self._workspace.settings.update_catalog(compared=names)
+        self.refresh()
+
+    @Slot(int)
+    def _on_used(self, place: int) -> None:
+        entry = self.entries()[place]
+        if entry.row is None:
+            return
+        with self._workspace.reporting():
+            label = f"card {entry.name}" if entry.system is None else f"cards of {entry.title}"
+            self._workspace.answer(label, {"gpu": entry.row.id, "count": entry.count})
+
+    @Slot(int)
+    def _on_removed(self, place: int) -> None:
+        self._keep((*self.ids[:place], *self.ids[place + 1 :]))
+
+    @Slot(bool)
+    def _on_only(self, only: bool) -> None:
+        self._workspace.settings.update_catalog(only_differences=only)
+        self._show()
+
+    def _lay_out(self) -> None:
+        space = self._theme.spacing
+        legend = "A tick marks the best; pale rows are alike."
+        in_row(
+            (make_label(legend, "muted", wrap=True), 1),
+            self._only,
+            self._add,
+            self._fewer,
+            self._more,
+            self._use,
+            self._remove,
+            self._clear,
+            owner=self._bar,
+            spacing=space.small,
+        )
+        self._pages.addWidget(self.table)
+        self._pages.addWidget(self._nothing)
+        in_column(
+            self._bar, self._notes, (self._pages, 1), owner=self, margins=(0, 0, 0, space.small), spacing=space.small
+        )
+
+
+def _try_all(
+    plan: Plan, catalog: Catalog, wanted: Mapping[str, Cards | None], today: date
+) -> "tuple[Mapping[str, Tried], Mapping[str, CardPrices]]":
+    """Return the plan on each of `wanted`, and what the cards are sold for, worked out on the thread that has time."""
+    from planner.plan.prices import prices_of  # reads every offer
+
+    cards = {each.gpu_id for each in wanted.values() if each is not None}
+    _ = catalog.software
+    prices = {gpu: prices_of(catalog.hardware.gpu(gpu), catalog, today) for gpu in cards}
+    return try_all(plan, wanted, catalog, today), prices

@@ -1,0 +1,291 @@
+"""The dialog about prices: which are in use, fetching new ones, what is held, and offers of one's own."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Final
+
+from PySide6.QtCore import QObject, QSize, Signal, Slot
+from PySide6.QtGui import QCloseEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialog,
+    QFileDialog,
+    QHBoxLayout,
+    QLineEdit,
+    QPlainTextEdit,
+    QProgressBar,
+    QPushButton,
+    QWidget,
+)
+
+from planner.cost.refresh.download import Fetcher, Stop
+from planner.cost.refresh.refresh import HOSTS, SOURCES, Outcome, Refresh, Source, accept_held, discard_held
+from planner.cost.refresh.store import PriceStore, Stored, offers_in_use, read_offers
+from planner.errors import PlannerError
+from planner.gui.tasks import TaskRunner
+from planner.gui.theme import Theme
+from planner.gui.widgets.dialogs import closing_buttons
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column
+from planner.gui.widgets.marks import age_mark
+from planner.gui.widgets.tables.record_model import RecordTableModel
+from planner.gui.widgets.tables.record_table import RecordTable
+from planner.gui.workspace import Workspace
+from planner.paths import prices_dir
+from planner.present.cost.offers import OFFER_COLUMNS, ListedOffer, offer_rows, outcome_lines, state_lines
+
+_KEY: Final = "prices"
+_SIZE: Final = QSize(1200, 740)
+_SMALLEST: Final = QSize(820, 560)
+_LOG_HEIGHT: Final = 110
+
+
+class _Steps(QObject):
+    """Carries progress from the background to the window: done, all, which."""
+
+    stepped = Signal(int, int, str)
+
+
+class PricesDialog(QDialog):
+    """Does not block the window; the catalog follows every change. `fetch` fetches from `sources`, on request only.
+
+    `settled` says that prices may be others than before. `now` is asked whenever ages are told.
+    """
+
+    settled = Signal()
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        theme: Theme,
+        tasks: TaskRunner,
+        parent: QWidget,
+        store: PriceStore | None = None,
+        sources: tuple[Source, ...] = SOURCES,
+        fetcher: Callable[[frozenset[str], Stop], Fetcher] = Fetcher,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        super().__init__(parent)
+        self._workspace, self._theme, self._tasks = workspace, theme, tasks
+        self._store, self._sources, self._fetcher = store or PriceStore(prices_dir()), sources, fetcher
+        self._now = now
+        self._steps = _Steps()
+        self._stop: Event | None = None
+        self.state = make_label(wrap=True)
+        self.about = make_label(role="muted", wrap=True)
+        self.held = make_label(role="warn", wrap=True)
+        self.search = QLineEdit(placeholderText="Search provider, card, region")
+        self.search.setAccessibleName("Search offers")
+        self.history = QCheckBox("Older than twelve months")
+        self.model = RecordTableModel(OFFER_COLUMNS, lambda row: row.id, self)
+        self.table = RecordTable(self.model, theme, markers={"age": age_mark}, name="Every offer in use")
+        self.log = QPlainTextEdit(readOnly=True)
+        self.log.setMaximumHeight(_LOG_HEIGHT)
+        self._progress = QProgressBar()
+        self.refresh_button = QPushButton("&Fetch prices now")
+        self.cancel_button = QPushButton("Cance&l")
+        self.accept_button = QPushButton("&Accept held prices")
+        self.discard_button = QPushButton("&Discard them")
+        self.bundled_button = QPushButton()
+        self.add_button = QPushButton("Add from a f&ile…")
+        self.remove_button = QPushButton("&Remove mine")
+        self.setWindowTitle("Prices")
+        self.setMinimumSize(_SMALLEST)
+        self._lay_out()
+        self.resize(_SIZE)
+        self._connect()
+        self.show_state()
+
+    def show_state(self) -> None:
+        """Say which prices are in use, and list them."""
+        stored, today = self._store.read(), self._now().date()
+        first, *rest = state_lines(stored, self._workspace.catalog.cost.bundled_offers, today)
+        self.state.setText(first)
+        self.about.setText("; ".join(rest))
+        names = ", ".join(part.provider for part in stored.held.parts)
+        self.held.setText(f"Held, since they moved far: {names}. Look at them before you accept.")
+        for widget in (self.held, self.accept_button, self.discard_button):
+            widget.setVisible(bool(names))
+        self.bundled_button.setText(
+            "Use the fetched prices &again" if stored.use_bundled else "&Back to bundled prices"
+        )
+        self.bundled_button.setEnabled(bool(stored.snapshot.parts))
+        self._list(stored)
+
+    @Slot()
+    def fetch(self) -> None:
+        """Fetch prices from every source, in the background; the only thing here that uses the network."""
+        self._stop = Event()
+        bundled = self._workspace.catalog.cost.bundled_offers
+        refresh = Refresh(self._store, self._workspace.catalog.hardware, bundled, self._now())
+        work = partial(refresh.run, self._fetcher(HOSTS, self._stop.is_set), self._sources, self._steps.stepped.emit)
+        self._set_busy(busy=True)
+        self._tasks.run(_KEY, work, self._take, self._fail, self._stop.set)
+
+    @Slot()
+    def cancel(self) -> None:
+        """Fetch no further; what is there stays in use."""
+        self._tasks.cancel(_KEY)
+        self._set_busy(busy=False)
+        self.log.setPlainText("Cancelled; the prices that were there stay in use.")
+
+    def add_from(self, path: Path) -> None:
+        """Add the offers in a file of one's own; those with the same ids are replaced."""
+        with self._reporting():
+            added = read_offers(path)
+            kept = [offer for offer in self._store.read().own if offer.id not in {new.id for new in added}]
+            self._store.set_own((*kept, *added))
+            self.log.setPlainText("Added {}.".format(", ".join(offer.id for offer in added)))
+        self._settle()
+
+    @Slot()
+    def remove_chosen(self) -> None:
+        """Remove the chosen offer, which is one's own."""
+        row = self.model.find(self.table.current_id)
+        if row is not None and row.offer.own:
+            with self._reporting():
+                self._store.set_own(offer for offer in self._store.read().own if offer.id != row.offer.id)
+            self._settle()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Fetch no further."""
+        self._tasks.cancel(_KEY)
+        super().closeEvent(event)
+
+    def done(self, result: int) -> None:
+        """Fetch no further."""
+        self._tasks.cancel(_KEY)
+        super().done(result)
+
+    def _take(self, outcomes: tuple[Outcome, ...]) -> None:
+        self._set_busy(busy=False)
+        self.log.setPlainText("\n".join(outcome_lines(outcomes)))
+        self._settle()
+
+    def _fail(self, error: BaseException) -> None:
+        self._set_busy(busy=False)
+        if not isinstance(error, PlannerError):
+            raise error
+        self.log.setPlainText(f"{error.message}\n{error.hint}".strip())
+
+    @Slot(int, int, str)
+    def _step(self, done: int, of: int, title: str) -> None:
+        self._progress.setRange(0, of)
+        self._progress.setValue(done)
+        self._progress.setFormat(title)
+
+    def _set_busy(self, *, busy: bool) -> None:
+        self._progress.setVisible(busy)
+        self.cancel_button.setVisible(busy)
+        self.refresh_button.setEnabled(not busy)
+
+    def _settle(self) -> None:
+        """Let the catalog have the prices that are in use now, and show them."""
+        # A copy: what was read of the catalog before is forgotten with the old one.
+        self._workspace.set_catalog(replace(self._workspace.catalog, prices=self._store.folder))
+        self.show_state()
+        self.settled.emit()
+
+    @Slot()
+    def _accept_held(self) -> None:
+        with self._reporting():
+            accept_held(self._store)
+        self._settle()
+
+    @Slot()
+    def _discard_held(self) -> None:
+        with self._reporting():
+            discard_held(self._store)
+        self._settle()
+
+    @Slot()
+    def _switch_bundled(self) -> None:
+        with self._reporting():
+            self._store.use_bundled(not self._store.read().use_bundled)
+        self._settle()
+
+    @Slot()
+    def _choose_file(self) -> None:
+        chosen, _ = QFileDialog.getOpenFileName(self, "Add offers", "", "Offers (*.json)")
+        if chosen:
+            self.add_from(Path(chosen))
+
+    def _reporting(self) -> "_Reporting":
+        return _Reporting(self.log)
+
+    def _list(self, stored: Stored) -> None:
+        today = self._now().date()
+        everything = offers_in_use(self._workspace.catalog.cost.bundled_offers, stored)
+        shown = [offer for offer in everything if self.history.isChecked() or not offer.is_history(today)]
+        self.model.set_records(offer_rows(shown, self._workspace.catalog.hardware, today))
+        self._filter()
+
+    @Slot()
+    def _filter(self) -> None:
+        words = self.search.text().lower().split()
+        self.model.set_filter(None if not words else lambda rows: {row.id for row in rows if _matches(row, words)})
+
+    @Slot(object)
+    def _on_current(self, row: ListedOffer | None) -> None:
+        self.remove_button.setEnabled(row is not None and row.offer.own)
+
+    def _connect(self) -> None:
+        self._steps.stepped.connect(self._step)
+        self.refresh_button.clicked.connect(self.fetch)
+        self.cancel_button.clicked.connect(self.cancel)
+        self.accept_button.clicked.connect(self._accept_held)
+        self.discard_button.clicked.connect(self._discard_held)
+        self.bundled_button.clicked.connect(self._switch_bundled)
+        self.add_button.clicked.connect(self._choose_file)
+        self.remove_button.clicked.connect(self.remove_chosen)
+        self.search.textChanged.connect(self._filter)
+        self.history.toggled.connect(self.show_state)
+        self.table.current_changed.connect(self._on_current)
+
+    def _lay_out(self) -> None:
+        space = self._theme.spacing
+        hosts = ", ".join(sorted(HOSTS))
+        self.refresh_button.setToolTip(f"Asks {hosts}. Nothing is fetched unless you say so.")
+        self.log.setAccessibleName("What came of fetching")
+        self.log.setPlaceholderText(f"Fetching asks {hosts}; nothing is sent but the request.")
+        self.remove_button.setEnabled(False)
+        column = in_column(self.state, self.about, self.held, owner=self, margins=None, spacing=space.small)
+        for parts in (
+            (self.refresh_button, self.cancel_button, self.accept_button, self.discard_button, self.bundled_button),
+            (self.search, self.history, self.add_button, self.remove_button),
+        ):
+            line = QHBoxLayout()
+            for part in parts:
+                line.addWidget(part, 1 if part is self.search else 0)
+            line.addStretch(0 if self.search in parts else 1)
+            column.addLayout(line)
+        column.addWidget(self._progress)
+        column.addWidget(self.table, 1)
+        column.addWidget(self.log)
+        column.addWidget(closing_buttons(self))
+        self._set_busy(busy=False)
+
+
+class _Reporting:
+    """Says a `PlannerError` that is raised inside in the dialog's own log."""
+
+    def __init__(self, log: QPlainTextEdit) -> None:
+        self._log = log
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
+        if isinstance(error, PlannerError):
+            self._log.setPlainText(f"{error.message}\n{error.hint}".strip())
+            return True
+        return False
+
+
+def _matches(row: ListedOffer, words: list[str]) -> bool:
+    text = " ".join((row.offer.provider, row.offer.instance, row.card, row.offer.region or "")).lower()
+    return all(word in text for word in words)

@@ -1,0 +1,138 @@
+"""The tables of the Cost tab: every offer of the plan's card, and what its electricity stands for in other regions."""
+
+from functools import cached_property
+from typing import Final
+
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtWidgets import QPushButton, QWidget
+
+from planner.cost.carbon import RegionCarbon, carbon_by_region
+from planner.cost.catalog import CostCatalog
+from planner.cost.table import OfferRow
+from planner.gui.theme import Theme
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
+from planner.gui.widgets.marks import age_mark
+from planner.gui.widgets.section import Section
+from planner.gui.widgets.tables.record_model import RecordTableModel
+from planner.gui.widgets.tables.record_table import RecordTable
+from planner.present import format as fmt
+from planner.present.columns import Column, numbers, words
+from planner.present.cost.offers import JOB_OFFER_COLUMNS, offer_row_id
+from planner.present.record_text import rows_to_csv
+
+_OFFERS_HEIGHT = 220
+_REGIONS_HEIGHT: Final = 200
+
+
+class Offers(QWidget):
+    """Sorted as it comes, what can be compared first; `used` carries the id and the mode of an offer to rent."""
+
+    used = Signal(str, str)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._heading = make_label(font=theme.font(bold=True))
+        self._nothing = make_label(role="muted", wrap=True)
+        self._use = QPushButton("&Use this offer")
+        self._use.setEnabled(False)
+        self.model = RecordTableModel(JOB_OFFER_COLUMNS, offer_row_id, self)
+        self.table = RecordTable(self.model, theme, markers={"age": age_mark}, name="Offers for this job")
+        self.table.setMinimumHeight(_OFFERS_HEIGHT)
+        self.table.record_activated.connect(self._take)
+        self.table.current_changed.connect(lambda row: self._use.setEnabled(row is not None))
+        self._use.clicked.connect(self._take_current)
+        in_column(
+            in_row((self._heading, 1), self._use),
+            self._nothing,
+            (self.table, 1),
+            (STRETCH, 0),
+            owner=self,
+            spacing=theme.spacing.tiny,
+        )
+
+    def show_rows(self, rows: tuple[OfferRow, ...], card: str, chosen: str | None) -> None:
+        """Show other offers; `chosen` is the id of the one that the plan rents."""
+        number = fmt.plural(len(rows), "offer") if rows else "No offer"
+        self._heading.setText(f"{number} of {card} for this job")
+        self._nothing.setText("Add your own under Prices, or list old ones under Renting.")
+        self._nothing.setVisible(not rows)
+        self._use.setVisible(bool(rows))
+        self.table.setVisible(bool(rows))
+        self.model.set_records(rows)
+        if chosen is not None:
+            self.table.mark(next((offer_row_id(row) for row in rows if row.offer.id == chosen), ""))
+
+    def csv(self) -> str:
+        """Return the shown columns of every row, with sources and dates."""
+        header = (*(column.header for column in JOB_OFFER_COLUMNS), "Price of", "Source")
+        rows = (
+            (*(column.text(row) for column in JOB_OFFER_COLUMNS), row.price_date or "", row.offer.source)
+            for row in self.model.records
+        )
+        return rows_to_csv((header, *rows))
+
+    @Slot(object)
+    def _take(self, row: OfferRow) -> None:
+        self.used.emit(row.offer.id, row.mode)
+
+    @Slot()
+    def _take_current(self) -> None:
+        row = self.model.find(self.table.current_id)
+        if row is not None:
+            self._take(row)
+
+
+def _origin(row: RegionCarbon) -> str:
+    return f"{row.grams_per_kwh.source}, {fmt.date(row.grams_per_kwh.date)}"
+
+
+_COLUMNS: Final[tuple[Column[RegionCarbon], ...]] = (
+    words("region", "Region", lambda row: row.name, width=26),
+    numbers("carbon", "CO₂", lambda row: row.carbon_kg, show=fmt.significant, unit="kg", tooltip=_origin),
+    numbers("grams", "Intensity", lambda row: row.grams_per_kwh.value, unit="g/kWh", width=12, tooltip=_origin),
+    words("date", "Date", lambda row: row.grams_per_kwh.date, unknown="no date", width=12, tooltip=_origin),
+)
+
+
+class Elsewhere(QWidget):
+    """A section with a row for each region, the least carbon first; `chosen` carries the code of one to stand in."""
+
+    chosen = Signal(str)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._asked: tuple[float, CostCatalog, str] | None = None
+        self._body = QWidget()
+        self._column = in_column(owner=self._body)
+        self._about = make_label(role="muted", wrap=True)
+        self._column.addWidget(self._about)
+        self.section = Section(theme, "Carbon in other regions", self._body)
+        in_column(self.section, owner=self)
+        self.section.toggled.connect(self._fill)
+
+    @cached_property
+    def table(self) -> RecordTable:
+        """Return the table, made when the section is first opened."""
+        self.model = RecordTableModel(_COLUMNS, lambda row: row.code, self)
+        made = RecordTable(self.model, self._theme, name="Carbon by region")
+        made.setMinimumHeight(_REGIONS_HEIGHT)
+        made.record_activated.connect(lambda row: self.chosen.emit(row.code))
+        self._column.addWidget(made)
+        return made
+
+    def show_energy(self, energy_kwh: float, catalog: CostCatalog, region: str) -> None:
+        """Tell what `energy_kwh` a month stand for everywhere; `region` is where cards of one's own stand."""
+        self._asked = energy_kwh, catalog, region
+        self.section.set_summary(f"of {fmt.significant(energy_kwh)} kWh a month")
+        self._fill()
+
+    @Slot()
+    def _fill(self) -> None:
+        if self._asked is None or not self.section.is_open:
+            return
+        energy, catalog, region = self._asked
+        self._about.setText(f"Of {fmt.significant(energy)} kWh a month. Double-click a region to own the cards there.")
+        self.table.mark(region)
+        self.model.set_records(carbon_by_region(energy, catalog))

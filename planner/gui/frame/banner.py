@@ -1,0 +1,69 @@
+"""A message across the window: an error with what to do, or what was understood of a file."""
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import QFrame
+
+from planner.errors import NoFormulaError, PlannerError
+from planner.gui.theme import Theme, mark
+from planner.gui.widgets.buttons import IconButton, push_button
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column, in_row
+
+
+class Banner(QFrame):
+    """Shows one message until it is dismissed or another takes its place.
+
+    `trace_wanted` carries the network without a formula that the message is about.
+    """
+
+    trace_wanted = Signal(str)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        mark(self, "banner")
+        self._message = make_label(font=theme.font(bold=True), wrap=True, selectable=True)
+        self._hint = make_label(role="muted", wrap=True, selectable=True)
+        dismiss = IconButton(theme, "close", "Dismiss this message")
+        dismiss.clicked.connect(self.hide)
+        self._traceable = ""
+        self.trace = push_button("&Trace it…", "Measure it by running it on tensors that have no memory.")
+        self.trace.clicked.connect(lambda: self.trace_wanted.emit(self._traceable))
+        in_row(
+            (in_column(self._message, self._hint, spacing=theme.spacing.tiny), 1),
+            (self.trace, 0, Qt.AlignmentFlag.AlignTop),
+            (dismiss, 0, Qt.AlignmentFlag.AlignTop),
+            owner=self,
+            margins=(theme.spacing.medium, theme.spacing.small),
+        )
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        """Return the message that is shown."""
+        return self._message.text()
+
+    def show_error(self, error: PlannerError) -> None:
+        """Show the message and the hint of an error."""
+        mark(self, "", "tone")
+        self._show(error.message, error.hint, f"Error: {error.message}")
+        if isinstance(error, NoFormulaError):
+            self._traceable = error.traceable
+            self.trace.show()
+
+    def show_notice(self, message: str, details: str) -> None:
+        """Show what was done, with its details."""
+        mark(self, "notice", "tone")
+        self._show(message, details, message)
+
+    def _show(self, message: str, below: str, name: str) -> None:
+        self._message.setText(message)
+        self._hint.setText(below)
+        self._hint.setVisible(bool(below))
+        self.setAccessibleName(name)
+        self.trace.hide()
+        self.show()
+
+    @Slot()
+    def dismiss(self) -> None:
+        """Take the message away."""
+        self.hide()

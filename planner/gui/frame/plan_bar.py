@@ -1,0 +1,339 @@
+"""The plan as a sentence above the tabs; each part opens its own picker, and clicked again leads to its tab."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QSizePolicy, QToolButton, QWidget
+
+from planner.errors import SpecError
+from planner.gui.choices import card_choices, choose_model, hub_choice, model_choices
+from planner.gui.tasks import TaskRunner
+from planner.gui.theme import Theme, mark
+from planner.gui.widgets.buttons import link_button
+from planner.gui.widgets.inputs.choice_field import ChoiceField
+from planner.gui.widgets.inputs.field import Field
+from planner.gui.widgets.inputs.labelled_form import LabelledForm
+from planner.gui.widgets.inputs.number_field import NumberField
+from planner.gui.widgets.layout import in_column, in_row
+from planner.gui.widgets.marks import verdict_mark
+from planner.gui.widgets.popover import Popover, SearchPopover
+from planner.gui.workspace import Workspace
+from planner.present.cost.time import pace_phrase
+from planner.present.format import integer
+from planner.present.memory.verdict import cannot_run, verdict_phrase
+from planner.present.plan.parallel import cards_phrase
+from planner.present.plan.phrase import work_phrase
+from planner.present.plan.settings import in_sentence, setting_title
+from planner.workload.workload import Training
+
+if TYPE_CHECKING:
+    from planner.plan.money import PlanCost
+
+_SHORTEST = 8
+_TASKS = (("inference", "Run"), ("training", "Train"))
+REST_MS: Final = 120
+_MONEY: Final = "plan bar"
+
+
+class PartButton(QToolButton):
+    """A button that shortens its words when the window is narrow; screen readers get all of them."""
+
+    def __init__(self, theme: Theme, what: str) -> None:
+        super().__init__()
+        self._theme = theme
+        self._what = what
+        self._words = ""
+        self._icon: tuple[str, str] | None = None
+        self.setAccessibleName(what)
+        mark(self, "part")
+        self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        # Wider than the icon, which stands in its middle: Qt leaves too little air before the words.
+        self.setIconSize(QSize(theme.icon_side + theme.spacing.tiny, theme.icon_side))
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        theme.changed.connect(self._tint)
+
+    @property
+    def words(self) -> str:
+        """Return the unshortened words."""
+        return self._words
+
+    def say(self, words: str, icon: tuple[str, str] | None = None, tooltip: str = "") -> None:
+        """Show `words` after an icon in a colour role."""
+        self._words, self._icon = words, icon
+        self.setAccessibleName(f"{self._what}: {words}")
+        self.setToolTip(tooltip or words)
+        self._tint()
+        self.updateGeometry()
+        self._shorten()
+
+    def sizeHint(self) -> QSize:
+        """Ask for room for all words."""
+        words = self.fontMetrics().horizontalAdvance(self._words)
+        return QSize(self._frame_width() + words + 1, super().sizeHint().height())
+
+    def minimumSizeHint(self) -> QSize:
+        """Be content with a few letters."""
+        width = self._frame_width() + self.fontMetrics().averageCharWidth() * _SHORTEST
+        return QSize(min(width, self.sizeHint().width()), self.sizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Shorten the words to the room there is."""
+        super().resizeEvent(event)
+        self._shorten()
+
+    def _frame_width(self) -> int:
+        # The style sheet's padding and border on both sides, the icon, and the gap that Qt leaves after it.
+        space = self._theme.spacing
+        return self.iconSize().width() + 2 * (space.small + self._theme.tokens.hairline) + space.small
+
+    @Slot()
+    def _tint(self) -> None:
+        if self._icon is not None:
+            self.setIcon(self._theme.icon(*self._icon))
+            mark(self, self._icon[1], "tone")
+
+    def _shorten(self) -> None:
+        room = self.width() - self._frame_width()
+        self.setText(self.fontMetrics().elidedText(self._words, Qt.TextElideMode.ElideMiddle, max(room, 0)))
+
+
+class WorkloadSummary(QWidget):
+    """Task, sequences and their length; `more_wanted` asks for the tab with all the rest."""
+
+    more_wanted = Signal()
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        super().__init__()
+        self._workspace = workspace
+        self._task = ChoiceField(theme, _TASKS)
+        self._sequences = NumberField(1, 1_000_000)
+        self._length = NumberField(1, 100_000_000, placeholder="as the model allows")
+        form = LabelledForm(theme)
+        form.add("I want &to", self._task, lambda: "inference")
+        form.add("&Sequences", self._sequences, lambda: 1, hint="At once on each card")
+        form.add("Tokens &each", self._length, lambda: None, hint="Prompt and answer, or one training sequence")
+        more = link_button("All settings…")
+        more.clicked.connect(self.more_wanted)
+        in_column(form, more, owner=self, margins=None)
+        self.setFocusProxy(self._task)
+        self._task.edited.connect(lambda task: self._apply(self._task, "task", {"workload.task": task}))
+        self._sequences.edited.connect(partial(self._apply_number, self._sequences))
+        self._length.edited.connect(partial(self._apply_number, self._length))
+        for field in (self._task, self._sequences, self._length):
+            field.finished.connect(workspace.end_gesture)
+        workspace.changed.connect(self.refresh)
+        self.refresh()
+
+    @Slot()
+    def refresh(self) -> None:
+        """Show the plan's workload."""
+        workload, full = self._workspace.plan.workload, self._workspace.evaluation.workload
+        training = isinstance(workload, Training)
+        with QSignalBlocker(self):
+            self._task.set_value(workload.task)
+            self._sequences.set_value(workload.micro_batch if isinstance(workload, Training) else workload.batch)
+            own = workload.sequence_length if isinstance(workload, Training) else workload.context_length
+            self._length.set_value(own)
+            used = full.sequence_length if isinstance(full, Training) else full.context_length
+            self._length.set_placeholder(f"{integer(used)} by default" if used else "as the model allows")
+        self._sequences.set_name(setting_title("micro_batch" if training else "batch"))
+
+    def _apply_number(self, field: NumberField, value: object) -> None:
+        training = isinstance(self._workspace.plan.workload, Training)
+        if field is self._sequences:
+            name = "micro_batch" if training else "batch"
+        else:
+            name = "sequence_length" if training else "context_length"
+        self._apply(field, in_sentence(setting_title(name)), {f"workload.{name}": value})
+
+    def _apply(self, field: Field, label: str, answer: Mapping[str, object]) -> None:
+        try:
+            self._workspace.answer(label, answer)
+        except SpecError as error:
+            field.show_problem(error.reason)
+
+
+class PlanBar(QWidget):
+    """Model, workload, cards, verdict; and, where they are known, time and cost, which follow when the plan rests.
+
+    `priced` says that prices have been read.
+    """
+
+    priced = Signal()
+
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
+        super().__init__()
+        self._workspace, self._theme, self._tasks = workspace, theme, tasks
+        self._navigator = workspace.navigator
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        mark(self, "sunken")
+        self._model, self._workload = PartButton(theme, "Model"), PartButton(theme, "Workload")
+        self._cards, self._verdict = PartButton(theme, "Cards"), PartButton(theme, "Verdict")
+        self._time, self._cost = PartButton(theme, "Time"), PartButton(theme, "Cost")
+        self._rest = QTimer(self, singleShot=True, interval=REST_MS)
+        self._lay_out(theme)
+        self._connect()
+        self.refresh()
+
+    @Slot()
+    def refresh(self) -> None:
+        """Say the plan as it is now."""
+        workspace = self._workspace
+        plan, memory = workspace.plan, workspace.evaluation.memory
+        self._model.say(plan.model.id.rpartition("/")[2], ("model", "muted"), plan.model.id)
+        phrase = work_phrase(workspace.evaluation)
+        self._workload.say(f"{phrase[:1].upper()}{phrase[1:]}", ("swap", "muted"))
+        name = None if plan.gpu is None else self._card_name(plan.gpu)
+        cards = cards_phrase(plan.workload, plan.count, name, workspace.catalog.hardware)
+        self._cards.say(cards or "Choose a card", ("card", "muted"))
+        self._verdict.say(verdict_phrase(memory), verdict_mark(memory.verdict))
+        runs = not cannot_run(memory)
+        self._say_time(pace_phrase(workspace.evaluation.time) if runs else "")
+        self._show_part(self._cost, "")
+        self._tasks.cancel(_MONEY)
+        self._rest.stop()
+        if plan.gpu is not None and runs:
+            self._rest.start()
+
+    @Slot()
+    def find_cost(self) -> None:
+        """Find what the plan costs, in the background: prices are read when they are first asked for."""
+        evaluation, catalog = self._workspace.evaluation, self._workspace.catalog
+        today = datetime.now(UTC).date()
+
+        def work() -> "PlanCost":
+            from planner.plan.money import evaluate_cost  # the window opens without it
+
+            return evaluate_cost(evaluation, catalog, today)
+
+        self._tasks.run(_MONEY, work, self._take_cost, self._fail)
+
+    @Slot()
+    def pick_model(self) -> None:
+        """Open the list of models."""
+        self._models.offer(self._model, model_choices(self._workspace), self._workspace.plan.model.id)
+
+    @Slot()
+    def pick_card(self) -> None:
+        """Open the list of cards, each with its verdict for the plan."""
+        self._count.set_value(self._workspace.plan.count)
+        self._gpus.offer(self._cards, card_choices(self._workspace), self._workspace.plan.gpu)
+
+    @Slot()
+    def edit_workload(self) -> None:
+        """Open the questions about the workload; a traced module has none, and is traced again in its tab."""
+        if self._workspace.evaluation.traced is not None:
+            self._navigator.show_memory()
+            return
+        self._summary.refresh()
+        self._questions.open_below(self._workload, 380, self._questions.sizeHint().height())
+
+    # The pickers are made when they are first opened: together they would cost a tenth of the start.
+
+    @cached_property
+    def _models(self) -> SearchPopover:
+        popover = SearchPopover(self, self._theme, "Search models, or hf:owner/name", typed=hub_choice)
+        popover.chosen.connect(self._choose_model)
+        popover.anchor_clicked.connect(self._navigator.show_memory)
+        return popover
+
+    @cached_property
+    def _gpus(self) -> SearchPopover:
+        form = LabelledForm(self._theme)
+        form.add("&Number of cards", self._count, lambda: 1)
+        popover = SearchPopover(self, self._theme, "Search cards", header=form)
+        popover.chosen.connect(self._choose_card)
+        popover.anchor_clicked.connect(partial(self._navigator.tab_requested.emit, "catalog"))
+        return popover
+
+    @cached_property
+    def _count(self) -> NumberField:
+        field = NumberField(1, 100_000)
+        field.edited.connect(self._choose_count)
+        field.finished.connect(self._workspace.end_gesture)
+        return field
+
+    @cached_property
+    def _summary(self) -> WorkloadSummary:
+        return WorkloadSummary(self._workspace, self._theme)
+
+    @cached_property
+    def _questions(self) -> Popover:
+        popover = Popover(self, self._theme, self._summary)
+        popover.anchor_clicked.connect(self._navigator.show_memory)
+        self._summary.more_wanted.connect(popover.close)
+        self._summary.more_wanted.connect(self._navigator.show_memory)
+        return popover
+
+    def _take_cost(self, found: "PlanCost") -> None:
+        from planner.present.cost.summary import hours_phrase, money_phrase
+
+        hours, money = hours_phrase(found.estimate), money_phrase(found.estimate)
+        if hours:
+            self._say_time(hours)
+        self._cost.say(money, ("cost", "muted"))
+        self._show_part(self._cost, money)
+        self.priced.emit()
+
+    def _fail(self, error: BaseException) -> None:
+        raise error
+
+    def _say_time(self, words: str) -> None:
+        self._time.say(words, ("time", "muted"))
+        self._show_part(self._time, words)
+
+    def _show_part(self, part: PartButton, words: str) -> None:
+        part.setVisible(bool(words))
+        self._lines[part].setVisible(bool(words))
+
+    def _card_name(self, gpu: str) -> str:
+        return self._workspace.catalog.hardware.gpu(gpu).name
+
+    @Slot(object)
+    def _choose_model(self, key: object) -> None:
+        with self._workspace.reporting():
+            choose_model(self._workspace, key)
+
+    @Slot(object)
+    def _choose_card(self, key: object) -> None:
+        with self._workspace.reporting():
+            self._workspace.answer("card", {"gpu": key})
+
+    @Slot(object)
+    def _choose_count(self, count: object) -> None:
+        with self._workspace.reporting():
+            self._workspace.answer("number of cards", {"count": count})
+
+    def _connect(self) -> None:
+        self._model.clicked.connect(self.pick_model)
+        self._workload.clicked.connect(self.edit_workload)
+        self._cards.clicked.connect(self.pick_card)
+        self._verdict.clicked.connect(self._navigator.show_memory)
+        for part in (self._time, self._cost):
+            part.clicked.connect(partial(self._navigator.tab_requested.emit, "cost"))
+        self._rest.timeout.connect(self.find_cost)
+        self._workspace.changed.connect(self.refresh)
+
+    def _lay_out(self, theme: Theme) -> None:
+        layout = in_row(owner=self, margins=(theme.spacing.small, theme.spacing.tiny), spacing=theme.spacing.tiny)
+        for part in (self._verdict, self._time, self._cost):
+            # The answers are said in full; the questions before them give way.
+            part.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self._lines: dict[PartButton, QFrame] = {}
+        for part in (self._model, self._workload, self._cards, self._verdict, self._time, self._cost):
+            if part is not self._model:
+                self._lines[part] = _line()
+                layout.addWidget(self._lines[part])
+            layout.addWidget(part)
+        layout.addStretch(1)
+
+
+def _line() -> QFrame:
+    line = QFrame()
+    mark(line, "hairline")
+    line.setFixedWidth(1)
+    return line

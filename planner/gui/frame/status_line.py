@@ -1,0 +1,91 @@
+"""The line at the bottom: what the figures rest on, what was done last, and what moved along with it."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from PySide6.QtCore import QTimer, Slot
+from PySide6.QtWidgets import QProgressBar, QStatusBar
+
+from planner.gui.tasks import TaskRunner
+from planner.gui.theme import mark
+from planner.gui.widgets.labels import ElidedLabel, make_label
+from planner.gui.widgets.marks import AGE_ROLES
+from planner.gui.workspace import Workspace
+from planner.plan.catalog import Catalog
+from planner.present.cost.prices import age_of, age_phrase, newest_age_days
+from planner.present.format import date, integer
+
+_QUICK_MS: Final = 200
+
+
+class StatusLine(QStatusBar):
+    """Catalog and the age of its prices on the left; progress and the last undo step on the right."""
+
+    def __init__(self, workspace: Workspace, tasks: TaskRunner) -> None:
+        super().__init__()
+        self.setSizeGripEnabled(False)
+        self._workspace = workspace
+        self._last_step = make_label()
+        self._adjusted = ElidedLabel("", "muted")
+        self._progress = QProgressBar()
+        self._progress.setRange(0, 0)
+        self._progress.setMaximumWidth(120)
+        self._progress.setTextVisible(False)
+        self._progress.setAccessibleName("Working")
+        self._progress.hide()
+        self._told = workspace.catalog
+        self._about = make_label(_about(workspace.catalog))
+        self.addWidget(self._about)
+        self.prices = make_label()
+        self.prices.setToolTip("Of the newest price; see Plan, Prices.")
+        self.prices.hide()
+        self.addWidget(self.prices)
+        self.addWidget(self._adjusted, 1)
+        self.addPermanentWidget(self._progress)
+        self.addPermanentWidget(self._last_step)
+        self._slow = QTimer(self, singleShot=True, interval=_QUICK_MS)
+        self._slow.timeout.connect(self._progress.show)
+        tasks.busy_changed.connect(self._tell_busy)
+        workspace.undo_stack.undoTextChanged.connect(self._tell_step)
+        workspace.undo_stack.indexChanged.connect(self._adjusted.clear)
+        workspace.adjusted.connect(self._tell_adjusted)
+        workspace.changed.connect(self._tell_catalog)
+
+    @Slot()
+    def show_prices(self) -> None:
+        """Say how old the newest price is; asked once prices have been read, which takes a moment."""
+        days = newest_age_days(self._workspace.catalog.offers, datetime.now(UTC).date())
+        self.prices.setText(f"Newest offer to rent: {age_phrase(days)}")
+        mark(self.prices, AGE_ROLES[age_of(days)])
+        self.prices.show()
+
+    @Slot(bool)
+    def _tell_busy(self, busy: bool) -> None:
+        """Show that something is going on once it takes long enough to be waited for."""
+        if not busy:
+            self._slow.stop()
+            self._progress.hide()
+        elif not self._slow.isActive() and not self._progress.isVisible():
+            self._slow.start()
+
+    @Slot()
+    def _tell_catalog(self) -> None:
+        """Say what the figures rest on once that is another catalog, such as one with a card of one's own."""
+        if self._told is not self._workspace.catalog:
+            self._told = self._workspace.catalog
+            self._about.setText(_about(self._told))
+
+    @Slot(str)
+    def _tell_adjusted(self, sentence: str) -> None:
+        self._adjusted.setText(sentence)
+        self._adjusted.setAccessibleName(sentence)
+
+    @Slot(str)
+    def _tell_step(self, label: str) -> None:
+        self._last_step.setText(f"Undo: {label}" if label else "")
+
+
+def _about(catalog: Catalog) -> str:
+    cards, models = catalog.hardware.gpus, catalog.models.records
+    newest = max((gpu.provenance.as_of for gpu in cards if not gpu.own), default=None)
+    return f"Catalog of {date(newest)}  ·  {integer(len(cards))} accelerators  ·  {integer(len(models))} models"

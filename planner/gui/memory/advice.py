@@ -1,0 +1,214 @@
+"""What would help: changes of the plan with their price, each a click away, found in the background after a rest."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QGridLayout, QPushButton, QWidget
+
+from planner.gui.tasks import TaskRunner
+from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import link_button
+from planner.gui.widgets.labels import IconLabel, make_label
+from planner.gui.widgets.layout import in_column
+from planner.gui.widgets.marks import verdict_mark
+from planner.gui.widgets.section import Section
+from planner.gui.workspace import Workspace
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import Evaluation
+from planner.plan.plan import Plan
+from planner.present import format as fmt
+from planner.present.memory.verdict import in_need
+
+if TYPE_CHECKING:
+    from planner.plan.advice.advise import Advice  # imported where it is computed, in the background
+    from planner.present.memory.advice import AdviceRow
+
+    Found = tuple[Advice, AdviceRow]
+
+REST_MS: Final = 200
+_FIRST: Final = 4
+_KEY: Final = "advice"
+
+
+class AdviceLine(QWidget):
+    """Two lines of words with their button; `wanted` carries the advice when that is pressed."""
+
+    wanted = Signal(object)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._advice: Advice | None = None
+        self._mark = IconLabel(theme)
+        self._title = make_label(font=theme.font(bold=True), wrap=True)
+        self._then = make_label()
+        self._price = make_label(role="muted", font=theme.font("small"), wrap=True)
+        self.apply = QPushButton("Apply")
+        self._lay_out()
+        self.apply.clicked.connect(self._on_clicked)
+
+    @property
+    def words(self) -> str:
+        """Return what is said."""
+        return f"{self._title.text()}: {self._then.text()}; {self._price.text()}"
+
+    def show_advice(self, found: "Found") -> None:
+        """Show another advice, which may be taken."""
+        advice, row = found
+        self._advice = advice
+        saves = fmt.size_difference(-advice.saved_bytes) if row.saves else ""
+        self._title.setText(row.title)
+        self._then.setText(" · ".join(word for word in (saves, row.then) if word))
+        self._price.setText(row.price)
+        self.setToolTip("\n\n".join(row.details))
+        self.apply.setAccessibleName(f"{self.apply.text()}: {row.title}")
+        self.apply.setAccessibleDescription(self.words)
+        self.setEnabled(True)
+        self._mark.show_icon(verdict_mark(advice.verdict))
+
+    @Slot()
+    def _on_clicked(self) -> None:
+        self.wanted.emit(self._advice)
+
+    def _lay_out(self) -> None:
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(self._theme.spacing.small)
+        grid.setVerticalSpacing(0)
+        grid.addWidget(self._mark, 0, 0, Qt.AlignmentFlag.AlignTop)
+        grid.addWidget(self._title, 0, 1)
+        grid.addWidget(self._then, 0, 2, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop)
+        grid.addWidget(self._price, 1, 1, 1, 2)
+        grid.addWidget(self.apply, 0, 3, 2, 1, Qt.AlignmentFlag.AlignVCenter)
+        grid.setColumnStretch(1, 1)
+
+
+class AdvicePanel(QWidget):
+    """Unfolds by itself when the plan does not fit or only just; folded, it computes nothing.
+
+    `updated` says that what is shown belongs to the present plan.
+    """
+
+    updated = Signal()
+
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
+        super().__init__()
+        self._workspace, self._theme, self._tasks = workspace, theme, tasks
+        self._evaluation: Evaluation | None = None
+        self._found_for: Plan | None = None
+        self._found: tuple[Found, ...] = ()
+        self._needed = False
+        self._lines: list[AdviceLine] = []
+        self._body = QWidget()
+        self._nothing = make_label(role="muted", wrap=True)
+        self.more = link_button("")
+        self.section = Section(theme, "What would help", self._body, "ways to need less memory")
+        self._rest = QTimer(self, singleShot=True, interval=REST_MS)
+        self._lay_out()
+        self._rest.timeout.connect(self.update_now)
+        self.section.toggled.connect(self._on_toggled)
+        self.more.clicked.connect(self._show_all)
+
+    @property
+    def lines(self) -> tuple[AdviceLine, ...]:
+        """Return the advice in view, the best first."""
+        return tuple(line for line in self._lines if not line.isHidden())
+
+    def set_evaluation(self, evaluation: Evaluation) -> None:
+        """Follow the plan; what was found for the one before can no longer be applied."""
+        self._evaluation = evaluation
+        needed = in_need(evaluation.memory)
+        self.setVisible(needed or evaluation.traced is None)
+        if needed != self._needed:
+            self._needed = needed
+            self.section.set_open(needed)
+        if evaluation.plan != self._found_for:
+            self._tasks.cancel(_KEY)
+            for line in self._lines:
+                line.setEnabled(False)
+            self._start()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Find what changed while this was out of view."""
+        super().showEvent(event)
+        self._start()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Rest while this is out of view."""
+        super().hideEvent(event)
+        self._rest.stop()
+
+    @Slot()
+    def update_now(self) -> None:
+        """Find what would help, in the background."""
+        if self._evaluation is not None:
+            work = partial(_advise, self._evaluation, self._workspace.catalog)
+            self._tasks.run(_KEY, work, partial(self._on_found, self._evaluation.plan), self._on_error)
+
+    def _start(self) -> None:
+        wanted = self._evaluation is not None and self._evaluation.plan != self._found_for
+        if wanted and self.isVisible() and self.section.is_open:
+            self._rest.start()
+
+    def _on_found(self, plan: Plan, found: "tuple[tuple[Found, ...], str]") -> None:
+        self._found_for = plan
+        self._found, nothing = found
+        self._nothing.setText(nothing)
+        self._nothing.setVisible(not self._found)
+        self._show(_FIRST)
+        self.updated.emit()
+
+    def _on_error(self, error: BaseException) -> None:
+        with self._workspace.reporting():
+            raise error
+
+    def _show(self, most: int) -> None:
+        while len(self._lines) < min(most, len(self._found)):
+            self._add_line()
+        for number, line in enumerate(self._lines):
+            line.setVisible(number < min(most, len(self._found)))
+            if number < len(self._found):
+                line.show_advice(self._found[number])
+        left = len(self._found) - most
+        self.more.setVisible(left > 0)
+        self.more.setText(f"Show {fmt.integer(max(0, left))} more")
+
+    def _add_line(self) -> None:
+        line = AdviceLine(self._theme)
+        line.wanted.connect(self._apply)
+        self._lines.append(line)
+        self._column.insertWidget(len(self._lines) - 1, line)
+
+    @Slot()
+    def _show_all(self) -> None:
+        self._show(len(self._found))
+
+    @Slot(bool)
+    def _on_toggled(self, _opened: bool) -> None:
+        self._start()
+
+    @Slot(object)
+    def _apply(self, advice: "Advice") -> None:
+        plan = advice.plan
+        with self._workspace.step():
+            self._workspace.apply(advice.name, workload=plan.workload, gpu=plan.gpu, count=plan.count)
+
+    def _lay_out(self) -> None:
+        self._column = in_column(
+            self._nothing, self.more, owner=self._body, margins=None, spacing=self._theme.spacing.small
+        )
+        self._nothing.hide()
+        self.more.hide()
+        in_column(self.section, owner=self)
+
+
+def _advise(evaluation: Evaluation, catalog: Catalog) -> "tuple[tuple[Found, ...], str]":
+    """Return each advice with its words, and what to say where there is none."""
+    # Imported here, and so in the background: the start of the window does not wait for it.
+    from planner.plan.advice.advise import advise
+    from planner.present.memory.advice import advice_row, no_advice
+
+    found = tuple((advice, advice_row(advice)) for advice in advise(evaluation.plan, catalog))
+    return found, no_advice(evaluation.memory, traced=evaluation.traced is not None)

@@ -1,0 +1,355 @@
+"""The breakdown: every term of the peak, each of which opens in place."""
+
+from dataclasses import dataclass
+from functools import partial
+from html import escape
+from typing import Final
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal, Slot
+from PySide6.QtGui import (
+    QFont,
+    QFontMetricsF,
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QPainter,
+    QPaintEvent,
+    QPen,
+)
+from PySide6.QtWidgets import QAbstractButton, QLabel, QSizePolicy, QWidget
+
+from planner.gui.theme import Theme
+from planner.gui.widgets.layout import in_column
+from planner.gui.widgets.rich_text import colored, fact_rows, table_row
+from planner.present import format as fmt
+from planner.present.memory.view import MemoryView, PartRow, SymbolRow, TermRow
+
+GIB: Final = "GiB"
+SHARE: Final = "Share"
+HOW: Final = "How"
+CERTAINTY: Final = "How sure"
+_WIDEST_TITLE: Final = "Framework overhead"
+_WIDEST_GIB: Final = "123.45"
+_WIDEST_SHARE: Final = "100 %"
+_WIDEST_CERTAINTY: Final = "counted exactly"
+_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+_ORIGINS: Final = {
+    "model": "from the model",
+    "workload": "your choice",
+    "card": "from the card",
+    "format": "of the format",
+    "library": "of the library",
+}
+_CELL_SPACING: Final = 2
+Cells = tuple[str, str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Left and right ends of each column, in pixels."""
+
+    chevron: float
+    swatch: float
+    title: float
+    gib_right: float
+    share_right: float
+    how: float
+    how_right: float
+    certainty: float
+    width: float
+
+
+def place_columns(theme: Theme, width: int) -> Columns:
+    """Return the columns for a table of `width` pixels; *How* takes what the others leave."""
+    metrics, plain = QFontMetricsF(theme.font(bold=True)), QFontMetricsF(theme.font())
+    gap = theme.spacing.medium
+    swatch = theme.icon_side + theme.spacing.tiny
+    title = swatch + metrics.ascent() + theme.spacing.small
+    gib_right = title + metrics.horizontalAdvance(_WIDEST_TITLE) + metrics.horizontalAdvance(_WIDEST_GIB)
+    share_right = gib_right + gap + metrics.horizontalAdvance(_WIDEST_SHARE)
+    certainty = max(share_right, width - plain.horizontalAdvance(_WIDEST_CERTAINTY))
+    how = share_right + theme.spacing.large
+    return Columns(0, swatch, title, gib_right, share_right, how, certainty - gap, certainty, width)
+
+
+def row_height(theme: Theme) -> int:
+    """Return the height of every line of the breakdown."""
+    return round(QFontMetricsF(theme.font()).height() + theme.spacing.small)
+
+
+def paint_cells(painter: QPainter, columns: Columns, height: int, cells: Cells) -> None:
+    """Write title, GiB, share, formula and certainty into their columns, in the painter's font and pen."""
+    title, gib, share, how, certainty = cells
+    how_box = QRectF(columns.how, 0, max(0, columns.how_right - columns.how), height)
+    metrics = QFontMetricsF(painter.font())
+    painter.drawText(QRectF(columns.title, 0, columns.gib_right - columns.title, height), _LEFT, title)
+    painter.drawText(QRectF(0, 0, columns.gib_right, height), _RIGHT, gib)
+    painter.drawText(QRectF(0, 0, columns.share_right, height), _RIGHT, share)
+    painter.drawText(how_box, _LEFT, metrics.elidedText(how, Qt.TextElideMode.ElideRight, how_box.width()))
+    painter.drawText(QRectF(columns.certainty, 0, columns.width - columns.certainty, height), _LEFT, certainty)
+
+
+class TermButton(QAbstractButton):
+    """A term's line. It is checked while the term is open; Return and Space open it, Up and Down go to its neighbours.
+
+    `stepped` carries −1 or 1.
+    """
+
+    stepped = Signal(object)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._row: TermRow | None = None
+        self.setCheckable(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        theme.changed.connect(self.update)
+        self.toggled.connect(self._name)
+
+    def set_row(self, row: TermRow) -> None:
+        """Show another term."""
+        self._row = row
+        self.setToolTip(f"{row.exact} ({row.range_text})")
+        self._name()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """Return one line."""
+        return QSize(0, row_height(self._theme))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the line, with a ring where the keyboard is."""
+        if self._row is None:
+            return
+        painter, columns = QPainter(self), place_columns(self._theme, self.width())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_ground(painter)
+        self._paint_marks(painter, columns, self._row)
+        painter.setFont(self._theme.font(bold=self.isChecked()))
+        painter.setPen(self._theme.color("text"))
+        cells = (self._row.title, self._row.gib, self._row.share_text, "" if self.isChecked() else self._row.how, "")
+        paint_cells(painter, columns, self.height(), cells)
+        painter.setFont(self._theme.font())
+        painter.setPen(self._theme.color("muted"))
+        paint_cells(painter, columns, self.height(), ("", "", "", "", self._row.certainty))
+        painter.end()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Open on Return as on Space; step to the neighbours."""
+        steps = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
+        key = Qt.Key(event.key())
+        if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.click()
+        elif key in steps:
+            self.stepped.emit(steps[key])
+        else:
+            super().keyPressEvent(event)
+
+    def _paint_ground(self, painter: QPainter) -> None:
+        ground = self.rect().adjusted(0, 0, -1, -1)
+        if self.underMouse():
+            painter.fillRect(self.rect(), self._theme.color("hover"))
+        painter.setPen(self._theme.color("border"))
+        painter.drawLine(ground.bottomLeft(), ground.bottomRight())
+        if self.hasFocus():
+            painter.setPen(self._theme.color("focus"))
+            painter.drawRoundedRect(ground, self._theme.tokens.radius, self._theme.tokens.radius)
+
+    def _paint_marks(self, painter: QPainter, columns: Columns, row: TermRow) -> None:
+        chevron = "chevron-down" if self.isChecked() else "chevron-right"
+        top = (self.height() - self._theme.icon_side) // 2
+        painter.drawPixmap(round(columns.chevron), top, self._theme.pixmap(chevron, "muted", self.devicePixelRatio()))
+        swatch = QFontMetricsF(QFont(self._theme.font("small"))).ascent()
+        painter.fillRect(
+            QRectF(columns.swatch, (self.height() - swatch) / 2, swatch, swatch), self._theme.color(row.name)
+        )
+
+    def _name(self) -> None:
+        if self._row is not None:
+            state = "open" if self.isChecked() else "closed"
+            row = self._row
+            self.setAccessibleName(f"{row.title}, {row.gib} GiB, {row.share_text}, {row.certainty}, {state}")
+            self.setAccessibleDescription(row.how)
+
+
+class TermDetail(QLabel):
+    """Formula, numbers put in, symbols, parts, source and certainty of a term, as text that can be selected."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(wordWrap=True, textFormat=Qt.TextFormat.RichText)
+        self._theme = theme
+        self._row: TermRow | None = None
+        self.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        left = round(place_columns(theme, 0).title) - _CELL_SPACING
+        self.setContentsMargins(left, theme.spacing.tiny, 0, theme.spacing.small)
+        self.setFont(theme.font("small"))
+        theme.changed.connect(self._write)
+
+    def set_row(self, row: TermRow) -> None:
+        """Show another term."""
+        if row != self._row:
+            self._row = row
+            self.setAccessibleName(f"How {row.title.lower()} is computed")
+            self._write()
+
+    @Slot()
+    def _write(self) -> None:
+        if self._row is not None:
+            self.setText(detail_html(self._row, self._theme.color("muted").name()))
+
+
+def detail_html(row: TermRow, muted: str) -> str:
+    """Return everything about `row` as rich text; headings are in the colour `muted`."""
+    facts = [("Formula", row.how), ("With numbers", _equation(row.numbers_put_in, row.exact))]
+    if row.range_text != fmt.size(row.bytes):
+        facts.append(("Range", row.range_text))
+    facts += [("How sure", row.certainty), ("Source", row.source)]
+    blocks = (
+        fact_rows(facts, muted),
+        _heads(("Symbol", "Value", "Meaning", "Where from"), muted) + "".join(map(_symbol, row.symbols)),
+        _heads(("Part", "Size", "How"), muted) + "".join(_part(part, muted) for part in row.parts),
+    )
+    shown = (True, bool(row.symbols), bool(row.parts))
+    tables = (f'<table width="100%" cellspacing="{_CELL_SPACING}">{block}</table>' for block in blocks)
+    return "".join(table for table, some in zip(tables, shown, strict=True) if some)
+
+
+def _equation(numbers: str, exact: str) -> str:
+    return exact if exact.startswith(numbers) else f"{numbers} = {exact}"
+
+
+def _symbol(symbol: SymbolRow) -> str:
+    origin = _ORIGINS.get(symbol.origin, symbol.origin)
+    return table_row(*map(escape, (symbol.name, symbol.value, symbol.meaning, origin)))
+
+
+def _part(part: PartRow, muted: str) -> str:
+    numbers = _equation(part.numbers_put_in, part.exact)
+    source = f'<tr><td></td><td colspan="2">{colored(part.source, muted)}</td></tr>'
+    return table_row(*map(escape, (part.title, part.text, numbers))) + source
+
+
+def _heads(heads: tuple[str, ...], muted: str) -> str:
+    return table_row(*(colored(head, muted) for head in heads))
+
+
+class Breakdown(QWidget):
+    """A line a term between a heading and the total. What is open stays open while the plan changes."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._rows: tuple[TermRow, ...] = ()
+        self._lines: list[tuple[TermButton, TermDetail]] = []
+        self._open: set[str] = set()
+        self._head = _Line(theme, "muted", bold=False)
+        self._total = _Line(theme, "text", bold=True)
+        self._head.set_cells(("Term", GIB, SHARE, HOW, CERTAINTY))
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
+        self._layout = in_column(self._head, self._total, owner=self, spacing=0)
+
+    @property
+    def lines(self) -> tuple[TermButton, ...]:
+        """Return the buttons of the terms, in their order."""
+        return tuple(button for button, _ in self._lines[: len(self._rows)])
+
+    def detail(self, name: str) -> TermDetail | None:
+        """Return what the term called `name` shows, if it is open."""
+        names = [row.name for row in self._rows]
+        return self._lines[names.index(name)][1] if name in names and name in self._open else None
+
+    def set_view(self, view: MemoryView) -> None:
+        """Show the terms of another result."""
+        self._rows = view.terms
+        while len(self._lines) < len(self._rows):
+            self._add_line()
+        for number, (button, detail) in enumerate(self._lines):
+            row = self._rows[number] if number < len(self._rows) else None
+            button.setVisible(row is not None)
+            self._show_detail(detail, row)
+            if row is not None:
+                button.set_row(row)
+                button.setChecked(row.name in self._open)
+        self._total.set_cells(("Total", fmt.gib(view.total_bytes), fmt.percent(1), "", ""))
+        self._total.setToolTip(fmt.exact_bytes(view.total_bytes))
+
+    def open_term(self, name: str) -> None:
+        """Open the term called `name` and put the keyboard there."""
+        for row, button in zip(self._rows, self.lines, strict=True):
+            if row.name == name:
+                button.setChecked(True)
+                self._toggle(self.lines.index(button))
+                button.setFocus()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Copy all lines, wherever the keyboard is in them."""
+        if event.matches(QKeySequence.StandardKey.Copy):
+            QGuiApplication.clipboard().setText("".join("\t".join(cells) + "\n" for cells in self._cells()))
+        else:
+            super().keyPressEvent(event)
+
+    def _cells(self) -> list[Cells]:
+        rows = [(row.title, row.gib, row.share_text, row.how, row.certainty) for row in self._rows]
+        return [self._head.cells, *rows, self._total.cells]
+
+    def _add_line(self) -> None:
+        number = len(self._lines)
+        button, detail = TermButton(self._theme), TermDetail(self._theme)
+        button.clicked.connect(partial(self._toggle, number))
+        button.stepped.connect(partial(self._step, number))
+        self._lines.append((button, detail))
+        for widget in (button, detail):
+            self._layout.insertWidget(self._layout.count() - 1, widget)
+
+    def _toggle(self, number: int, _checked: bool = False) -> None:
+        button, detail = self._lines[number]
+        row = self._rows[number]
+        (self._open.add if button.isChecked() else self._open.discard)(row.name)
+        self._show_detail(detail, row)
+
+    def _show_detail(self, detail: TermDetail, row: TermRow | None) -> None:
+        shown = row is not None and row.name in self._open
+        if shown and row is not None:
+            detail.set_row(row)
+        detail.setVisible(shown)
+
+    def _step(self, number: int, by: int) -> None:
+        if 0 <= number + by < len(self._rows):
+            self._lines[number + by][0].setFocus()
+
+
+class _Line(QWidget):
+    """The heading, or the total."""
+
+    def __init__(self, theme: Theme, role: str, bold: bool) -> None:
+        super().__init__()
+        self._theme, self._role, self._bold = theme, role, bold
+        self.cells: Cells = ("", "", "", "", "")
+        self.setFixedHeight(row_height(theme))
+        theme.changed.connect(self.update)
+
+    def set_cells(self, cells: Cells) -> None:
+        """Show other words."""
+        self.cells = cells
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """Return one line."""
+        return QSize(0, row_height(self._theme))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the words, over a hairline for the heading."""
+        painter = QPainter(self)
+        painter.setFont(self._theme.font("body" if self._bold else "small", bold=self._bold))
+        painter.setPen(QPen(self._theme.color(self._role)))
+        paint_cells(painter, place_columns(self._theme, self.width()), self.height(), self.cells)
+        if not self._bold:
+            painter.setPen(self._theme.color("border"))
+            painter.drawLine(0, self.height() - 1, self.width(), self.height() - 1)
+        painter.end()

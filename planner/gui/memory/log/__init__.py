@@ -1,1 +1,0 @@
-"""What a real run printed, beside the plan's estimate."""

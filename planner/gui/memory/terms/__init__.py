@@ -1,1 +1,0 @@
-"""The table of terms, each of which opens."""

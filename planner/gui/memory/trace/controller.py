@@ -1,0 +1,152 @@
+"""What the window asks of tracing, and what tracing asks of the person: the dialog, and consent before code runs."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtWidgets import QMessageBox, QWidget
+
+from planner.errors import TraceError
+from planner.gui.memory.trace.tracer import Tracer
+from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import push_button
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
+from planner.gui.workspace import Workspace
+from planner.plan.evaluate import Evaluation
+from planner.present import format as fmt
+from planner.trace.consent import own_files
+from planner.trace.request import TraceRequest
+
+if TYPE_CHECKING:
+    from planner.gui.memory.trace.dialog import TraceDialog
+    from planner.gui.memory.trace.request_form import RequestForm
+
+
+class TraceController(QObject):
+    """Answers the workspace's requests about tracing."""
+
+    opened = Signal()
+
+    def __init__(self, workspace: Workspace, theme: Theme, tracer: Tracer, tab: QWidget) -> None:
+        super().__init__(tab)
+        self._workspace, self._theme, self._tracer, self._tab = workspace, theme, tracer, tab
+        self.dialog: TraceDialog | None = None
+        self.consent: QMessageBox | None = None
+        workspace.navigator.trace_requested.connect(self.open_dialog)
+        workspace.navigator.trace_again_requested.connect(tracer.trace_again)
+        workspace.navigator.trace_cancel_requested.connect(tracer.cancel)
+        workspace.navigator.estimate_check_requested.connect(self.check_estimate)
+        tracer.consent_wanted.connect(self.ask_consent)
+
+    @Slot(object)
+    def open_dialog(self, subject: object = None) -> None:
+        """Ask what to trace: a new module, one in the file `subject`, or another way of the request `subject`."""
+        if self.dialog is None:
+            # Imported here, as in `start_in_child`.
+            from planner.gui.memory.trace.dialog import TraceDialog
+            from planner.trace.run import torch_missing
+
+            self.dialog = TraceDialog(self._workspace, self._theme, self._tab.window(), torch_missing())
+            self.dialog.wanted.connect(self._tracer.trace)
+        self.dialog.set_request(subject if isinstance(subject, TraceRequest) else None)
+        if isinstance(subject, Path):
+            self.dialog.open_file(subject)
+        self.dialog.open()
+        self.opened.emit()
+
+    @Slot()
+    def edit(self) -> None:
+        """Ask how to trace the plan's module in another way."""
+        facts = self._workspace.plan.model.trace
+        self.open_dialog(None if facts is None else self._tracer.wanted or facts.request)
+
+    @Slot()
+    def check_estimate(self) -> None:
+        """Trace the plan's own model, or say why that cannot be done."""
+        from planner.trace.run import torch_missing  # imported here as in `start_in_child`
+
+        with self._workspace.reporting():
+            missing = torch_missing(config=True)
+            if missing is not None:
+                raise TraceError("start", missing, environment=True)
+            self._tracer.check_estimate()
+
+    @Slot(object)
+    def ask_consent(self, request: TraceRequest) -> None:
+        """Ask once for each content of a file whether its code may be run."""
+        box = QMessageBox(QMessageBox.Icon.Question, "Run this code?", _question(request), parent=self._tab.window())
+        box.setInformativeText(_terms())
+        run = box.addButton("&Run it", QMessageBox.ButtonRole.AcceptRole)
+        cancel = box.addButton(QMessageBox.StandardButton.Cancel)
+        box.setDefaultButton(cancel)
+        box.setEscapeButton(cancel)
+        box.buttonClicked.connect(lambda button: self._on_consent(request, button is run))
+        self.consent = box
+        box.open()
+
+    def _on_consent(self, request: TraceRequest, agreed: bool) -> None:
+        box, self.consent = self.consent, None
+        if box is not None:
+            box.deleteLater()
+        if agreed:
+            self._tracer.agree(request)
+        else:
+            self._tracer.refuse()
+
+
+def _question(request: TraceRequest) -> str:
+    files = own_files(request)
+    names = "\n".join(map(str, files)) or request.target.title
+    return f"To trace it, this code has to run on this computer:\n\n{names}"
+
+
+def _terms() -> str:
+    from planner.trace.run import Limits  # imported here as in `start_in_child`
+
+    limits = Limits()
+    memory = (
+        "half of the memory that is free, 8 GiB at most"
+        if limits.memory_bytes is None
+        else fmt.size(limits.memory_bytes)
+    )
+    return (
+        f"It runs in a process of its own, for {limits.seconds / 60:g} minutes at most and with {memory}, and with "
+        "your rights: it can read and change your files. Run only code that you trust. You are asked again when "
+        "the file has changed."
+    )
+
+
+class WhatIf(QWidget):
+    """The questions about the run of the plan's traced module."""
+
+    def __init__(self, workspace: Workspace, theme: Theme, tracer: Tracer, controller: TraceController) -> None:
+        super().__init__()
+        self._workspace, self._theme, self._tracer = workspace, theme, tracer
+        self.edit = push_button("Edit…", "Change inputs, arguments, loss and the rest.")
+        self.again = push_button("Trace a&gain", "Trace it as before, because its file has changed.")
+        layout = in_column(in_row(self.edit, self.again, STRETCH), owner=self, spacing=theme.spacing.small)
+        self._column = layout
+        self.edit.clicked.connect(controller.edit)
+        self.again.clicked.connect(tracer.trace_again)
+        tracer.changed.connect(self._follow)
+
+    @cached_property
+    def form(self) -> "RequestForm":
+        """Return the questions, which are made when a traced module is first shown."""
+        from planner.gui.memory.trace.request_form import RequestForm
+
+        made = RequestForm(self._workspace, self._theme)
+        made.edited.connect(self._tracer.change)
+        self._column.insertWidget(0, made)
+        return made
+
+    def refresh(self, evaluation: Evaluation) -> None:
+        """Show how the module is run, or is about to be."""
+        if evaluation.traced is not None:
+            wanted = (self._tracer.wanted if self._tracer.is_change else None) or evaluation.traced.request
+            self.form.set_request(wanted)
+
+    @Slot()
+    def _follow(self) -> None:
+        self.refresh(self._workspace.evaluation)

@@ -1,0 +1,133 @@
+"""The plan beside the pinned one: both bars on one scale, what is asked differently, and a row a part."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Final
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QPixmap
+from PySide6.QtWidgets import QToolButton, QWidget
+
+from planner.gui.memory.bar.bar import StackedBar
+from planner.gui.memory.bar.layout import longest
+from planner.gui.memory.devices import gib_column
+from planner.gui.tab import PinButtons
+from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import IconButton
+from planner.gui.widgets.labels import ElidedLabel, make_label
+from planner.gui.widgets.layout import in_column, in_row
+from planner.gui.widgets.result_menu import Result, ResultMenu, picture_of
+from planner.gui.widgets.tables.record_model import RecordTableModel
+from planner.gui.widgets.tables.record_table import RecordTable, show_rows
+from planner.gui.workspace import Workspace
+from planner.plan.evaluate import Evaluation
+from planner.plan.versus import Versus, versus_of
+from planner.present.columns import Column, words
+from planner.present.memory.comparison import VersusRow, VersusView, versus_view
+from planner.present.record_text import rows_to_csv
+
+
+def _amount(
+    key: str, title: str, get: Callable[[VersusRow], int | None], text: Callable[[VersusRow], str]
+) -> Column[VersusRow]:
+    return gib_column(key, title, get, text, 16, "no such phase")
+
+
+VERSUS_COLUMNS: Final[tuple[Column[VersusRow], ...]] = (
+    words("part", "Part", lambda row: row.title, width=26),
+    _amount("plan", "This plan", lambda row: row.bytes, lambda row: row.texts[0]),
+    _amount("pinned", "Pinned", lambda row: row.other_bytes, lambda row: row.texts[1]),
+    _amount("difference", "Difference", lambda row: row.difference_bytes, lambda row: row.texts[2]),
+)
+
+
+class VersusPanel(QWidget):
+    """Shown while a plan is pinned. `activated` carries a term of the present plan that was clicked in its bar."""
+
+    activated = Signal(str)
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        super().__init__()
+        self._workspace = workspace
+        self._found: Versus | None = None
+        self.view: VersusView | None = None
+        self.sentence = make_label(font=theme.font(bold=True), wrap=True, selectable=True)
+        self.export = IconButton(theme, "save", "Copy or save the comparison")
+        self.pin_buttons = PinButtons(workspace, theme, self.export)
+        self._here, self._there = ElidedLabel(role="muted"), ElidedLabel(role="muted")
+        self.answer = make_label(wrap=True, selectable=True)
+        self.bars = (StackedBar(theme), StackedBar(theme))
+        self.bars[1].setAccessibleName("Memory of one card of the pinned plan, part by part")
+        self.settings = make_label(wrap=True, selectable=True)
+        self._model = RecordTableModel(VERSUS_COLUMNS, lambda row: f"{row.kind} {row.name}", self)
+        self._theme = theme
+        self._margin = theme.spacing.medium
+        self._set_up_menu(workspace)
+        self._lay_out(theme)
+        self.hide()
+        self.bars[0].activated.connect(self.activated)
+
+    @cached_property
+    def table(self) -> RecordTable:
+        """Return the table, made when a plan is first pinned."""
+        made = RecordTable(self._model, self._theme, name="The parts of both plans")
+        self._column.addWidget(made)
+        return made
+
+    def set_evaluation(self, evaluation: Evaluation) -> None:
+        """Show the present plan beside the pinned one, if there is one."""
+        other = self._workspace.pin.evaluation
+        self.setVisible(other is not None)
+        if other is None:
+            self._found = self.view = None
+            return
+        self._found = versus_of(evaluation, other)
+        self.view = versus_view(evaluation, self._found, self._workspace.catalog)
+        self._show(self.view)
+
+    def picture(self) -> QPixmap:
+        """Return the comparison as it is shown, without its buttons."""
+        self.pin_buttons.hide()
+        picture = picture_of(self, self.rect(), self._margin)
+        self.pin_buttons.show()
+        return picture
+
+    def _show(self, view: VersusView) -> None:
+        self.sentence.setText(view.sentence or "The two cannot be compared in numbers.")
+        self._here.setText(f"This plan: {view.subject}")
+        self._there.setText(f"Pinned: {view.other_subject}")
+        self.answer.setText(view.other.answer)
+        self.settings.setText("; ".join(view.settings) + ".")
+        reached = max(longest(view.view), longest(view.other))
+        for bar, shown in zip(self.bars, (view.view, view.other), strict=True):
+            bar.setVisible(shown.supported)
+            if shown.supported:
+                bar.set_view(shown, reached)
+        self.table.setVisible(bool(view.rows))
+        self._model.set_records(view.rows)
+        show_rows(self.table, len(view.rows))
+        self.pin_buttons.refresh()
+
+    def _text(self) -> str:
+        return "" if self.view is None else self.view.as_text()
+
+    def _csv(self) -> str:
+        return "" if self.view is None else rows_to_csv(self.view.csv_rows())
+
+    def _json(self) -> str:
+        return "" if self._found is None else self._found.model_dump_json(indent=2)
+
+    def _set_up_menu(self, workspace: Workspace) -> None:
+        self.menu = ResultMenu(Result(self._text, self._csv, self._json, self.picture), "comparison", self)
+        self.menu.failed.connect(workspace.failed)
+        self.export.setMenu(self.menu)
+        self.export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+
+    def _lay_out(self, theme: Theme) -> None:
+        head = in_row((self.sentence, 1), (self.pin_buttons, 0, Qt.AlignmentFlag.AlignTop), spacing=theme.spacing.small)
+        column = self._column = in_column(head, self.settings, owner=self, spacing=theme.spacing.tiny)
+        for widgets in ((self._here, self.bars[0]), (self._there, self.answer, self.bars[1])):
+            column.addSpacing(theme.spacing.small)
+            for widget in widgets:
+                column.addWidget(widget)
+        column.addSpacing(theme.spacing.small)

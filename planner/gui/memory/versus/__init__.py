@@ -1,1 +1,0 @@
-"""The present plan beside another one."""

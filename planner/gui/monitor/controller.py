@@ -1,0 +1,264 @@
+"""What can be done in the Monitor tab beside looking: recording, replaying, marking, settings, the check-up."""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtWidgets import QDialog, QFileDialog, QInputDialog, QMenu, QWidget
+
+from planner.errors import PlannerError
+from planner.gui.monitor.dialogs import DoctorDialog, SpeedDialog, SummaryDialog
+from planner.gui.monitor.feed import Feed
+from planner.gui.monitor.replay import Loader
+from planner.gui.monitor.settings import MonitorSettings, Unfinished
+from planner.gui.monitor.settings_dialog import SettingsDialog
+from planner.gui.tasks import TaskRunner
+from planner.gui.theme import Theme
+from planner.gui.widgets.dialogs import open_once
+from planner.gui.workspace import Workspace
+from planner.monitor.recording.export import export
+from planner.monitor.recording.logs.importing import open_recording
+from planner.monitor.recording.recording import Recording
+from planner.monitor.recording.summary import Summary, summary
+from planner.paths import resources_dir
+from planner.present.monitor.events import elapsed
+
+DEMO: Final = resources_dir() / "demo" / "training.gpurec"
+_LOADING: Final = "monitor recording"
+_RECORDINGS: Final = "Recordings (*.gpurec)"
+_OPENED: Final = "Recordings and logs (*.gpurec *.csv *.log *.txt *.json);;All files (*)"
+_TABLES: Final = "Table (*.csv);;Parquet (*.parquet)"
+_ENDINGS: Final = (".csv", ".parquet")
+_EXPORTING: Final = "monitor export"
+_SUMMING: Final = "monitor summary"
+_SummedUp = tuple[Recording, Summary]
+
+
+class Controller(QObject):
+    """Asks what has to be asked, and tells the feed; `settled` says that the settings are others."""
+
+    settled = Signal()
+
+    def __init__(self, feed: Feed, workspace: Workspace, theme: Theme, tasks: TaskRunner, tab: QWidget) -> None:
+        super().__init__(tab)
+        self._feed, self._workspace, self._theme, self._tasks, self._tab = feed, workspace, theme, tasks, tab
+        self._recorded_since = 0.0
+        self.dialog: QDialog | None = None
+        workspace.changed.connect(self._note_plan)
+
+    @property
+    def settings(self) -> MonitorSettings:
+        """Return what is remembered."""
+        return self._workspace.settings.current.monitor
+
+    def change(self, **changes: object) -> None:
+        """Remember other settings."""
+        self._workspace.settings.update(monitor=self.settings.evolve(**changes))
+
+    def note_recorded(self, path: Path | None) -> None:
+        """Remember at once which file is being written: the next start tells of it, should this one break off."""
+        self._recorded_since = monotonic()
+        self.change(unfinished=None if path is None else Unfinished.of_this_process(path))
+        self._workspace.settings.flush()
+
+    @property
+    def recording_words(self) -> str:
+        """Return what is recorded, and for how long so far; empty while nothing is."""
+        path = self._feed.recorded_to
+        lasted = elapsed(monotonic() - self._recorded_since)
+        return "" if path is None else f"recording {path.name} for {lasted}"
+
+    def menu(self) -> QMenu:
+        """Return the menu of what is wanted more rarely; the release of the driver reads as what it would do."""
+        menu = QMenu(self._tab)
+        menu.addAction("Show a &demo", self.show_demo)
+        menu.addAction("&What works here…", self.show_doctor)
+        export = menu.addAction("&Export the recording…", self.choose_export)
+        total = menu.addAction("What the recording &came to…", self.show_summary)
+        menu.addSeparator()
+        menu.addAction("&Alerts and settings…", self.open_settings)
+        release = menu.addAction("", self.toggle_release)
+        menu.aboutToShow.connect(lambda: release.setText(self.release_words()))
+        for action in (export, total):
+            menu.aboutToShow.connect(lambda action=action: action.setEnabled(not self._feed.is_live))
+        return menu
+
+    def release_words(self) -> str:
+        """Return what `toggle_release` would do."""
+        return "&Take up the GPU again" if self._feed.is_released else "&Release the GPU"
+
+    @Slot()
+    def toggle_release(self) -> None:
+        """Let the driver go, or take it up again."""
+        if self._feed.is_released:
+            self._feed.resume()
+        else:
+            self._feed.release()
+
+    @Slot()
+    def toggle_recording(self) -> None:
+        """Ask for a file and record into it, or end what is recorded."""
+        recorded = self._feed.recorded_to
+        if recorded is not None:
+            self._feed.stop_recording()
+            self._sum_up(partial(_opened_and_summed_up, recorded))
+            return
+        name = f"gpu-{datetime.now().astimezone():%Y-%m-%d-%H%M}.gpurec"
+        chosen, _ = QFileDialog.getSaveFileName(self._tab, "Record", name, _RECORDINGS)
+        if chosen:
+            path = Path(chosen)
+            self.record_to(path if path.suffix else path.with_suffix(DEMO.suffix))
+
+    def record_to(self, path: Path) -> None:
+        """Record into `path`, the plan too; a failure is shown across the window."""
+        with self._workspace.reporting():
+            self._feed.record_to(path)
+            self._note_plan()
+
+    @Slot()
+    def _note_plan(self) -> None:
+        self._feed.note_plan(self._workspace.plan)
+
+    @Slot()
+    def choose_recording(self) -> None:
+        """Ask for a recording or a log, and play it."""
+        chosen, _ = QFileDialog.getOpenFileName(self._tab, "Replay", "", _OPENED)
+        if chosen:
+            self.open(Path(chosen))
+
+    @Slot()
+    def show_demo(self) -> None:
+        """Play the demo that comes with the program."""
+        self._load(Loader(DEMO, is_demo=True))
+
+    def open(self, path: Path) -> None:
+        """Play the recording or log at `path`; it is read in the background."""
+        self._load(Loader(path))
+
+    @Slot()
+    def choose_export(self) -> None:
+        """Ask for a file, and write the recording that is shown as a table."""
+        recording = self._replayed()
+        if recording is not None:
+            self._ask_export(recording)
+
+    def export_to(self, path: Path, recording: Recording) -> None:
+        """Write a recording as CSV or Parquet, in the background."""
+        self._tasks.run(_EXPORTING, partial(export, recording, path), partial(self._tell_exported, path), self._fail)
+
+    @Slot()
+    def show_summary(self) -> None:
+        """Show what the recording came to: energy, cost, averages, peaks."""
+        recording = self._replayed()
+        if recording is not None:
+            self._sum_up(partial(_summed_up, recording))
+
+    def _replayed(self) -> Recording | None:
+        """Return the recording that is shown; without one, say what is missing."""
+        if self._feed.replay is not None:
+            return self._feed.replay.loaded.recording
+        self._workspace.noticed.emit("Open a recording first.", "This machine is shown live now.")
+        return None
+
+    @Slot(object)
+    def _ask_export(self, recording: Recording) -> None:
+        usual = recording.path.with_suffix(".csv").name
+        chosen, kind = QFileDialog.getSaveFileName(self._tab, "Export", usual, _TABLES)
+        if chosen:
+            self.export_to(_with_ending(Path(chosen), kind), recording)
+
+    def _sum_up(self, work: Callable[[], _SummedUp]) -> None:
+        self._tasks.run(_SUMMING, work, self._show_summary, self._fail)
+
+    def _show_summary(self, found: _SummedUp) -> None:
+        recording, total = found
+        dialog = SummaryDialog(recording, total.at(self.settings.usd_per_kwh), self._theme, self._tab.window())
+        dialog.tariff_chosen.connect(lambda usd: self.change(usd_per_kwh=usd))
+        dialog.replay_wanted.connect(lambda recording: self.open(recording.path))
+        dialog.export_wanted.connect(self._ask_export)
+        self.show(dialog)
+
+    def _tell_exported(self, path: Path, rows: int) -> None:
+        self._workspace.noticed.emit(f"Exported {rows} rows to {path}.", "")
+
+    @Slot()
+    def ask_mark(self) -> None:
+        """Ask for a note, and put it at the time that is shown now."""
+        if self._feed.now is not None:
+            self.ask_mark_at(self._feed.now)
+
+    @Slot(float)
+    def ask_mark_at(self, at: float) -> None:
+        """Ask for a note, and put it at a time."""
+        dialog = QInputDialog(self._tab.window())
+        dialog.setWindowTitle("Mark this moment")
+        dialog.setLabelText("Note:")
+        dialog.textValueSelected.connect(lambda text: self._feed.add_mark(at, text.strip() or "mark"))
+        self.show(dialog)
+
+    @Slot()
+    def ask_speed(self) -> None:
+        """Ask for the speed that a run prints, which then takes the place of the estimate."""
+        self.show(SpeedDialog(self._workspace, self._theme, self._tab.window()))
+
+    @Slot()
+    def open_settings(self) -> None:
+        """Ask what to be told of."""
+        dialog = SettingsDialog(self.settings, self._theme, self._tab.window())
+        dialog.chosen.connect(self._settle)
+        self.show(dialog)
+
+    @Slot()
+    def show_doctor(self) -> None:
+        """Say what works on this machine."""
+        self.show(DoctorDialog(self._feed.live_latest, self._theme, self._tasks, self._tab.window()))
+
+    def cancel(self) -> None:
+        """Wait for no recording any more."""
+        self._tasks.cancel(_LOADING)
+        self._tasks.cancel(_EXPORTING)
+        self._tasks.cancel(_SUMMING)
+
+    def _load(self, loader: Loader) -> None:
+        self._tasks.run(_LOADING, loader.load, self._feed.play, self._fail, loader.stop)
+
+    def _fail(self, error: BaseException) -> None:
+        known = error if isinstance(error, PlannerError) else PlannerError(f"The recording could not be read: {error}")
+        self._workspace.failed.emit(known)
+
+    def show(self, dialog: QDialog) -> None:
+        """Open a dialog that does not hold up the window."""
+        self.dialog = dialog
+        dialog.finished.connect(self._on_finished)
+        open_once(dialog)
+
+    @Slot()
+    def _on_finished(self) -> None:
+        if self.sender() is self.dialog:
+            self.dialog = None
+
+    @Slot(object)
+    def _settle(self, settings: MonitorSettings) -> None:
+        self._workspace.settings.update(monitor=settings)
+        self._feed.set_rules(settings.alerts)
+        self.settled.emit()
+
+
+def _summed_up(recording: Recording) -> _SummedUp:
+    """Return a recording with what it came to; it is read through once."""
+    return recording, summary(recording)
+
+
+def _opened_and_summed_up(path: Path) -> _SummedUp:
+    return _summed_up(open_recording(path))
+
+
+def _with_ending(path: Path, kind: str) -> Path:
+    """Return `path` as a file of the kind that was chosen in the dialog, unless it says itself what it is."""
+    if path.suffix in _ENDINGS:
+        return path
+    return path.with_name(f"{path.name}{_ENDINGS[1] if 'Parquet' in kind else _ENDINGS[0]}")

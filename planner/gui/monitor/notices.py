@@ -1,0 +1,167 @@
+"""What the Monitor has to tell: faults, alerts, and a recording that was cut off."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtWidgets import QFrame, QPushButton, QSystemTrayIcon, QWidget
+
+from planner.gui.monitor.feed import Feed
+from planner.gui.monitor.settings import unfinished_words
+from planner.gui.theme import Theme, mark
+from planner.gui.widgets.buttons import IconButton
+from planner.gui.widgets.labels import ElidedLabel, make_label
+from planner.gui.widgets.layout import in_column, in_row
+from planner.gui.widgets.section import Section
+from planner.gui.workspace import Workspace
+from planner.monitor.alerts import Alert
+from planner.present import format as fmt
+from planner.present.monitor.events import FaultView, alert_sentence
+
+_TONES: Final = {"error": "", "warning": "warning", "note": "notice"}
+
+
+class FaultList(QWidget):
+    """Errors and warnings as strips, notes under a heading."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._urgent, self._notes = _Stack(theme), _Stack(theme)
+        self._section = Section(theme, "", self._notes)
+        in_column(self._urgent, self._section, owner=self, spacing=theme.spacing.tiny)
+        self.show_faults(())
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return what is shown, the worst first."""
+        return self._urgent.texts + self._notes.texts
+
+    def show_faults(self, faults: Sequence[FaultView]) -> None:
+        """Show these faults, which come with the worst first."""
+        notes = [fault for fault in faults if fault.severity == "note"]
+        self._urgent.show_faults([fault for fault in faults if fault.severity != "note"])
+        self._urgent.setVisible(len(notes) < len(faults))
+        self._notes.show_faults(notes)
+        self._section.set_title(fmt.plural(len(notes), "note"))
+        self._section.set_summary("; ".join(fault.title for fault in notes))
+        self._section.setVisible(bool(notes))
+        self.setVisible(bool(faults))
+
+
+class _Stack(QWidget):
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._strips: list[_Strip] = []
+        self._column = in_column(owner=self, spacing=theme.spacing.tiny)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(strip.text for strip in self._strips)
+
+    def show_faults(self, faults: Sequence[FaultView]) -> None:
+        while len(self._strips) < len(faults):
+            self._strips.append(_Strip(self._theme))
+            self._column.addWidget(self._strips[-1])
+        while len(self._strips) > len(faults):
+            strip = self._strips.pop()
+            self._column.removeWidget(strip)
+            strip.deleteLater()
+        for strip, fault in zip(self._strips, faults, strict=True):
+            strip.show_fault(fault)
+
+
+class _Strip(QFrame):
+    """One fault: its title and since when, and beneath what to do."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        mark(self, "banner")
+        self.text = ""
+        self._title = make_label(font=theme.font(bold=True), wrap=True)
+        self._advice = make_label(role="muted", wrap=True)
+        layout = in_column(owner=self, margins=(theme.spacing.medium, theme.spacing.tiny), spacing=0)
+        for label in (self._title, self._advice):
+            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            layout.addWidget(label)
+
+    def show_fault(self, fault: FaultView) -> None:
+        if fault.as_text == self.text:
+            return
+        self.text = fault.as_text
+        mark(self, _TONES[fault.severity], "tone")
+        self._title.setText(f"{fault.title}, {fault.since}")
+        self._advice.setText(fault.advice)
+        self.setAccessibleName(self.text)
+
+
+class LeftOver(QFrame):
+    """Hidden while there is none; `opened` carries the file, `settled` says that it was opened or is not wanted."""
+
+    opened = Signal(object)
+    settled = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        mark(self, "banner")
+        mark(self, "notice", "tone")
+        self._path: Path | None = None
+        self._words = ElidedLabel()
+        self.open = QPushButton("Open &it")
+        self.dismiss = IconButton(theme, "close", "Dismiss this message; the file stays")
+        in_row(
+            (self._words, 1), self.open, self.dismiss, owner=self, margins=(theme.spacing.medium, theme.spacing.tiny)
+        )
+        self.open.clicked.connect(self._on_opened)
+        self.dismiss.clicked.connect(self._settle)
+        self.hide()
+
+    def offer(self, path: Path | None) -> None:
+        """Offer this file; none takes the strip away."""
+        self._path = path
+        self.setVisible(path is not None)
+        if path is not None:
+            self._words.setText(" ".join(unfinished_words(path)))
+
+    def _on_opened(self) -> None:
+        if self._path is not None:
+            self.opened.emit(self._path)
+        self._settle()
+
+    def _settle(self) -> None:
+        self.offer(None)
+        self.settled.emit()
+
+
+class Notifier(QObject):
+    """Puts each alert of a feed on the time line, and tells it."""
+
+    def __init__(self, feed: Feed, workspace: Workspace, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._feed, self._workspace, self._theme = feed, workspace, theme
+        feed.alerted.connect(self._tell)
+
+    def close(self) -> None:
+        """Take the icon off the desktop."""
+        if "_tray" in self.__dict__ and self._tray is not None:
+            self._tray.hide()
+
+    @cached_property
+    def _tray(self) -> QSystemTrayIcon | None:
+        if not QSystemTrayIcon.isSystemTrayAvailable():
+            return None
+        tray = QSystemTrayIcon(self._theme.icon("monitor"), self)
+        tray.setToolTip("GPU Planner: alerts of the cards")
+        tray.show()
+        return tray
+
+    @Slot(object)
+    def _tell(self, alert: Alert) -> None:
+        sentence = alert_sentence(alert)
+        self._feed.mark_live(alert.at_seconds, sentence)
+        self._workspace.noticed.emit(sentence, "An alert of the monitor; its settings are in the Monitor tab.")
+        if self._tray is not None and QSystemTrayIcon.supportsMessages():
+            self._tray.showMessage("GPU Planner", sentence, self._theme.icon("monitor"))

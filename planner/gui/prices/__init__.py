@@ -1,1 +1,0 @@
-"""Prices: how old they are, fresh ones on request, and offers of one's own."""

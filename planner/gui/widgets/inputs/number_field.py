@@ -1,0 +1,260 @@
+"""Numbers that are typed as people write them: whole ones of any size, and decimal ones."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Final
+
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Slot
+from PySide6.QtGui import QKeyEvent, QWheelEvent
+from PySide6.QtWidgets import QSlider
+
+from planner.gui.widgets.inputs.field import TypedField, stack_up
+from planner.gui.widgets.layout import in_row
+from planner.present import format as fmt
+
+_SEPARATORS: Final = str.maketrans("", "", ",_ \u2009\u00a0\u202f")
+_DECIMAL_SEPARATORS: Final = str.maketrans("", "", ",_ \u2009\u00a0\u202f$%")
+_NUMBER: Final = re.compile(r"([-\u2212]?(?:\d*\.?\d+|\d+\.))(e\d{1,2})?([kmbt])?", re.IGNORECASE | re.ASCII)
+_MULTIPLES: Final = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
+_MINUS: Final = "\u2212"
+_LONGEST: Final = 40
+
+
+class TypedNumber(TypedField):
+    """A number that counts as soon as what is typed is allowed, and is written out when the field is left.
+
+    Subclasses read and write it, and show their first value when they are laid out.
+    """
+
+    _value: float | None
+
+    def __init__(self, placeholder: str = "") -> None:
+        super().__init__(placeholder)
+        self._edit.setAlignment(Qt.AlignmentFlag.AlignRight)
+        self._edit.installEventFilter(self)
+        self._edit.textEdited.connect(self._on_typed)
+        self._edit.editingFinished.connect(self._on_finished)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Take back what is not allowed on Escape."""
+        escape = (
+            isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() == Qt.Key.Key_Escape
+        )
+        if watched is self._edit and escape and self._takes_back():
+            self._show_value()
+            return True
+        return super().eventFilter(watched, event)
+
+    def _read(self, text: str) -> tuple[float | None, str]:
+        """Return the value that `text` means, or why it is not allowed."""
+        raise NotImplementedError
+
+    def _written(self) -> str:
+        """Return the value as it is written into the field."""
+        raise NotImplementedError
+
+    def _takes_back(self) -> bool:
+        """Return whether Escape has something to take back."""
+        return bool(self._message.text())
+
+    def _set(self, value: float | None) -> None:
+        """Show `value`; what is being typed right now is left alone if it means the same."""
+        typing_the_same = self._edit.hasFocus() and self._read(self._edit.text()) == (value, "")
+        self._value = value
+        self._show_value(keep_text=typing_the_same)
+
+    def _show_value(self, keep_text: bool = False) -> None:
+        if not keep_text:
+            self.show_problem("")
+            self._edit.setText(self._written())
+        self.shown.emit()
+
+    @Slot(str)
+    def _on_typed(self, text: str) -> None:
+        value, problem = self._read(text)
+        self.show_problem(problem)
+        if not problem and value != self._value:
+            self._value = value
+            self._show_value(keep_text=True)
+            self.edited.emit(value)
+
+    @Slot()
+    def _on_finished(self) -> None:
+        if not self._message.text():
+            self._show_value()
+        self.finished.emit()
+
+
+_STEPS: Final = {
+    Qt.Key.Key_Up: lambda value: value + 1,
+    Qt.Key.Key_Down: lambda value: value - 1,
+    Qt.Key.Key_PageUp: lambda value: value * 2,
+    Qt.Key.Key_PageDown: lambda value: value // 2,
+}
+
+
+class NumberField(TypedNumber):
+    """A whole number within bounds; the arrow keys add and take one, Page up and Page down double and halve.
+
+    With `placeholder` the field may be empty, which means `None`: the placeholder says what applies then. With `stops`
+    a slider stands beside it that goes from stop to stop.
+    """
+
+    def __init__(
+        self, minimum: int = 1, maximum: int = 100_000_000, placeholder: str = "", stops: Sequence[int] = ()
+    ) -> None:
+        super().__init__(placeholder)
+        self._minimum, self._maximum = minimum, maximum
+        self._optional = bool(placeholder)
+        self._stops = tuple(stops)
+        self._value: int | None = None if self._optional else minimum
+        self._implied: int | None = None
+        self._slider = _Slider(Qt.Orientation.Horizontal)
+        self._slider.setRange(0, max(0, len(self._stops) - 1))
+        self._slider.setVisible(bool(self._stops))
+        line = in_row((self._edit, 1), (self._slider, 1))
+        stack_up(self, line, self._message)
+        self._slider.valueChanged.connect(self._on_slid)
+        self._slider.sliderReleased.connect(self.finished)
+        self._show_value()
+
+    @property
+    def value(self) -> int | None:
+        """Return the number, or `None` where the field may be empty and is."""
+        return self._value
+
+    def set_value(self, value: object) -> None:
+        """Show `value`; a number that is being typed right now is left alone if it means the same."""
+        if not (value is None or isinstance(value, int)):
+            raise TypeError(f"a number field cannot show {value!r}")
+        self._set(value)
+
+    def set_name(self, name: str) -> None:
+        """Tell screen readers what the number is."""
+        super().set_name(name)
+        self._slider.setAccessibleName(f"{name}, slider")
+
+    def set_implied(self, value: int | None) -> None:
+        """Say which number applies while the field is empty; the slider and the arrow keys start from it."""
+        self._implied = value
+        self.set_placeholder(fmt.UNKNOWN if value is None else fmt.integer(value))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Step on the arrow and page keys."""
+        if watched is self._edit and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            step = _STEPS.get(Qt.Key(event.key()))
+            start = self._implied if self._value is None else self._value
+            if step is not None and start is not None:
+                self._choose(min(self._maximum, max(self._minimum, step(start))))
+                return True
+        return super().eventFilter(watched, event)
+
+    @Slot(int)
+    def _on_slid(self, position: int) -> None:
+        self._choose(self._stops[position])
+
+    def _choose(self, value: int) -> None:
+        self.show_problem("")
+        changed = value != self._value
+        self._value = value
+        self._show_value()
+        if changed:
+            self.edited.emit(value)
+
+    def _read(self, text: str) -> tuple[int | None, str]:
+        digits = text.translate(_SEPARATORS)
+        if not digits:
+            return None, "" if self._optional else f"Type a number from {self._bounds()}."
+        if not (digits.isascii() and digits.isdigit()):
+            return None, f"Type a whole number from {self._bounds()}."
+        if len(digits) > len(str(self._maximum)) or not self._minimum <= int(digits) <= self._maximum:
+            return None, f"Must be from {self._bounds()}."
+        return int(digits), ""
+
+    def _bounds(self) -> str:
+        return f"{fmt.integer(self._minimum)} to {fmt.integer(self._maximum)}"
+
+    def _show_value(self, keep_text: bool = False) -> None:
+        with QSignalBlocker(self._slider):
+            number = self._value or self._implied or 0
+            self._slider.setValue(max(0, bisect_right(self._stops, number) - 1))
+        super()._show_value(keep_text)
+
+    def _written(self) -> str:
+        return "" if self._value is None else fmt.integer(self._value)
+
+
+class _Slider(QSlider):
+    """A slider that the wheel does not move by accident."""
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Leave the wheel to whatever scrolls."""
+        event.ignore()
+
+
+class DecimalField(TypedNumber):
+    """A number from `minimum` to `maximum`, both as they are shown; its value is what is shown times `scale`.
+
+    With `placeholder` the field may be empty, which means `None`: the placeholder says what applies then. A share that
+    is shown in per cent has the scale 0.01. k, M, B and T multiply by a thousand, a million and so on. Years are not
+    `grouped` by thousands.
+    """
+
+    def __init__(
+        self, minimum: float, maximum: float, placeholder: str = "", scale: float = 1.0, *, grouped: bool = True
+    ) -> None:
+        super().__init__(placeholder)
+        self._grouped = grouped
+        self._minimum, self._maximum, self._scale = minimum, maximum, scale
+        self._optional = bool(placeholder)
+        self._value: float | None = None if self._optional else minimum * scale
+        stack_up(self, self._edit, self._message)
+        self._show_value()
+
+    @property
+    def value(self) -> float | None:
+        """Return the number, or `None` where the field may be empty and is."""
+        return self._value
+
+    @property
+    def text(self) -> str:
+        """Return what is typed, allowed or not."""
+        return self._edit.text()
+
+    def set_value(self, value: object) -> None:
+        """Show `value`; what is being typed right now is left alone if it means the same."""
+        if not (value is None or isinstance(value, int | float)):
+            raise TypeError(f"a decimal field cannot show {value!r}")
+        self._set(value)
+
+    def _read(self, text: str) -> tuple[float | None, str]:
+        plain = text.translate(_DECIMAL_SEPARATORS)
+        if not plain:
+            return None, "" if self._optional else f"Type a number from {self._bounds()}."
+        match = _NUMBER.fullmatch(plain) if len(plain) <= _LONGEST else None
+        if match is None:
+            return None, f"Type a number from {self._bounds()}."
+        number = float(f"{match[1].replace(_MINUS, '-')}{match[2] or ''}") * _MULTIPLES.get(
+            (match[3] or "").lower(), 1.0
+        )
+        if not self._minimum <= number <= self._maximum:
+            return None, f"Must be from {self._bounds()}."
+        return number * self._scale, ""
+
+    def _bounds(self) -> str:
+        return f"{_shown(self._minimum)} to {_shown(self._maximum)}"
+
+    def _written(self) -> str:
+        if self._value is None:
+            return ""
+        shown = _shown(self._value / self._scale)
+        return shown if self._grouped else shown.replace(",", "")
+
+
+def _shown(value: float) -> str:
+    """Return a number as it is written into the field: whole ones in full, others as short as they can be."""
+    rounded = float(f"{value:.10g}")
+    if rounded == int(rounded) and abs(rounded) < 1e15:
+        return fmt.integer(int(rounded))
+    return f"{rounded:,.10g}"

@@ -1,0 +1,97 @@
+"""Labels in the text roles of the theme, icons in its colours, and lines that shorten to the room there is."""
+
+from PySide6.QtCore import QSize, Qt, Slot
+from PySide6.QtGui import QFont, QPainter, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtWidgets import QLabel, QSizePolicy
+
+from planner.gui.theme import Theme, mark
+
+_SHORTEST = 4
+
+
+def make_label(
+    text: str = "", role: str = "", font: QFont | None = None, wrap: bool = False, *, selectable: bool = False
+) -> QLabel:
+    """Return a label of plain text; `role` is `muted`, `ok`, `warn` or `bad`, `selectable` text can be copied."""
+    label = QLabel(text, textFormat=Qt.TextFormat.PlainText, wordWrap=wrap)
+    if role:
+        mark(label, role)
+    if font is not None:
+        label.setFont(font)
+    if selectable:
+        label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return label
+
+
+class IconLabel(QLabel):
+    """An icon in a colour of the theme, which it follows; `scale` times as large as a small one."""
+
+    def __init__(self, theme: Theme, scale: float = 1.0) -> None:
+        super().__init__()
+        self._theme, self._scale = theme, scale
+        self._icon: tuple[str, str] | None = None
+        theme.changed.connect(self._dress)
+
+    def show_icon(self, icon: tuple[str, str]) -> None:
+        """Show the icon of this name in the colour of this role."""
+        self._icon = icon
+        self._dress()
+
+    @Slot()
+    def _dress(self) -> None:
+        if self._icon is not None:
+            self.setPixmap(self._theme.pixmap(*self._icon, self.devicePixelRatio(), self._scale))
+
+
+class ElidedLabel(QLabel):
+    """Ends in an ellipsis where its text is too long; the tooltip has all of it then, and screen readers always do.
+
+    With `is_live` its width does not depend on its words: those that change every second would lay out the whole
+    window anew.
+    """
+
+    def __init__(self, text: str = "", role: str = "", *, is_live: bool = False) -> None:
+        super().__init__(text, textFormat=Qt.TextFormat.PlainText)
+        self._words = self._shown = text
+        self._is_live = is_live
+        if is_live:
+            self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        if role:
+            mark(self, role)
+
+    def text(self) -> str:
+        """Return all of the words."""
+        return self._words
+
+    def setText(self, text: str) -> None:
+        """Show other words."""
+        if text == self._words:
+            return
+        self._words = text
+        if self._is_live:
+            self.setAccessibleName(text)
+            self.update()
+        else:
+            super().setText(text)
+        self._shorten()
+
+    def minimumSizeHint(self) -> QSize:
+        """Be content with a few letters."""
+        return QSize(self.fontMetrics().averageCharWidth() * _SHORTEST, super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Shorten to the new width."""
+        super().resizeEvent(event)
+        self._shorten()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Write as much as there is room for."""
+        painter = QPainter(self)
+        painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
+        painter.drawText(self.contentsRect(), self.alignment(), self._shown)
+        painter.end()
+
+    def _shorten(self) -> None:
+        width = self.contentsRect().width()
+        self._shown = self.fontMetrics().elidedText(self._words, Qt.TextElideMode.ElideRight, width)
+        self.setToolTip("" if self._shown == self._words else self._words)

@@ -1,0 +1,186 @@
+"""A table view that paints through a `CellPainter`, its header, and the first column, which stays in place."""
+
+from typing import Any, Final
+
+from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPaintEvent
+from PySide6.QtWidgets import QAbstractItemView, QFrame, QHeaderView, QTableView, QWidget
+
+from planner.gui.theme import Theme
+from planner.gui.widgets.tables.cells import CellColumn, CellPainter, CellRow, TextCache
+from planner.gui.widgets.tables.record_model import RecordTableModel
+from planner.present.columns import Column
+
+_ARROWS: Final = {Qt.SortOrder.AscendingOrder: "chevron-up", Qt.SortOrder.DescendingOrder: "chevron-down"}
+
+
+class RecordHeader(QHeaderView):
+    """A header that can be clicked to sort; the arrow stands beside the unit, where it takes no room from the title."""
+
+    def __init__(self, theme: Theme, columns: tuple[Column[Any], ...], parent: QWidget) -> None:
+        super().__init__(Qt.Orientation.Horizontal, parent)
+        self._theme = theme
+        self._columns = columns
+        self._titles, self._units = TextCache(), TextCache()
+        self._small = theme.font("small")
+        self.setSectionsClickable(True)
+        self.setSortIndicatorShown(True)
+        self.setHighlightSections(False)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+
+    def sizeHint(self) -> QSize:
+        """Return the height of two lines with air around them."""
+        height = self.fontMetrics().height() + QFontMetrics(self._small).height()
+        return QSize(self.length(), height + 2 * self._theme.spacing.tiny)
+
+    def paintSection(self, painter: QPainter, rect: QRect, position: int) -> None:
+        """Paint the title and beneath it the unit and, if the table is sorted by this column, the arrow."""
+        column, sorted_by = self._columns[position], position == self.sortIndicatorSection()
+        padding, air = self._theme.spacing.small, self._theme.spacing.tiny
+        painter.fillRect(rect, self._theme.color("surface"))
+        painter.fillRect(rect.left(), rect.bottom(), rect.width(), 1, self._theme.color("border"))
+        room = rect.adjusted(padding, air, -padding, -air)
+        on_right = column.align == "right"
+        painter.setPen(self._theme.color("text" if sorted_by else "muted"))
+        _paint_line(painter, self._titles, self.font(), column.title, room, on_right)
+        room.setTop(room.top() + self._titles.height)
+        width = _paint_line(painter, self._units, self._small, column.unit, room, on_right)
+        if sorted_by:
+            self._paint_arrow(painter, room, width, on_right)
+
+    def _paint_arrow(self, painter: QPainter, room: QRect, beside: int, on_right: bool) -> None:
+        """Paint the arrow before a unit on the right, after one on the left."""
+        side = self._theme.icon_side
+        left = room.left() + (room.width() - beside - side if on_right else beside)
+        ratio = painter.device().devicePixelRatio()
+        arrow = self._theme.pixmap(_ARROWS[self.sortIndicatorOrder()], "text", ratio)
+        painter.drawPixmap(left, room.top() + (self._units.height - side) // 2, arrow)
+
+
+def _paint_line(painter: QPainter, cache: TextCache, font: QFont, text: str, room: QRect, on_right: bool) -> int:
+    """Paint a line at the top of `room` and return its width."""
+    cache.use(font)
+    painter.setFont(font)
+    static, width = cache.lay(text, room.width())
+    painter.drawStaticText(room.left() + room.width() - width if on_right else room.left(), room.top(), static)
+    return width
+
+
+class CellView(QTableView):
+    """Rows of one height, selected as a whole, painted without asking the model role by role."""
+
+    def __init__(
+        self, model: RecordTableModel[Any], theme: Theme, cells: CellPainter, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._cells, self._theme = cells, theme
+        self.setHorizontalHeader(RecordHeader(theme, model.columns, self))
+        self.setModel(model)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setTabKeyNavigation(False)  # or Tab would go through every cell before it leaves the table
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        # Filling its own ground spares the view those of everything beneath, each drawn through the style sheet.
+        self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.verticalHeader().hide()
+        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 12)
+        self.verticalHeader().setMinimumSectionSize(1)
+
+    def records(self) -> RecordTableModel[Any]:
+        """Return the model, as what it is."""
+        model = self.model()
+        if not isinstance(model, RecordTableModel):
+            raise TypeError("a CellView shows a RecordTableModel")
+        return model
+
+    def has_keyboard(self) -> bool:
+        """Return whether the current row should look focused."""
+        return self.hasFocus()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint the cells within the exposed rectangle."""
+        painter = QPainter(self.viewport())
+        painter.fillRect(event.rect(), self._theme.color("surface"))
+        columns = self.columns_within(event.rect())
+        if columns:
+            painter.setFont(self.font())
+            self._cells.paint(painter, self._rows_within(event.rect()), columns)
+
+    def scrollContentsBy(self, dx: int, dy: int) -> None:
+        """Scroll, and paint everything again where another column is cut by the edge than before."""
+        super().scrollContentsBy(dx, dy)
+        if dx:
+            self.viewport().update()
+
+    def columns_within(self, area: QRect) -> list[CellColumn]:
+        """Return the visible columns that meet `area`, from left to right."""
+        header = self.horizontalHeader()
+        found = []
+        for visual in range(header.count()):
+            position = header.logicalIndex(visual)
+            if header.isSectionHidden(position):
+                continue
+            column = CellColumn(position, header.sectionViewportPosition(position), header.sectionSize(position))
+            if column.left <= area.right() and column.left + column.width > area.left():
+                found.append(column)
+        return found
+
+    def _rows_within(self, area: QRect) -> list[CellRow]:
+        selected = {index.row() for index in self.selectionModel().selectedRows()}
+        focused = self.currentIndex().row() if self.has_keyboard() else -1
+        first, last = self.rowAt(area.top()), self.rowAt(area.bottom())
+        if first < 0:
+            return []
+        rows = range(first, (last if last >= 0 else self.model().rowCount() - 1) + 1)
+        height = self.verticalHeader().defaultSectionSize()
+        return [CellRow(row, self.rowViewportPosition(row), height, row in selected, row == focused) for row in rows]
+
+
+class PinnedColumn(CellView):
+    """A view of column 0 laid over `table`, with which it shares selection, sorting and vertical scrolling.
+
+    The keyboard stays with `table`: this view never takes the focus, and screen readers need not see it.
+    """
+
+    def __init__(self, table: CellView, model: RecordTableModel[Any], theme: Theme, cells: CellPainter) -> None:
+        super().__init__(model, theme, cells, table)
+        self._table = table
+        self.setSelectionModel(table.selectionModel())
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        for position in range(1, len(model.columns)):
+            self.setColumnHidden(position, True)
+        self.verticalScrollBar().valueChanged.connect(table.verticalScrollBar().setValue)
+        # A view lays itself out late; until then it would refuse positions that the other has already taken.
+        table.verticalScrollBar().rangeChanged.connect(self.verticalScrollBar().setRange)
+        table.verticalScrollBar().valueChanged.connect(self.verticalScrollBar().setValue)
+
+    def place(self) -> None:
+        """Cover the table's own first column, header included."""
+        table, header = self._table, self._table.horizontalHeader()
+        self.horizontalHeader().setFixedHeight(header.height())
+        self.setColumnWidth(0, header.sectionSize(0))
+        width = min(header.sectionSize(0), table.viewport().width())
+        self.setGeometry(QRect(table.viewport().x(), header.y(), width, header.height() + table.viewport().height()))
+
+    def has_keyboard(self) -> bool:
+        """Return whether the table has the keyboard: both show the same current row."""
+        return self._table.has_keyboard()
+
+    def columns_within(self, area: QRect) -> list[CellColumn]:
+        """Return the one column."""
+        return [CellColumn(0, 0, self.viewport().width())]
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint the cells, and an edge once something has gone beneath."""
+        super().paintEvent(event)
+        if self._table.horizontalScrollBar().value() > 0:
+            painter = QPainter(self.viewport())
+            painter.setPen(self.palette().mid().color())
+            painter.drawLine(self.viewport().width() - 1, 0, self.viewport().width() - 1, self.viewport().height())

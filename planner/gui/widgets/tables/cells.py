@@ -1,0 +1,188 @@
+"""The cells of a record table, painted row by row."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from PySide6.QtCore import QRect, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPixmap, QStaticText, QTransform
+
+from planner.gui.theme import Theme
+from planner.gui.widgets.marks import Mark
+from planner.gui.widgets.tables.record_model import RecordTableModel
+from planner.present.format import NO_FIGURES
+
+_LIMIT: Final = 20_000
+METER_HEIGHT: Final = 2
+MARKED_WIDTH: Final = 3
+_CUT: Final = "…"  # for a number that the edge of the table would cut: its first digits look like another number
+
+
+class TextCache:
+    """Texts laid out once for a font and a width; a table shows the same few thousand again and again."""
+
+    def __init__(self) -> None:
+        self.font = QFont()
+        self._metrics = QFontMetrics(self.font)
+        self._laid: dict[tuple[str, int], tuple[QStaticText, int]] = {}
+        self.height = self._metrics.height()
+
+    def use(self, font: QFont) -> None:
+        """Lay texts out in `font` from now on."""
+        if font != self.font:
+            self.font, self._metrics = QFont(font), QFontMetrics(font)
+            self._laid.clear()
+            self.height = self._metrics.height()
+
+    def lay(self, text: str, width: int) -> tuple[QStaticText, int]:
+        """Return `text` and its width, shortened with an ellipsis where it would be wider than `width`."""
+        found = self._laid.get((text, width))
+        if found is None:
+            if len(self._laid) > _LIMIT:
+                self._laid.clear()
+            found = self._laid[text, width] = self._make(text, width)
+        return found
+
+    def _make(self, text: str, width: int) -> tuple[QStaticText, int]:
+        shown = self._metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)
+        static = QStaticText(shown)
+        static.setTextFormat(Qt.TextFormat.PlainText)
+        static.prepare(QTransform(), self.font)
+        return static, self._metrics.horizontalAdvance(shown)
+
+
+Marker = Callable[[Any], Mark]
+
+
+@dataclass(frozen=True, slots=True)
+class CellColumn:
+    """Where a column lies in the viewport."""
+
+    position: int
+    left: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class CellRow:
+    """Where a row lies in the viewport, and whether it is selected and has the keyboard."""
+
+    number: int
+    top: int
+    height: int
+    selected: bool = False
+    focused: bool = False
+
+
+class CellPainter:
+    """Paints rows of a `RecordTableModel` in the colours of the theme.
+
+    `markers` says, by column, which cells carry an icon and a colour.
+    """
+
+    def __init__(self, model: RecordTableModel[Any], theme: Theme, markers: Mapping[str, Marker]) -> None:
+        self._model = model
+        self._theme = theme
+        self._markers = {model.column_of(key): marker for key, marker in markers.items()}
+        self._cache, self._small = TextCache(), TextCache()
+        self._small.use(theme.font("small"))
+        self._colors: dict[str, QColor] = {}
+        self._pixmaps: dict[Mark, QPixmap] = {}
+        theme.changed.connect(self._forget_colors)
+
+    def paint(self, painter: QPainter, rows: Sequence[CellRow], columns: Sequence[CellColumn]) -> None:
+        """Paint the cells where `rows` and `columns` meet."""
+        self._cache.use(painter.font())
+        self._paint_grounds(painter, rows, columns)
+        for column in columns:
+            self._paint_texts(painter, rows, column)
+            if self._model.columns[column.position].meter:
+                self._paint_meters(painter, rows, column)
+
+    def _paint_grounds(self, painter: QPainter, rows: Sequence[CellRow], columns: Sequence[CellColumn]) -> None:
+        left = min(column.left for column in columns)
+        width = max(column.left + column.width for column in columns) - left
+        selected = [QRect(left, row.top, width, row.height) for row in rows if row.selected]
+        self._fill(painter, selected, "selection")
+        self._fill(painter, [QRect(left, row.top + row.height - 1, width, 1) for row in rows], "border")
+        for row in rows:
+            if row.focused:
+                edges = [QRect(left, top, width, 1) for top in (row.top, row.top + row.height - 1)]
+                self._fill(painter, edges, "focus")
+            if columns[0].position == 0 and self._model.is_marked(row.number):
+                self._fill(painter, [QRect(left, row.top, MARKED_WIDTH, row.height - 1)], "accent")
+
+    def _fill(self, painter: QPainter, places: Sequence[QRect], role: str) -> None:
+        """Fill all of `places` in one call: one by one they take a tenth of a keystroke."""
+        if places:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(self._color(role))
+            painter.drawRects(places)
+
+    def _paint_texts(self, painter: QPainter, rows: Sequence[CellRow], column: CellColumn) -> None:
+        said = [(row, self._model.texts(row.number)[column.position]) for row in rows]
+        marker = self._markers.get(column.position)
+        if marker:
+            for row, text in said:
+                self._paint_marked(painter, row, column, text, marker(self._model.record(row.number)))
+            return
+        known = [(row, text) for row, text in said if text not in NO_FIGURES]
+        painter.setPen(self._color("text"))
+        self._paint_plain(painter, known, column, self._cache)
+        if len(known) < len(said):
+            painter.setPen(self._color("muted"))
+            painter.setFont(self._small.font)
+            self._paint_plain(painter, [found for found in said if found[1] in NO_FIGURES], column, self._small)
+            painter.setFont(self._cache.font)
+
+    def _paint_plain(
+        self, painter: QPainter, said: Sequence[tuple[CellRow, str]], column: CellColumn, cache: TextCache
+    ) -> None:
+        padding = self._theme.spacing.small
+        left, room = column.left + padding, column.width - 2 * padding
+        on_right = self._model.columns[column.position].align == "right"
+        edge = painter.device().width()
+        cut = on_right and left + room > edge
+        if cut and left + cache.lay(_CUT, room)[1] > edge:
+            return
+        for row, text in said:
+            static, width = cache.lay(_CUT if cut else text, room)
+            top = row.top + (row.height - cache.height) // 2
+            painter.drawStaticText(left + room - width if on_right and not cut else left, top, static)
+
+    def _paint_marked(self, painter: QPainter, row: CellRow, column: CellColumn, text: str, mark: Mark) -> None:
+        side, padding = self._theme.icon_side, self._theme.spacing.small
+        left = column.left + padding
+        painter.drawPixmap(left, row.top + (row.height - side) // 2, self._pixmap(painter, mark))
+        left += side + self._theme.spacing.tiny
+        static, _ = self._cache.lay(text, column.left + column.width - padding - left)
+        painter.setPen(self._color(mark.role))
+        painter.drawStaticText(left, row.top + (row.height - self._cache.height) // 2, static)
+
+    def _paint_meters(self, painter: QPainter, rows: Sequence[CellRow], column: CellColumn) -> None:
+        padding = self._theme.spacing.small
+        left, room = column.left + padding, column.width - 2 * padding
+        shares = ((row, self._model.share(row.number, column.position)) for row in rows)
+        meters = [
+            QRect(left, row.top + row.height - METER_HEIGHT - 3, max(1, round(share * room)), METER_HEIGHT)
+            for row, share in shares
+            if share is not None
+        ]
+        self._fill(painter, meters, "accent")
+
+    def _forget_colors(self) -> None:
+        self._colors.clear()
+        self._pixmaps.clear()
+
+    def _color(self, role: str) -> QColor:
+        found = self._colors.get(role)
+        if found is None:
+            found = self._colors[role] = self._theme.color(role)
+        return found
+
+    def _pixmap(self, painter: QPainter, mark: Mark) -> QPixmap:
+        found = self._pixmaps.get(mark)
+        if found is None:
+            ratio = painter.device().devicePixelRatio()
+            found = self._pixmaps[mark] = self._theme.pixmap(mark.icon, mark.role, ratio)
+        return found

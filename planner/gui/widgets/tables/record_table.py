@@ -1,0 +1,405 @@
+"""The table of records: a pinned first column, sorting by header, columns to choose, and selection by name."""
+
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import Any, Final
+
+from PySide6.QtCore import (
+    QEvent,
+    QItemSelection,
+    QItemSelectionModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    QRect,
+    QSignalBlocker,
+    Qt,
+    Signal,
+    Slot,
+)
+from PySide6.QtGui import (
+    QAction,
+    QActionGroup,
+    QFocusEvent,
+    QFontMetrics,
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTableView
+
+from planner.gui.settings import TableLayout
+from planner.gui.theme import ICON_PIXELS, Theme
+from planner.gui.widgets.tables.cell_view import CellView, PinnedColumn
+from planner.gui.widgets.tables.cells import CellColumn, CellPainter, Marker
+from planner.gui.widgets.tables.record_model import RecordTableModel
+from planner.present import record_text
+from planner.present.columns import Column
+
+PADDING: Final = 8
+"""Pixels on each side of what stands in a cell."""
+_SLACK: Final = 4  # a header's font can be a shade wider than the table's
+_FRAME: Final = 4
+_ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+_SELECT = QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
+_CURRENT = QItemSelectionModel.SelectionFlag.NoUpdate
+
+
+def default_layout(
+    columns: tuple[Column[Any], ...], sort_key: str | None = None, descending: bool = False
+) -> TableLayout:
+    """Return the arrangement that `columns` declare."""
+    shown = tuple(column.key for column in columns if column.shown)
+    return TableLayout(shown=shown, sort_key=sort_key, descending=descending)
+
+
+def layout_of(view: QTableView, model: RecordTableModel[Any]) -> TableLayout:
+    """Return the arrangement of `view` as it stands."""
+    header = view.horizontalHeader()
+    order = [header.logicalIndex(visual) for visual in range(header.count())]
+    shown = tuple(model.columns[position].key for position in order if not header.isSectionHidden(position))
+    widths = {key: header.sectionSize(model.column_of(key)) for key in shown}
+    usual = {key: usual_width(model.columns[model.column_of(key)], view.fontMetrics()) for key in shown}
+    return TableLayout(
+        shown=shown,
+        widths={key: width for key, width in widths.items() if width != usual[key]},
+        sort_key=model.sort_key,
+        descending=model.descending,
+    )
+
+
+def arrange_columns(view: QTableView, model: RecordTableModel[Any], layout: TableLayout) -> None:
+    """Arrange the columns of `view` as `layout` says; the first column stays first and is always shown."""
+    header = view.horizontalHeader()
+    known = {column.key: position for position, column in enumerate(model.columns)}
+    wanted = [0, *(known[key] for key in layout.shown if known.get(key))]
+    rest = [position for position in range(len(model.columns)) if position not in wanted]
+    for visual, position in enumerate((*wanted, *rest)):
+        header.moveSection(header.visualIndex(position), visual)
+        column = model.columns[position]
+        header.resizeSection(position, layout.widths.get(column.key, usual_width(column, view.fontMetrics())))
+        header.setSectionHidden(position, position not in wanted)
+
+
+def usual_width(column: Column[Any], metrics: QFontMetrics) -> int:
+    """Return the declared width in pixels, and no less than the title, or the unit with its arrow, takes."""
+    title = metrics.horizontalAdvance(column.title) + _SLACK
+    unit = metrics.horizontalAdvance(column.unit) + ICON_PIXELS
+    return max(column.width * metrics.horizontalAdvance("0"), title, unit) + 2 * PADDING
+
+
+def fill_column_menu(menu: QMenu, table: "RecordTable") -> None:
+    """Fill `menu` with what can be done to the columns of `table`."""
+    _fill_sort_menu(menu.addMenu("&Sort by"), table)
+    menu.addSeparator()
+    shown = {column.key for column in table.visible_columns}
+    for column in table.records().columns[1:]:
+        action = _check(menu, column.title, column.key in shown)
+        action.toggled.connect(partial(table.show_column, column.key))
+    menu.addSeparator()
+    menu.addAction("&Restore the usual columns").triggered.connect(table.restore_usual)
+
+
+def _fill_sort_menu(menu: QMenu, table: "RecordTable") -> None:
+    model = table.records()
+    keys = QActionGroup(menu)
+    for column in table.visible_columns:
+        action = _check(menu, column.title, column.key == model.sort_key)
+        keys.addAction(action)
+        action.triggered.connect(partial(table.sort_as_clicked, column.key))
+    menu.addSeparator()
+    downwards = _check(menu, "&Descending", model.descending)
+    downwards.setEnabled(model.sort_key is not None)
+    downwards.toggled.connect(partial(_turn, table))
+
+
+def _check(menu: QMenu, text: str, checked: bool) -> QAction:
+    action = menu.addAction(text)
+    action.setCheckable(True)
+    action.setChecked(checked)
+    return action
+
+
+def _turn(table: "RecordTable", descending: bool) -> None:
+    table.sort_by(table.records().sort_key, descending)
+
+
+def show_rows(table: QTableView, rows: int) -> None:
+    """Make `table` as high as its header and so many rows are."""
+    header, row = table.horizontalHeader().sizeHint(), table.verticalHeader().defaultSectionSize()
+    table.setFixedHeight(header.height() + rows * row + _FRAME)
+
+
+class RecordTable(CellView):
+    """A view of a `RecordTableModel` that remembers what is chosen by name, across sorting and filtering.
+
+    `current_changed` carries the record under the keyboard, `record_activated` the one that was double-clicked or
+    confirmed with Enter, `arranged` says that columns, widths or sorting are other than before. Screen readers are told
+    its `name`.
+    """
+
+    current_changed = Signal(object)
+    record_activated = Signal(object)
+    arranged = Signal()
+
+    def __init__(
+        self,
+        model: RecordTableModel[Any],
+        theme: Theme,
+        usual: TableLayout | None = None,
+        markers: Mapping[str, Marker] | None = None,
+        name: str = "",
+    ) -> None:
+        super().__init__(model, theme, CellPainter(model, theme, markers or {}))
+        self.setAccessibleName(name)
+        self.current_id: str | None = None
+        self._chosen: frozenset[str] = frozenset()
+        self.usual = usual or default_layout(model.columns)
+        self._pinned = PinnedColumn(self, model, theme, self._cells)
+        self._set_up_header()
+        self.arrange(self.usual)
+        self.doubleClicked.connect(self._on_double_clicked)
+        self._pinned.doubleClicked.connect(self._on_double_clicked)
+        self.selectionModel().currentRowChanged.connect(self._on_current_changed)
+        self.selectionModel().selectionChanged.connect(self._on_selection_changed)
+        model.modelReset.connect(self._on_reset)
+        theme.changed.connect(self.viewport().update)
+
+    @property
+    def visible_columns(self) -> tuple[Column[Any], ...]:
+        """Return the columns that are shown, from left to right."""
+        model = self.records()
+        return tuple(model.columns[model.column_of(key)] for key in self.layout_now().shown)
+
+    @property
+    def selected_records(self) -> tuple[Any, ...]:
+        """Return the records whose rows are selected, in the table's order."""
+        model = self.records()
+        return tuple(record for record in model.records if model.identify(record) in self._chosen)
+
+    @property
+    def current_record(self) -> object:
+        """Return the record under the keyboard, if it is shown."""
+        model = self.records()
+        row = None if self.current_id is None else model.row_of(self.current_id)
+        return None if row is None else model.record(row)
+
+    def layout_now(self) -> TableLayout:
+        """Return how the columns are arranged."""
+        return layout_of(self, self.records())
+
+    def arrange(self, layout: TableLayout) -> None:
+        """Arrange the columns and sort as `layout` says; what it does not know is left as declared."""
+        model = self.records()
+        with QSignalBlocker(self.horizontalHeader()):
+            arrange_columns(self, model, layout)
+        known = {column.key for column in model.columns}
+        self.sort_by(layout.sort_key if layout.sort_key in known else None, layout.descending)
+        self._pinned.place()
+
+    def restore_usual(self) -> None:
+        """Arrange the columns as they were declared."""
+        self.arrange(self.usual)
+        self.arranged.emit()
+
+    def sort_by(self, key: str | None, descending: bool = False) -> None:
+        """Sort by the column `key` and show it in the header."""
+        model = self.records()
+        model.sort_by(key, descending)
+        position = -1 if key is None else model.column_of(key)
+        order = Qt.SortOrder.DescendingOrder if descending else Qt.SortOrder.AscendingOrder
+        for header in (self.horizontalHeader(), self._pinned.horizontalHeader()):
+            with QSignalBlocker(header):
+                header.setSortIndicator(position, order)
+            header.viewport().update()
+        self.arranged.emit()
+
+    def show_column(self, key: str, shown: bool) -> None:
+        """Show or hide a column."""
+        self.setColumnHidden(self.records().column_of(key), not shown)
+        self.arranged.emit()
+
+    def choose(self, record_id: str) -> None:
+        """Make `record_id` the current record; while it is filtered out it waits for the filter to be lifted."""
+        row = self.records().row_of(record_id)
+        if row is not None:
+            index = self.model().index(row, 0)
+            in_view = self.viewport().rect().contains(self.visualRect(index).center())
+            self._choose_row(row)
+            if not in_view:
+                self.scrollTo(index, QAbstractItemView.ScrollHint.PositionAtCenter)
+                self._begin_with_a_whole_row()
+        elif self.records().find(record_id) is not None:
+            self.selectionModel().clear()
+            self.current_id, self._chosen = record_id, frozenset((record_id,))
+            self.current_changed.emit(self.records().find(record_id))
+
+    def select_names(self, names: Collection[str]) -> None:
+        """Select the rows of `names`, the first of them under the keyboard."""
+        model, selection = self.records(), QItemSelection()
+        rows = sorted(row for name in names if (row := model.row_of(name)) is not None)
+        for row in rows:
+            selection.select(model.index(row, 0), model.index(row, model.columnCount() - 1))
+        if rows:
+            self.selectionModel().setCurrentIndex(model.index(rows[0], 0), _CURRENT)
+        self.selectionModel().select(selection, _SELECT)
+
+    def enter(self) -> None:
+        """Take the keyboard; with nothing chosen in view, choose the first row."""
+        self.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def mark(self, record_id: str | None) -> None:
+        """Mark the record that the plan uses."""
+        self.records().marked = record_id
+        self.viewport().update()
+        self._pinned.viewport().update()
+
+    def copy_selected(self) -> None:
+        """Put the selected rows with their header on the clipboard, separated by tabs."""
+        QGuiApplication.clipboard().setText(record_text.to_tsv(self.visible_columns, self.selected_records))
+
+    def column_menu(self) -> QMenu:
+        """Return a new menu to sort, to choose columns and to restore them."""
+        menu = QMenu(self)
+        fill_column_menu(menu, self)
+        return menu
+
+    def sort_as_clicked(self, key: str) -> None:
+        """Sort by `key` as a click on its header does: numbers from the largest, then the other way."""
+        model = self.records()
+        largest_first = model.columns[model.column_of(key)].align == "right"
+        self.sort_by(key, not model.descending if key == model.sort_key else largest_first)
+        self.scrollToTop()
+
+    def has_keyboard(self) -> bool:
+        """Return whether this view, its pinned column included, has the keyboard."""
+        return self.hasFocus()
+
+    def columns_within(self, area: QRect) -> list[CellColumn]:
+        """Return the columns but the first, which the pinned view paints."""
+        return [column for column in super().columns_within(area) if column.position]
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the pinned column as high as the table."""
+        super().resizeEvent(event)
+        self._pinned.place()
+
+    def scrollTo(
+        self,
+        index: QModelIndex | QPersistentModelIndex,
+        hint: QAbstractItemView.ScrollHint = QAbstractItemView.ScrollHint.EnsureVisible,
+    ) -> None:
+        """Scroll to `index`, so that it does not end beneath the pinned column, which itself is always in view."""
+        sideways = self.horizontalScrollBar()
+        before = sideways.value()
+        super().scrollTo(index, hint)
+        if index.column() <= 0:
+            sideways.setValue(before)
+            return
+        hidden = self._pinned.width() - self.visualRect(index).left()
+        if hidden > 0:
+            sideways.setValue(sideways.value() - hidden)
+
+    def event(self, event: QEvent) -> bool:
+        """Claim the copy shortcut while the table has the keyboard, before the window does."""
+        if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.ShortcutOverride:
+            return super().event(event)
+        event.setAccepted(event.matches(QKeySequence.StandardKey.Copy))
+        return event.isAccepted()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Choose the first row if none is: arrow keys have to start somewhere one can see."""
+        if self.current_record is None:
+            self._choose_row(0)
+        super().focusInEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Copy rows, and confirm the current one with Enter."""
+        if event.matches(QKeySequence.StandardKey.Copy):
+            self.copy_selected()
+        elif event.key() in _ENTER and self.current_record is not None:
+            self.record_activated.emit(self.current_record)
+        else:
+            super().keyPressEvent(event)
+
+    def _choose_row(self, row: int) -> None:
+        # Not `selectRow`, which toggles instead while the person holds Ctrl.
+        self.selectionModel().setCurrentIndex(self.model().index(row, 0), _SELECT)
+
+    def _begin_with_a_whole_row(self) -> None:
+        bar, height = self.verticalScrollBar(), self.verticalHeader().defaultSectionSize()
+        bar.setValue(bar.value() // height * height)
+
+    def _set_up_header(self) -> None:
+        self.horizontalHeader().setSectionsMovable(True)
+        self.horizontalHeader().setFirstSectionMovable(False)
+        for header in (self.horizontalHeader(), self._pinned.horizontalHeader()):
+            header.sectionClicked.connect(self._on_header_clicked)
+            header.customContextMenuRequested.connect(partial(self._show_column_menu, header))
+        self.horizontalHeader().sectionResized.connect(self._on_section_resized)
+        self.horizontalHeader().sectionMoved.connect(self._on_section_moved)
+        self._pinned.horizontalHeader().sectionResized.connect(self._on_pinned_resized)
+
+    @Slot(int)
+    def _on_header_clicked(self, position: int) -> None:
+        self.sort_as_clicked(self.records().columns[position].key)
+
+    def _show_column_menu(self, header: QHeaderView, where: QPoint) -> None:
+        menu = self.column_menu()
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(header.mapToGlobal(where))
+
+    @Slot(int, int, int)
+    def _on_section_resized(self, position: int, _old: int, _new: int) -> None:
+        if position == 0:
+            self._pinned.place()
+        self.arranged.emit()
+
+    @Slot(int, int, int)
+    def _on_section_moved(self, _position: int, _old: int, _new: int) -> None:
+        self.arranged.emit()
+
+    @Slot(int, int, int)
+    def _on_pinned_resized(self, _position: int, _old: int, new: int) -> None:
+        self.setColumnWidth(0, new)
+
+    @Slot(QModelIndex)
+    def _on_double_clicked(self, index: QModelIndex) -> None:
+        self.record_activated.emit(self.records().record(index.row()))
+
+    @Slot(QModelIndex, QModelIndex)
+    def _on_current_changed(self, current: QModelIndex, _previous: QModelIndex) -> None:
+        record = self.records().record(current.row()) if current.isValid() else None
+        if record is not None:
+            self.current_id = self.records().identify(record)
+            self.current_changed.emit(record)
+
+    @Slot(QItemSelection, QItemSelection)
+    def _on_selection_changed(self, _selected: QItemSelection, _deselected: QItemSelection) -> None:
+        model = self.records()
+        rows = {index.row() for index in self.selectionModel().selectedRows()}
+        self._chosen = frozenset(model.identify(record) for row in rows if (record := model.record(row)) is not None)
+        self._pinned.viewport().update()
+
+    @Slot()
+    def _on_reset(self) -> None:
+        """Choose again, by name, what was chosen before: rows have changed places or are gone for now.
+
+        Both views are laid out at once. Left to themselves they would do it after the first painting, and paint twice.
+        """
+        for view in (self, self._pinned):
+            view.executeDelayedItemsLayout()
+        model, selection = self.records(), QItemSelection()
+        for name in self._chosen:
+            if (row := model.row_of(name)) is not None:
+                selection.select(model.index(row, 0), model.index(row, model.columnCount() - 1))
+        row = None if self.current_id is None else model.row_of(self.current_id)
+        with QSignalBlocker(self.selectionModel()):
+            self.selectionModel().select(selection, _SELECT)
+            if row is not None:
+                self.selectionModel().setCurrentIndex(model.index(row, 0), _CURRENT)
+        if row is None:
+            self.verticalScrollBar().setValue(0)
+        else:
+            self.scrollTo(model.index(row, 0))

@@ -1,0 +1,406 @@
+"""Read the headers of safetensors files: the name, format, shape and bytes of every tensor, never their data.
+
+A checkpoint is one such file or several, which an index or their names tie together.
+
+The layout is eight bytes with the length of the header, the header in JSON, then the data without gaps. It is read here
+and not by the safetensors library because that one maps the whole file, needs a complete one, and reads no part of a
+file elsewhere.
+
+**Source**: the format's description in the safetensors repository, and what its library refuses.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from math import prod
+from pathlib import Path
+from typing import Final, NamedTuple, NoReturn
+
+from planner.errors import ModelFileError
+from planner.models.readers.sources import ByteSource, open_local, read_whole, shown
+from planner.units import MIB
+
+_SPACE: Final = re.compile(r"[ \t\n\r]*")
+# Possessive, so that nothing is kept for trying again.
+_STRING: Final = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"')
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number")
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+
+
+class JsonScanner:
+    """The text of one JSON object, read from its beginning to its end; `fail` raises the error with a reason."""
+
+    def __init__(self, text: str, fail: Callable[[str], NoReturn]) -> None:
+        self._text, self._fail, self._at = text, fail, 0
+
+    def members(self, most: int) -> Iterator[str]:
+        """Yield the key of each member, of which there may be `most`.
+
+        Its value must be read with `value`, `text` or `members` before the next.
+        """
+        self._take("{")
+        if self._peek() == "}":
+            self._at += 1
+            return
+        seen: set[str] = set()
+        while True:
+            key = self.text()
+            if key in seen:
+                self._fail(f"the key {shown(key)} is there twice")
+            seen.add(key)
+            if len(seen) > most:
+                self._fail(f"has more than {most:,} keys")
+            self._take(":")
+            yield key
+            if self._peek() == "}":
+                self._at += 1
+                return
+            self._take(",")
+
+    def text(self) -> str:
+        """Return the string that comes next."""
+        self._peek()
+        found = _STRING.match(self._text, self._at)
+        if found is None:
+            self._fail(f"has no whole string at character {self._at:,}")
+        self._at = found.end()
+        return found[0][1:-1] if "\\" not in found[0] else self._unescaped(found[0])
+
+    def value(self, limit: int) -> object:
+        """Return the value that comes next, which may have up to `limit` characters."""
+        self._peek()
+        try:
+            found, used = _DECODER.raw_decode(self._text[self._at : self._at + limit])
+        except RecursionError:
+            self._fail("is nested too deep")
+        except ValueError as error:
+            self._fail(_reason(error))
+        self._at += used
+        return found
+
+    def _unescaped(self, literal: str) -> str:
+        try:
+            return str(json.loads(literal))
+        except ValueError as error:
+            self._fail(_reason(error))
+
+    def end(self) -> None:
+        """Require that nothing but space is left."""
+        if self._peek():
+            self._fail(f"has more after its object, at character {self._at:,}")
+
+    def _peek(self) -> str:
+        space = _SPACE.match(self._text, self._at)
+        self._at = space.end() if space else self._at
+        return self._text[self._at : self._at + 1]
+
+    def _take(self, mark: str) -> None:
+        found = self._peek()
+        if found != mark:
+            got = shown(found) if found else "the end"
+            self._fail(f"has {got} where {mark!r} should be, at character {self._at:,}")
+        self._at += 1
+
+
+def _reason(error: ValueError) -> str:
+    return error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+
+
+MAX_HEADER_BYTES: Final = 16 * MIB
+MAX_KEYS: Final = 50_000
+"""Tensors in one file, and notes in its metadata."""
+
+_LENGTH_BYTES: Final = 8
+_ENTRY_CHARACTERS: Final = 4096
+_MAX_ELEMENTS: Final = 2**63
+_FIELDS: Final = frozenset({"dtype", "shape", "data_offsets"})
+_HINT: Final = "Check that it is a whole safetensors file; download or save it again."
+
+BITS: Final = {
+    "BOOL": 8,
+    "F4": 4,
+    "F6_E2M3": 6,
+    "F6_E3M2": 6,
+    "U8": 8,
+    "I8": 8,
+    "F8_E4M3": 8,
+    "F8_E4M3FNUZ": 8,
+    "F8_E5M2": 8,
+    "F8_E5M2FNUZ": 8,
+    "F8_E8M0": 8,
+    "I16": 16,
+    "U16": 16,
+    "F16": 16,
+    "BF16": 16,
+    "I32": 32,
+    "U32": 32,
+    "F32": 32,
+    "C64": 64,
+    "F64": 64,
+    "I64": 64,
+    "U64": 64,
+}
+"""Bits of one element by the format's name for it."""
+
+
+class FileTensor(NamedTuple):
+    """One tensor as a file holds it; `elements` are the file's, which packed formats count in words."""
+
+    name: str
+    format: str
+    shape: tuple[int, ...]
+    elements: int
+    bytes: int
+
+
+class _Placed(NamedTuple):
+    begin: int
+    end: int
+    tensor: FileTensor
+
+
+def read_header(source: ByteSource) -> tuple[FileTensor, ...]:
+    """Return the tensors of a safetensors file, in the order of their data.
+
+    Raises:
+        ModelFileError: If the file is cut short, or its header is too long, no JSON of the format, or contradicts
+            itself: overlapping tensors, gaps, sizes that do not follow from the shapes.
+    """
+    fail = partial(_fail, source.place)
+    length = int.from_bytes(source.read(0, _LENGTH_BYTES), "little")
+    if length > MAX_HEADER_BYTES:
+        fail(f"the header would have {length:,} bytes; at most {MAX_HEADER_BYTES:,} are read")
+    placed = sorted(_entries(_text(source.read(_LENGTH_BYTES, length), fail), fail))
+    _check_layout(placed, source.size - _LENGTH_BYTES - length, fail)
+    return tuple(entry.tensor for entry in placed)
+
+
+def _text(header: bytes, fail: Callable[[str], NoReturn]) -> str:
+    try:
+        return header.decode("utf-8")
+    except UnicodeDecodeError:
+        fail("the header is not text in UTF-8")
+
+
+def _entries(text: str, fail: Callable[[str], NoReturn]) -> Iterator[_Placed]:
+    scanner = JsonScanner(text, lambda reason: fail(f"the header {reason}"))
+    for name in scanner.members(MAX_KEYS):
+        if name == "__metadata__":
+            for _ in scanner.members(MAX_KEYS):
+                scanner.text()
+        else:
+            yield _entry(name, scanner.value(_ENTRY_CHARACTERS), fail)
+    scanner.end()
+
+
+def _entry(name: str, entry: object, fail: Callable[[str], NoReturn]) -> _Placed:
+    where = f"tensor {shown(name)}"
+    if not isinstance(entry, dict) or entry.keys() != _FIELDS:
+        fail(f"{where} must have dtype, shape and data_offsets")
+    bits = BITS.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
+    if bits is None:
+        fail(f"{where}: dtype {shown(str(entry['dtype']))} is not known")
+    shape, (begin, end) = _whole(entry["shape"], f"{where}: shape", fail), _span(entry["data_offsets"], where, fail)
+    elements = prod(shape)
+    if elements > _MAX_ELEMENTS or elements * bits != 8 * (end - begin):
+        fail(f"{where}: data_offsets hold {end - begin:,} bytes, which its shape and dtype do not fill")
+    return _Placed(begin, end, FileTensor(name, entry["dtype"], shape, elements, end - begin))
+
+
+def _span(value: object, where: str, fail: Callable[[str], NoReturn]) -> tuple[int, int]:
+    offsets = _whole(value, f"{where}: data_offsets", fail)
+    if len(offsets) != 2 or offsets[0] > offsets[1]:
+        fail(f"{where}: data_offsets must be a beginning and an end")
+    return offsets[0], offsets[1]
+
+
+def _whole(value: object, where: str, fail: Callable[[str], NoReturn]) -> tuple[int, ...]:
+    if not isinstance(value, list) or not all(type(item) is int and 0 <= item < _MAX_ELEMENTS for item in value):
+        fail(f"{where} must be a list of whole numbers from 0 to 2⁶³")
+    return tuple(value)
+
+
+def _check_layout(placed: list[_Placed], size: int, fail: Callable[[str], NoReturn]) -> None:
+    at = 0
+    for begin, end, tensor in placed:
+        if begin < at:
+            fail(f"tensor {shown(tensor.name)} overlaps the one before it: data_offsets {begin:,} is below {at:,}")
+        if begin > at:
+            fail(f"{begin - at:,} bytes before tensor {shown(tensor.name)} belong to no tensor")
+        at = end
+    if at > size:
+        fail(f"is cut short: its tensors have {at:,} bytes, and the file holds {size:,} of them")
+    if at < size:
+        fail(f"{size - at:,} bytes after the last tensor belong to none")
+
+
+def _fail(place: str, reason: str) -> NoReturn:
+    raise ModelFileError(place, reason, _HINT)
+
+
+INDEX: Final = "model.safetensors.index.json"
+SINGLE: Final = "model.safetensors"
+MAX_INDEX_BYTES: Final = 32 * MIB
+MAX_TENSORS: Final = 500_000
+MAX_SHARDS: Final = 10_000
+
+_NUMBERED: Final = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.\w+)")
+_MAX_KEYS: Final = 1000
+_METADATA_CHARACTERS: Final = 65_536
+_COMPLETE: Final = "Download the model's other files into the same folder."
+
+
+class Checkpoint(NamedTuple):
+    """All tensors of a checkpoint, and what was noticed about its files."""
+
+    tensors: tuple[FileTensor, ...]
+    notes: tuple[str, ...] = ()
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Return the tensors of the safetensors file `path` and of the files that belong to it, or of those of an index.
+
+    Raises:
+        ModelFileError: If a file is missing, cut short or not what it claims, or the index names one elsewhere.
+    """
+    if path.name.endswith(".index.json"):
+        return _read_indexed(path)
+    beside = path.with_name(INDEX)
+    if _NUMBERED.fullmatch(path.name) and os.path.isfile(beside):
+        return _read_indexed(beside)
+    return Checkpoint(tuple(_all_tensors(numbered_parts(path))))
+
+
+def numbered_parts(path: Path) -> tuple[Path, ...]:
+    """Return every part of a file whose name ends in `-00001-of-00003`; any other file is its own only part.
+
+    Raises:
+        ModelFileError: If its numbers cannot be, or a part is missing.
+    """
+    match = _NUMBERED.fullmatch(path.name)
+    if match is None:
+        return (path,)
+    count = int(match["count"])
+    if not 1 <= int(match["number"]) <= count <= MAX_SHARDS:
+        raise ModelFileError(path, "its name numbers a part that cannot be", "Rename it, or choose another file.")
+    parts = tuple(
+        path.with_name(f"{match['stem']}-{number:05}-of-{count:05}{match['suffix']}") for number in range(1, count + 1)
+    )
+    _require_all(path, parts)
+    return parts
+
+
+def _read_indexed(path: Path) -> Checkpoint:
+    listed = read_index(read_whole(path, MAX_INDEX_BYTES, "index of safetensors files"), path)
+    parts = {name: path.with_name(name) for name in listed.values()}
+    _require_all(path, tuple(parts.values()))
+    return checked_parts(listed, ((name, _header(part)) for name, part in parts.items()), path)
+
+
+def checked_parts(
+    listed: dict[str, str], parts: Iterable[tuple[str, tuple[FileTensor, ...]]], index: Path | str
+) -> Checkpoint:
+    """Return the tensors of all parts, each a file's name and its header, that an index lists.
+
+    Raises:
+        ModelFileError: If a part does not hold what the index says, or there are too many.
+    """
+    found: list[FileTensor] = []
+    extra: list[str] = []
+    for file, tensors in parts:
+        for tensor in tensors:
+            if listed.get(tensor.name) == file:
+                found.append(tensor)
+                del listed[tensor.name]
+            else:
+                extra.append(tensor.name)
+        if len(found) + len(extra) > MAX_TENSORS:
+            raise ModelFileError(index, f"its files hold more than {MAX_TENSORS:,} tensors", "Choose a single model.")
+    if listed:
+        name, file = next(iter(listed.items()))
+        raise ModelFileError(index, f"weight_map: {shown(name)} is not in {file}", _COMPLETE)
+    return Checkpoint(tuple(found), _unlisted(extra))
+
+
+def read_index(data: bytes, place: Path | str) -> dict[str, str]:
+    """Return which file holds which tensor, as the text of an index says.
+
+    Raises:
+        ModelFileError: If it is no such index, or names anything but a safetensors file beside it.
+    """
+
+    def fail(reason: str) -> NoReturn:
+        raise ModelFileError(place, reason, "Download the index of the model's safetensors files again.")
+
+    try:
+        scanner = JsonScanner(data.decode("utf-8-sig"), fail)
+    except UnicodeDecodeError:
+        fail("is not text in UTF-8")
+    listed: dict[str, str] = {}
+    # Few names occur many times: one string for each of them.
+    files: dict[str, str] = {}
+    for key in scanner.members(_MAX_KEYS):
+        if key != "weight_map":
+            scanner.value(_METADATA_CHARACTERS)
+            continue
+        for name in scanner.members(MAX_TENSORS):
+            file = scanner.text()
+            if file not in files and not _is_beside(file):
+                fail(f"weight_map: {shown(file)} is not the name of a safetensors file beside the index")
+            listed[name] = files.setdefault(file, file)
+            if len(files) > MAX_SHARDS:
+                fail(f"weight_map: names more than {MAX_SHARDS:,} files")
+    scanner.end()
+    if not listed:
+        fail("weight_map: is missing or empty")
+    return listed
+
+
+def _is_beside(file: str) -> bool:
+    """Return whether a name from an index stays in the index's folder, on any system."""
+    return file.endswith(".safetensors") and not re.search(r"[/\\:\x00-\x1f]", file)
+
+
+def _require_all(path: Path, parts: tuple[Path, ...]) -> None:
+    missing = [part.name for part in parts if not os.path.exists(part)]
+    if missing:
+        files = "1 file" if len(parts) == 1 else f"{len(parts):,} files"
+        more = f" and {len(missing) - 1:,} more are" if len(missing) > 1 else " is"
+        raise ModelFileError(path, f"of {files} {shown(missing[0])}{more} missing", _COMPLETE)
+
+
+def _all_tensors(parts: tuple[Path, ...]) -> Iterator[FileTensor]:
+    seen: set[str] = set()
+    for part in parts:
+        for tensor in _header(part):
+            if tensor.name in seen:
+                raise ModelFileError(part, f"tensor {shown(tensor.name)} is in another part as well", _COMPLETE)
+            seen.add(tensor.name)
+            yield tensor
+        if len(seen) > MAX_TENSORS:
+            raise ModelFileError(part, f"there are more than {MAX_TENSORS:,} tensors", "Choose a single model.")
+
+
+def _header(part: Path) -> tuple[FileTensor, ...]:
+    with open_local(part) as file:
+        return read_header(file)
+
+
+def _unlisted(names: list[str]) -> tuple[str, ...]:
+    if not names:
+        return ()
+    return (f"{len(names):,} tensors of the files are not in their index and not counted, such as {shown(names[0])}",)

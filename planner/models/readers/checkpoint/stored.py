@@ -1,0 +1,203 @@
+"""Which tensors of a checkpoint belong to a network, and what they take in its files."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal, NamedTuple
+
+from planner.models.architecture import Architecture, Stack, StoredTensors, Tensor
+from planner.models.readers.checkpoint.safetensors import FileTensor
+from planner.models.readers.sources import shown
+
+Place = Literal["embedding", "layers", "output", "other"]
+
+_PLAIN: Final = {"BF16": "bf16", "F16": "fp16", "F32": "fp32"}
+# What quantised checkpoints hold beside a weight, or instead of it: GPTQ and AWQ, compressed-tensors and ModelOpt,
+# fp8 of DeepSeek, bitsandbytes, and MXFP4 of gpt-oss.
+_COMPANION: Final = re.compile(
+    r"(\.weight)?(\.(qweight|qzeros|scales|g_idx|weight_packed|weight_shape|weight_scale|weight_scale_2"
+    r"|weight_scale_inv|weight_global_scale|weight_zero_point|weight_g_idx|input_scale|input_global_scale"
+    r"|input_zero_point|output_scale|k_scale|v_scale|absmax|quant_map|nested_absmax|nested_quant_map"
+    r"|quant_state\.[\w]+|SCB|weight_format))$|_(blocks|scales)$"
+)
+# Buffers that are kept with the parameters, and loaded with them.
+_BUFFER: Final = re.compile(r"(^|\.)e_score_correction_bias$")
+_NUMBER: Final = re.compile(r"(?<![^.])(?:\d+|\{\w+\})(?![^.])")
+
+
+class _Spot(NamedTuple):
+    """Where a tensor stands: the path before its layer's number, the number, and the path after it."""
+
+    prefix: str
+    layer: int | None
+    rest: str
+
+
+def with_stored(architecture: Architecture, tensors: Iterable[FileTensor], notes: tuple[str, ...] = ()) -> Architecture:
+    """Return `architecture` with the bytes that its tensors have in a checkpoint, and notes on what differs.
+
+    Tensors that the network does not have (layers that predict further tokens, a head that is tied) are not counted.
+    Where some of the network's are not found, the names cannot be trusted to mean the same and all are counted.
+    """
+    found: dict[_Spot, list[FileTensor]] = {}
+    for tensor in tensors:
+        found.setdefault(_spot(_COMPANION.sub(_restored, tensor.name)), []).append(tensor)
+    expected = _Expected(architecture, found)
+    missing = expected.missing()
+    counted = tuple(found if missing else expected.matched)
+    extra = [tensor for spot in found.keys() - set(counted) for tensor in found[spot]]
+    stored = _summed((expected.place(spot), tensor) for spot in counted for tensor in found[spot])
+    held = [tensor for spot in counted if not _BUFFER.search(spot.rest) for tensor in found[spot]]
+    made = architecture.evolve(container="safetensors", stored=stored)
+    told = (*notes, *_missing_note(missing), *_extra_note(extra), *(() if missing else _size_note(made, held)))
+    return _with_dtype(made, told)
+
+
+def _restored(match: re.Match[str]) -> str:
+    return ".weight" if match[0].startswith(".") else ""
+
+
+def _spot(name: str) -> _Spot:
+    first = _NUMBER.search(name)
+    if first is None or not first[0].isdecimal() or len(first[0]) > 6:
+        return _Spot("", None, _NUMBER.sub("#", name))
+    return _Spot(name[: first.start()], int(first[0]), _NUMBER.sub("#", name[first.end() :]).removeprefix("."))
+
+
+class _Expected:
+    """The tensors of a network, compared with the places at which a checkpoint has some."""
+
+    def __init__(self, architecture: Architecture, found: Iterable[_Spot]) -> None:
+        self._around = _around(architecture)
+        self._inside = [_layers(stack) for stack in architecture.stacks]
+        self._names: dict[str, str | None] = {}
+        spots = tuple(found)
+        self._stack_of = {prefix: self._best(rests) for prefix, rests in _by_prefix(spots).items()}
+        self._placed = {spot: place for spot in spots if (place := self._place(spot))}
+
+    @property
+    def matched(self) -> Iterable[_Spot]:
+        """Return the places that the network has too."""
+        return self._placed.keys()
+
+    def place(self, spot: _Spot) -> Place:
+        """Return which part of the network a tensor belongs to."""
+        return self._placed.get(spot) or ("other" if spot.layer is None else "layers")
+
+    def missing(self) -> list[str]:
+        """Return the names of what the network has and the checkpoint has not."""
+        inside = {(self._stack_of.get(spot.prefix), spot.layer, spot.rest) for spot in self._placed}
+        around = set(self._names.values())
+        lacking = [name for name in self._around if name not in around]
+        for number, layers in enumerate(self._inside):
+            for rest, places in layers.items():
+                lacking.extend(f"{place}.{rest}" for place in places if (number, place, rest) not in inside)
+        return lacking
+
+    def _place(self, spot: _Spot) -> Place | None:
+        stack = self._stack_of.get(spot.prefix) if spot.layer is not None else None
+        if stack is not None and spot.layer in self._inside[stack].get(spot.rest, ()):
+            return "layers"
+        if _BUFFER.search(spot.rest):
+            return "other" if spot.layer is None else "layers"
+        whole = spot.rest if spot.layer is None else f"{spot.prefix}#.{spot.rest}"
+        if whole not in self._names:
+            self._names[whole] = self._name(whole)
+        name = self._names[whole]
+        return None if name is None else self._around[name]
+
+    def _name(self, whole: str) -> str | None:
+        """Return the name of a tensor outside the layers as the network calls it."""
+        parts = whole.split(".")
+        shorter = (".".join(parts[start:]) for start in range(len(parts)))
+        inner = next((name for name in shorter if name in self._around), None)
+        # A checkpoint of the bare network leaves out the name of what stands around it.
+        return inner or next((name for name in self._around if name.endswith(f".{whole}")), None)
+
+    def _best(self, rests: Counter[str]) -> int | None:
+        """Return the stack whose layers have the most of these tensors."""
+        shared = [sum(count for rest, count in rests.items() if rest in layers) for layers in self._inside]
+        best = max(range(len(shared)), key=shared.__getitem__)
+        return best if shared[best] else None
+
+
+def _by_prefix(spots: Iterable[_Spot]) -> dict[str, Counter[str]]:
+    found: dict[str, Counter[str]] = {}
+    for spot in spots:
+        if spot.layer is not None:
+            found.setdefault(spot.prefix, Counter())[spot.rest] += 1
+    return found
+
+
+def _layers(stack: Stack) -> dict[str, set[int]]:
+    """Return in which layers of a stack each tensor is."""
+    found: dict[str, set[int]] = {}
+    for group in stack.groups:
+        places = group.places or tuple(range(group.count))
+        for tensor in group.layer.tensors:
+            found.setdefault(_NUMBER.sub("#", tensor.name), set()).update(places)
+    return found
+
+
+def _around(architecture: Architecture) -> dict[str, Place]:
+    found: dict[str, Place] = {}
+    for stack in architecture.stacks:
+        for tensor in (*stack.before, *stack.after):
+            found[_NUMBER.sub("#", tensor.name)] = _place_of(tensor)
+    return found | {_NUMBER.sub("#", tensor.name): "output" for tensor in architecture.head}
+
+
+def _place_of(tensor: Tensor) -> Place:
+    return "embedding" if tensor.role == "embedding" else "other"
+
+
+def _summed(placed: Iterator[tuple[Place, FileTensor]]) -> tuple[StoredTensors, ...]:
+    return sum_stored((place, tensor.format, tensor.elements, tensor.bytes) for place, tensor in placed)
+
+
+def sum_stored(parts: Iterable[tuple[Place, str, int, int]]) -> tuple[StoredTensors, ...]:
+    """Return tensors, each with its place, format, elements and bytes, added up by place and format."""
+    sums: dict[tuple[Place, str], tuple[int, int]] = {}
+    for place, name, elements, count in parts:
+        before = sums.get((place, name), (0, 0))
+        sums[place, name] = (before[0] + elements, before[1] + count)
+    return tuple(
+        StoredTensors(format=name, place=place, elements=elements, bytes=count)
+        for (place, name), (elements, count) in sorted(sums.items())
+    )
+
+
+def _with_dtype(architecture: Architecture, notes: tuple[str, ...]) -> Architecture:
+    """Return `architecture` with the format that its tensors really have, where that is one."""
+    formats = {part.format for part in architecture.stored if part.bytes}
+    only = _PLAIN.get(formats.pop()) if len(formats) == 1 else None
+    stated = architecture.stored_dtype
+    told = (*architecture.reader_notes, *notes)
+    if only is None or only == stated:
+        return architecture.evolve(reader_notes=told)
+    if stated is not None:
+        told = (*told, f"the configuration says {stated}, and the files hold {only}: the files are right")
+    return architecture.evolve(stored_dtype=only, reader_notes=told)
+
+
+def _missing_note(names: list[str]) -> tuple[str, ...]:
+    if not names:
+        return ()
+    rest = f"{len(names):,} tensors of the network are not found in the files, such as {shown(names[0])}"
+    return (f"{rest}: the weights as stored are all that the files hold",)
+
+
+def _extra_note(tensors: list[FileTensor]) -> tuple[str, ...]:
+    if not tensors:
+        return ()
+    size = sum(tensor.bytes for tensor in tensors)
+    what = f"{len(tensors):,} tensors of the files, {size:,} bytes, are not part of the network"
+    return (f"{what} and not counted, such as {shown(min(tensor.name for tensor in tensors))}",)
+
+
+def _size_note(architecture: Architecture, held: list[FileTensor]) -> tuple[str, ...]:
+    elements = sum(tensor.elements for tensor in held)
+    packed = any(tensor.format not in _PLAIN for tensor in held)
+    if packed or elements == architecture.parameters:
+        return ()
+    return (f"the files hold {elements:,} parameters where the configuration describes {architecture.parameters:,}",)

@@ -1,0 +1,1 @@
+"""Readers of decoders: language models that make one token after another."""

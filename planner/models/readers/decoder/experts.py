@@ -1,0 +1,154 @@
+"""Feed-forward blocks of routed experts, each described by a style that a configuration fills with numbers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Literal
+
+from planner.models.architecture import Activation, Mlp, Moe, Tensor
+from planner.models.readers.blocks import ACTIVATION_FIELDS, ForwardBlock, MlpStyle, Sizes, Switch, mlp_block, switched
+from planner.models.readers.fields import MAX_LAYERS, Fields
+from planner.models.readers.parts import ACTIVATIONS, Tensors, expert_tensors, mlp_tensors, router_tensors
+
+GATED_NAMES: Final = ("gate_proj", "up_proj", "down_proj")
+
+SharedWidth = Callable[[Fields, int], int]
+"""The width of all shared experts together, from the configuration and the width of one expert."""
+
+SparseLayers = Callable[[Fields, int], tuple[bool, ...]]
+"""Which layers hold experts."""
+
+
+def no_shared(_: Fields, __: int) -> int:
+    """Say that there is no shared expert."""
+    return 0
+
+
+def counted_shared(name: str, default: int) -> SharedWidth:
+    """Return the rule by which a field holds the number of shared experts, each as wide as a routed one."""
+    return lambda fields, width: width * fields.integer(name, default=default, low=0, high=MAX_LAYERS)
+
+
+def stated_shared(name: str, default: int | None = None) -> SharedWidth:
+    """Return the rule by which a field holds the width of the shared expert."""
+    return lambda fields, _: fields.integer(name, default=default, low=0)
+
+
+def every_layer(_: Fields, layers: int) -> tuple[bool, ...]:
+    """Say that every layer holds experts."""
+    return (True,) * layers
+
+
+def stepped_layers(fields: Fields, layers: int) -> tuple[bool, ...]:
+    """Say which layers hold experts by `decoder_sparse_step`, less `mlp_only_layers` (Qwen)."""
+    dense = frozenset(fields.integers("mlp_only_layers") or ())
+    step = fields.integer("decoder_sparse_step", default=1)
+    return tuple(place not in dense and (place + 1) % step == 0 for place in range(layers))
+
+
+def after_dense_layers(default: int, name: str = "first_k_dense_replace") -> SparseLayers:
+    """Return the rule by which all but the first layers hold experts, unless `mlp_layer_types` says more."""
+
+    def rule(fields: Fields, layers: int) -> tuple[bool, ...]:
+        stated = fields.texts("mlp_layer_types")
+        if stated is None:
+            first = fields.integer(name, default=default, low=0)
+            return tuple(place >= first for place in range(layers))
+        if len(stated) != layers:
+            fields.fail("mlp_layer_types", f"has {len(stated)} entries for {layers} layers")
+        return tuple(kind == "sparse" for kind in stated)
+
+    return rule
+
+
+@dataclass(frozen=True)
+class ExpertStyle:
+    """How a family writes its experts; the defaults are Qwen's.
+
+    `stacked` checkpoints hold the experts of a layer in one tensor, with gate and up beside each other: as
+    (output, input) or, `transposed`, as (input, output).
+    """
+
+    experts: tuple[str, ...] = ("num_experts", "num_local_experts", "n_routed_experts")
+    top_k: tuple[str, ...] = ("num_experts_per_tok",)
+    width: tuple[str, ...] = ("moe_intermediate_size",)
+    activation: Activation | None = None
+    router: str = "mlp.gate"
+    router_bias: bool = False
+    fp32_router: bool = False
+    correction: str | None = None
+    prefix: str = "mlp.experts.{expert}."
+    names: tuple[str, ...] = GATED_NAMES
+    layout: Literal["separate", "stacked", "transposed"] = "separate"
+    bias: bool = False
+    shared: SharedWidth = no_shared
+    shared_prefix: str = "mlp.shared_experts."
+    shared_names: tuple[str, ...] = GATED_NAMES
+    shared_bias: Switch = False
+    shared_gate: str | None = None
+    every_expert: bool = False
+    sparse: SparseLayers = every_layer
+
+    def blocks(self, fields: Fields, sizes: Sizes, dense: MlpStyle) -> tuple[ForwardBlock, ...]:
+        """Return the feed-forward block of every layer: experts, or the dense one."""
+        sparse = self.sparse(fields, sizes.layers)
+        made = {
+            kind: moe_block(fields, sizes.hidden, self) if kind else mlp_block(fields, sizes, dense)
+            for kind in set(sparse)
+        }
+        return tuple(made[kind] for kind in sparse)
+
+
+QWEN_EXPERTS: Final = ExpertStyle(sparse=stepped_layers)
+
+
+def moe_block(fields: Fields, hidden: int, style: ExpertStyle) -> ForwardBlock:
+    """Return a feed-forward block of experts, with its router and shared expert.
+
+    Raises:
+        ModelFileError: If a token would visit more experts than there are.
+    """
+    width = fields.integer(*style.width)
+    experts = fields.integer(*style.experts, high=MAX_LAYERS)
+    moe = Moe(
+        experts=experts,
+        top_k=fields.integer(*style.top_k, high=experts),
+        intermediate=width,
+        activation=style.activation or fields.choice(*ACTIVATION_FIELDS, among=ACTIVATIONS, default="silu"),
+        shared_intermediate=style.shared(fields, width),
+        fp32_router=style.fp32_router,
+        shared_gate=style.shared_gate is not None,
+        every_expert=style.every_expert,
+    )
+    shared = _shared(moe, hidden, style, bias=switched(fields, style.shared_bias))
+    return ForwardBlock(moe, (*_router(moe, hidden, style), *_routed(moe, hidden, style), *shared))
+
+
+def _router(moe: Moe, hidden: int, style: ExpertStyle) -> Tensors:
+    scores = router_tensors(style.router, moe.experts, hidden, bias=style.router_bias)
+    if style.correction is None:
+        return scores
+    return (*scores, Tensor(name=style.correction, shape=(1, moe.experts), role="other"))
+
+
+def _routed(moe: Moe, hidden: int, style: ExpertStyle) -> Tensors:
+    if style.layout == "separate":
+        return expert_tensors(moe, hidden, prefix=style.prefix, names=style.names, bias=style.bias)
+    make = partial(_stacked, copies=moe.experts, transposed=style.layout == "transposed", bias=style.bias)
+    gate_up, down = (f"{style.prefix}{name}" for name in style.names)
+    return (*make(gate_up, 2 * moe.intermediate, hidden), *make(down, hidden, moe.intermediate))
+
+
+def _stacked(name: str, out: int, into: int, *, copies: int, transposed: bool, bias: bool) -> Tensors:
+    shape = (into, out) if transposed else (out, into)
+    weight = Tensor(name=name, shape=shape, role="expert", copies=copies)
+    return (weight, Tensor(name=f"{name}_bias", shape=(out,), role="expert", copies=copies)) if bias else (weight,)
+
+
+def _shared(moe: Moe, hidden: int, style: ExpertStyle, *, bias: bool) -> Tensors:
+    if not moe.shared_intermediate:
+        return ()
+    fused = len(style.shared_names) == 2
+    shared = Mlp(intermediate=moe.shared_intermediate, gated=True, fused_gate_up=fused)
+    tensors = mlp_tensors(shared, hidden, prefix=style.shared_prefix, names=style.shared_names, bias=bias)
+    return tensors + router_tensors(style.shared_gate, 1, hidden) if style.shared_gate else tensors

@@ -1,0 +1,180 @@
+"""A family of decoders as one declaration, and how blocks, norms and embeddings become a network."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from planner.models.architecture import Architecture, Layer, LayerGroup, Norm, Stack
+from planner.models.readers.blocks import (
+    AttentionStyle,
+    Chance,
+    ForwardBlock,
+    MixerBlock,
+    MlpStyle,
+    MoreTensors,
+    Sizes,
+    Switch,
+    attention_blocks,
+    chance,
+    mlp_block,
+    read_sizes,
+    switched,
+)
+from planner.models.readers.fields import Fields
+from planner.models.readers.parts import RMS, Tensors, embedding, grouped, linear, norm_tensors
+
+PRE_NORMS: Final = ("input_layernorm", "post_attention_layernorm")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What stands around the blocks; the defaults are Llama's.
+
+    `other_norms` counts norms over the hidden width that have no tensors or whose tensors belong to a block.
+    """
+
+    norm: Norm = RMS
+    norms: tuple[str, ...] = PRE_NORMS
+    other_norms: int = 0
+    parallel: Switch = False
+    post_norms: bool = False
+    tied: bool = False
+    embedding: str = "model.embed_tokens"
+    positions: str | None = None
+    final_norm: str | None = "model.norm"
+    head: str = "lm_head"
+    head_bias: Switch = False
+    hidden_dropout: Chance = 0.0
+    embedding_dropout: Chance = 0.0
+
+
+def assemble(
+    fields: Fields,
+    sizes: Sizes,
+    frame: Frame,
+    mixers: Sequence[MixerBlock],
+    forwards: Sequence[ForwardBlock],
+    *,
+    before: Tensors | None = None,
+    after: Tensors | None = None,
+    head: Tensors | None = None,
+) -> Architecture:
+    """Return the decoder whose layers have these mixers and feed-forward blocks, in order; the rest is `network`'s."""
+    norms = tuple(tensor for name in frame.norms for tensor in norm_tensors(name, sizes.hidden, frame.norm))
+    parallel = switched(fields, frame.parallel)
+    dropout = chance(fields, frame.hidden_dropout)
+
+    def layer(blocks: tuple[MixerBlock, ForwardBlock]) -> Layer:
+        (mixer, mixer_tensors), (forward, forward_tensors) = blocks
+        return Layer(
+            mixer=mixer,
+            feed_forward=forward,
+            norm=frame.norm,
+            norm_count=len(frame.norms) + frame.other_norms,
+            parallel=parallel,
+            post_norms=frame.post_norms,
+            hidden_dropout=dropout,
+            tensors=(*mixer_tensors, *forward_tensors, *norms),
+        )
+
+    groups = grouped(zip(mixers, forwards, strict=True), layer)
+    return network(fields, sizes, frame, groups, before=before, after=after, head=head)
+
+
+def network(
+    fields: Fields,
+    sizes: Sizes,
+    frame: Frame,
+    groups: tuple[LayerGroup, ...],
+    *,
+    before: Tensors | None = None,
+    after: Tensors | None = None,
+    head: Tensors | None = None,
+) -> Architecture:
+    """Return the decoder that has these layers in a frame.
+
+    `before`, `after` and `head` replace the tensors of the embedding, of the final norm and of an untied head.
+    """
+    tied = fields.flag("tie_word_embeddings", default=frame.tied)
+    untied = _head(fields, sizes, frame) if head is None else head
+    return Architecture(
+        model_type=fields.model_type,
+        kind="decoder",
+        hidden=sizes.hidden,
+        vocabulary=sizes.vocabulary,
+        max_context=sizes.max_context,
+        stacks=(
+            Stack(
+                name="decoder",
+                hidden=sizes.hidden,
+                groups=groups,
+                before=_before(fields, sizes, frame) if before is None else before,
+                after=_after(sizes, frame) if after is None else after,
+                embedding_dropout=chance(fields, frame.embedding_dropout),
+            ),
+        ),
+        # A tied head shares the weight; a bias stays its own.
+        head=tuple(tensor for tensor in untied if tensor.role == "bias") if tied else untied,
+        tied_head=tied,
+        softcapped_logits=fields.has("final_logit_softcapping"),
+    )
+
+
+_LLAMA_FRAME: Final = Frame()
+_LLAMA_ATTENTION: Final = AttentionStyle()
+_LLAMA_MLP: Final = MlpStyle()
+
+Mixers = Callable[[Fields, Sizes, AttentionStyle], Sequence[MixerBlock]]
+"""The mixer of every layer."""
+
+Forwards = Callable[[Fields, Sizes, MlpStyle], Sequence[ForwardBlock]]
+"""The feed-forward block of every layer."""
+
+
+def dense_blocks(fields: Fields, sizes: Sizes, style: MlpStyle) -> Sequence[ForwardBlock]:
+    """Return one dense feed-forward block for all layers."""
+    return (mlp_block(fields, sizes, style),) * sizes.layers
+
+
+@dataclass(frozen=True)
+class Family:
+    """How a family of decoders differs from Llama.
+
+    `kv_heads` and `head_dim` are what its configuration class takes where the file is silent. `mixers` and `forwards`
+    make the blocks of the layers where these are not all ordinary attention (state space mixers) or not all dense
+    (`ExpertStyle.blocks`); `before` makes what stands before them where that is not one or two tables.
+    """
+
+    frame: Frame = _LLAMA_FRAME
+    attention: AttentionStyle = _LLAMA_ATTENTION
+    mlp: MlpStyle = _LLAMA_MLP
+    kv_heads: int | None = None
+    head_dim: int | None = None
+    mixers: Mixers = attention_blocks
+    forwards: Forwards = dense_blocks
+    before: MoreTensors | None = None
+
+    def read(self, fields: Fields) -> Architecture:
+        """Return the architecture that a configuration of this family describes."""
+        sizes = read_sizes(fields, kv_heads=self.kv_heads, head_dim=self.head_dim)
+        mixers = self.mixers(fields, sizes, self.attention)
+        forwards = self.forwards(fields, sizes, self.mlp)
+        before = None if self.before is None else self.before(fields, sizes)
+        return assemble(fields, sizes, self.frame, mixers, forwards, before=before)
+
+
+def _before(fields: Fields, sizes: Sizes, frame: Frame) -> Tensors:
+    tokens = embedding(frame.embedding, sizes.vocabulary, sizes.hidden)
+    if frame.positions is None:
+        return tokens
+    if sizes.max_context is None:
+        fields.fail("max_position_embeddings", "is missing (or n_positions)")
+    return tokens + embedding(frame.positions, sizes.max_context, sizes.hidden)
+
+
+def _after(sizes: Sizes, frame: Frame) -> Tensors:
+    return () if frame.final_norm is None else norm_tensors(frame.final_norm, sizes.hidden, frame.norm)
+
+
+def _head(fields: Fields, sizes: Sizes, frame: Frame) -> Tensors:
+    return linear(frame.head, sizes.vocabulary, sizes.hidden, bias=switched(fields, frame.head_bias), role="head")

@@ -1,0 +1,161 @@
+"""Gemma 4: wider heads in the layers that see everything, shared keys and values, and an embedding for each layer.
+
+**Source**: the modelling code of transformers 5.23, `models/gemma4`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from planner.models.architecture import Architecture, Attention, Tensor
+from planner.models.readers.blocks import ForwardBlock, MixerBlock, Sizes, dense_mlp, read_sizes
+from planner.models.readers.decoder.experts import ExpertStyle, moe_block
+from planner.models.readers.decoder.family import Frame, assemble
+from planner.models.readers.decoder.llama_like import GELU_GLU, GEMMA_NORMS
+from planner.models.readers.fields import MAX_LAYERS, Fields
+from planner.models.readers.parts import FP32_RMS, Tensors, embedding, linear, mlp_tensors, norm_tensors
+from planner.models.readers.places import limited_layers
+from planner.models.readers.registry import Reader
+
+_EXPERT_NORMS: Final = (
+    "post_feedforward_layernorm_1",
+    "post_feedforward_layernorm_2",
+    "pre_feedforward_layernorm_2",
+)
+_EXPERTS: Final = ExpertStyle(
+    experts=("num_experts",),
+    top_k=("top_k_experts",),
+    router="router.proj",
+    prefix="experts.",
+    names=("gate_up_proj", "down_proj"),
+    layout="stacked",
+)
+
+
+class Kind(NamedTuple):
+    """What tells the layers of a stack apart."""
+
+    window: int | None
+    head_dim: int
+    kv_heads: int
+    shares: bool
+
+
+def _gemma4(fields: Fields) -> Architecture:
+    sizes = read_sizes(fields, kv_heads=4, head_dim=256)
+    width = fields.integer("hidden_size_per_layer_input", default=256, low=0)
+    experts = fields.flag("enable_moe_block", default=False)
+    kinds = _kinds(fields, sizes)
+    own = _own_embedding(width, sizes.hidden)
+    mixers = {kind: _attention(fields, sizes, kind, own) for kind in set(kinds)}
+    forwards = {shares: _forward(fields, sizes, shares=shares, experts=experts) for shares in (False, True)}
+    frame = Frame(
+        norm=FP32_RMS,
+        norms=GEMMA_NORMS + (_EXPERT_NORMS if experts else ()),
+        other_norms=1 if width else 0,
+        tied=True,
+    )
+    return assemble(
+        fields,
+        sizes,
+        frame,
+        [mixers[kind] for kind in kinds],
+        [forwards[kind.shares] for kind in kinds],
+        before=_embeddings(fields, sizes, width),
+    )
+
+
+def _kinds(fields: Fields, sizes: Sizes) -> tuple[Kind, ...]:
+    layers = sizes.layers
+    limited = limited_layers(fields, layers) or tuple((place + 1) % 6 != 0 for place in range(layers))
+    window = fields.integer("sliding_window", default=512, high=10**9)
+    shared = fields.integer("num_kv_shared_layers", default=0, low=0, high=layers)
+    listed = fields.nested("per_layer_config")
+    wide = fields if listed is None else None
+    kinds = []
+    for place, few in enumerate((*limited[:-1], False)):  # the last layer always sees everything
+        head_dim, kv_heads = _heads(wide, sizes) if wide and not few else (sizes.head_dim, sizes.kv_heads)
+        if listed and (own := listed.nested(str(place), f"{place:02}", f"{place:03}")):
+            head_dim = own.integer("head_dim", default=head_dim)
+            kv_heads = own.integer("num_key_value_heads", default=kv_heads, high=MAX_LAYERS)
+        kinds.append(Kind(window if few else None, head_dim, kv_heads, shares=place >= layers - shared))
+    return tuple(kinds)
+
+
+def _heads(fields: Fields, sizes: Sizes) -> tuple[int, int]:
+    """Return the width and number of the key/value heads where a layer sees everything."""
+    own = sizes.kv_heads
+    if fields.flag("attention_k_eq_v", default=False):
+        own = fields.integer("num_global_key_value_heads", default=own, high=MAX_LAYERS)
+    return fields.integer("global_head_dim", default=512), own
+
+
+def _attention(fields: Fields, sizes: Sizes, kind: Kind, own_embedding: Tensors) -> MixerBlock:
+    bias = fields.flag("attention_bias", default=False)
+    mixer = Attention(
+        heads=sizes.heads,
+        kv_heads=kind.kv_heads,
+        head_dim=kind.head_dim,
+        window=kind.window,
+        qk_norm="head",
+        dropout=fields.dropout("attention_dropout"),
+        kv_shared=kind.shares,
+    )
+    keys_are_values = kind.window is None and fields.flag("attention_k_eq_v", default=False)
+    tensors = (
+        *linear("self_attn.q_proj", mixer.q_dim, sizes.hidden, bias=bias),
+        *norm_tensors("self_attn.q_norm", mixer.head_dim, FP32_RMS),
+        *(() if kind.shares else _keys(mixer, sizes.hidden, bias=bias)),
+        *(() if kind.shares or keys_are_values else linear("self_attn.v_proj", mixer.kv_dim, sizes.hidden, bias=bias)),
+        *linear("self_attn.o_proj", sizes.hidden, mixer.q_dim, bias=bias),
+    )
+    return MixerBlock(mixer, tensors + own_embedding)
+
+
+def _keys(mixer: Attention, hidden: int, *, bias: bool) -> Tensors:
+    norm = norm_tensors("self_attn.k_norm", mixer.head_dim, FP32_RMS)
+    return linear("self_attn.k_proj", mixer.kv_dim, hidden, bias=bias) + norm
+
+
+def _forward(fields: Fields, sizes: Sizes, *, shares: bool, experts: bool) -> ForwardBlock:
+    """Return a dense block, twice as wide in layers that share keys and values if so stated, with experts beside it."""
+    dense = dense_mlp(fields, sizes, GELU_GLU)
+    if shares and fields.flag("use_double_wide_mlp", default=False):
+        dense = dense.evolve(intermediate=2 * dense.intermediate)
+    tensors = mlp_tensors(dense, sizes.hidden)
+    if not experts:
+        return ForwardBlock(dense, tensors)
+    style = replace(_EXPERTS, activation=dense.activation)
+    moe, routed = moe_block(fields, sizes.hidden, style)
+    scales = (
+        Tensor(name="router.scale", shape=(sizes.hidden,), role="other"),
+        Tensor(name="router.per_expert_scale", shape=(fields.integer("num_experts", high=MAX_LAYERS),), role="other"),
+    )
+    return ForwardBlock(moe.evolve(shared_intermediate=dense.intermediate), (*tensors, *routed, *scales))
+
+
+def _own_embedding(width: int, hidden: int) -> Tensors:
+    """Return what mixes a layer's own embedding of the token into the stream."""
+    if not width:
+        return ()
+    return (
+        *linear("per_layer_input_gate", width, hidden),
+        *linear("per_layer_projection", hidden, width),
+        *norm_tensors("post_per_layer_input_norm", hidden, FP32_RMS),
+    )
+
+
+def _embeddings(fields: Fields, sizes: Sizes, width: int) -> Tensors:
+    tokens = embedding("model.embed_tokens", sizes.vocabulary, sizes.hidden)
+    if not width:
+        return tokens
+    rows = fields.integer("vocab_size_per_layer_input", default=262_144)
+    return (
+        *tokens,
+        *embedding("model.embed_tokens_per_layer", rows, sizes.layers * width),
+        *linear("model.per_layer_model_projection", sizes.layers * width, sizes.hidden),
+        *norm_tensors("model.per_layer_projection_norm", width, FP32_RMS),
+    )
+
+
+READERS: Final[Mapping[str, Reader]] = {"gemma4_text": _gemma4}

@@ -1,0 +1,297 @@
+"""Dense decoders with biases, LayerNorm and a plain feed-forward block: GPT-2 and what came of it.
+
+**Source**: the modelling code of transformers 5.23; tensor names are those of the published checkpoints.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from planner.models.architecture import Architecture, Grouping
+from planner.models.readers.blocks import (
+    AttentionStyle,
+    ForwardBlock,
+    MixerBlock,
+    MlpStyle,
+    Sizes,
+    altered,
+    attention_blocks,
+    mlp_block,
+    read_sizes,
+)
+from planner.models.readers.decoder.family import Family, Frame, assemble
+from planner.models.readers.fields import MAX_LAYERS, Fields
+from planner.models.readers.parts import BARE_LAYER, LAYER, Tensors, embedding, linear, norm_tensors
+from planner.models.readers.places import Place, full, unrotated
+from planner.models.readers.registry import Reader
+
+_GPT2_FRAME: Final = Frame(
+    norm=LAYER,
+    norms=("ln_1", "ln_2"),
+    tied=True,
+    embedding="transformer.wte",
+    positions="transformer.wpe",
+    final_norm="transformer.ln_f",
+    hidden_dropout=("resid_pdrop", 0.1),
+    embedding_dropout=("embd_pdrop", 0.1),
+)
+_GPT2_ATTENTION: Final = AttentionStyle(
+    prefix="attn.",
+    names=("c_attn", "c_proj"),
+    bias=True,
+    out_bias=True,
+    places=unrotated,
+    dropout=("attn_pdrop", 0.1),
+    fp32_softmax=False,
+)
+_GPT2_MLP: Final = MlpStyle(names=("c_fc", "c_proj"), bias=True, activation="gelu_new", ratio=4)
+_GPTJ_FRAME: Final = Frame(
+    norm=LAYER,
+    norms=("ln_1",),
+    parallel=True,
+    embedding="transformer.wte",
+    final_norm="transformer.ln_f",
+    head_bias=True,
+    hidden_dropout=("resid_pdrop", 0.0),
+    embedding_dropout=("embd_pdrop", 0.0),
+)
+_GPTJ_ATTENTION: Final = AttentionStyle(
+    prefix="attn.",
+    names=("q_proj", "k_proj", "v_proj", "out_proj"),
+    dropout=("attn_pdrop", 0.0),
+    sdpa=False,
+    fp32_scores=True,
+)
+_BLOOM_NAMES: Final = ("query_key_value", "dense")
+_WIDENING_NAMES: Final = ("dense_h_to_4h", "dense_4h_to_h")
+
+
+def _gpt2_mixers(fields: Fields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
+    """Return attention whose projections the checkpoints store as (input, output)."""
+    return altered(
+        attention_blocks(fields, sizes, style), lambda made: made._replace(tensors=_transposed(made.tensors))
+    )
+
+
+def _gpt2_forwards(fields: Fields, sizes: Sizes, style: MlpStyle) -> Sequence[ForwardBlock]:
+    block, tensors = mlp_block(fields, sizes, style)
+    return (ForwardBlock(block, _transposed(tensors)),) * sizes.layers
+
+
+def _transposed(tensors: Tensors) -> Tensors:
+    return tuple(tensor.evolve(shape=tensor.shape[::-1]) for tensor in tensors)
+
+
+def _gpt_bigcode(fields: Fields) -> Architecture:
+    """Read GPT-BigCode, with one key/value head under `multi_query`."""
+    sizes = read_sizes(fields)
+    if fields.flag("multi_query", default=True):
+        sizes = replace(sizes, kv_heads=1)
+    attention = replace(_GPT2_ATTENTION, fp32_softmax=fields.flag("attention_softmax_in_fp32", default=True))
+    mlp = mlp_block(fields, sizes, replace(_GPT2_MLP, activation="gelu_pytorch_tanh"))
+    return assemble(fields, sizes, _GPT2_FRAME, attention_blocks(fields, sizes, attention), (mlp,) * sizes.layers)
+
+
+def _gpt_neo_places(fields: Fields, layers: int) -> tuple[Place, ...]:
+    window = fields.integer("window_size", default=256)
+    kinds = fields.texts("attention_layers")
+    if kinds is None:
+        kinds = tuple(("global", "local")[place % 2] for place in range(layers))
+    elif len(kinds) != layers:
+        fields.fail("attention_layers", f"has {len(kinds)} entries for {layers} layers")
+    return tuple(Place(window if kind == "local" else None, rotary=False) for kind in kinds)
+
+
+def _bloom_embeddings(_: Fields, sizes: Sizes) -> Tensors:
+    return (
+        *embedding("transformer.word_embeddings", sizes.vocabulary, sizes.hidden),
+        *norm_tensors("transformer.word_embeddings_layernorm", sizes.hidden, LAYER),
+    )
+
+
+def _mpt(fields: Fields) -> Architecture:
+    """Read MPT, which places tokens by ALiBi and has no biases."""
+    sizes = read_sizes(fields)
+    inner = fields.nested("attn_config")
+    dropout = 0.0 if inner is None else inner.dropout("attn_pdrop", default=0.0)
+    frame = Frame(
+        norm=BARE_LAYER,
+        norms=("norm_1", "norm_2"),
+        tied=True,
+        embedding="transformer.wte",
+        final_norm="transformer.norm_f",
+        hidden_dropout=dropout,
+    )
+    attention = AttentionStyle(
+        prefix="attn.", names=("Wqkv", "out_proj"), places=unrotated, dropout=dropout, sdpa=False
+    )
+    mlp = MlpStyle(prefix="ffn.", names=("up_proj", "down_proj"), activation="gelu", width=(), ratio=4)
+    mixers = attention_blocks(fields, sizes, attention)
+    return assemble(fields, sizes, frame, mixers, (mlp_block(fields, sizes, mlp),) * sizes.layers)
+
+
+def _opt(fields: Fields) -> Architecture:
+    """Read OPT; the one of 350M projects between a narrow embedding and the stream, and normalises after."""
+    sizes = read_sizes(fields)
+    biased = ("enable_bias", True)
+    weighted = fields.flag("layer_norm_elementwise_affine", default=True)
+    frame = Frame(
+        norm=LAYER,
+        norms=("self_attn_layer_norm", "final_layer_norm") if weighted else (),
+        other_norms=0 if weighted else 2,
+        tied=True,
+        hidden_dropout=("dropout", 0.1),
+    )
+    attention = AttentionStyle(
+        names=("q_proj", "k_proj", "v_proj", "out_proj"), bias=biased, out_bias=biased, places=unrotated
+    )
+    mlp = MlpStyle(prefix="", names=("fc1", "fc2"), bias=biased, activation="relu")
+    return assemble(
+        fields,
+        sizes,
+        frame,
+        attention_blocks(fields, sizes, attention),
+        (mlp_block(fields, sizes, mlp),) * sizes.layers,
+        before=_opt_before(fields, sizes),
+        after=_opt_after(fields, sizes, weighted=weighted),
+        head=linear("lm_head", sizes.vocabulary, _opt_embedding_width(fields, sizes), role="head"),
+    )
+
+
+def _opt_embedding_width(fields: Fields, sizes: Sizes) -> int:
+    return fields.integer("word_embed_proj_dim", default=sizes.hidden)
+
+
+def _opt_before(fields: Fields, sizes: Sizes) -> Tensors:
+    width = _opt_embedding_width(fields, sizes)
+    # The first two rows are kept for padding.
+    rows = fields.integer("max_position_embeddings", default=2048) + 2
+    tokens = embedding("model.decoder.embed_tokens", sizes.vocabulary, width)
+    tables = tokens + embedding("model.decoder.embed_positions", rows, sizes.hidden)
+    return tables if width == sizes.hidden else tables + linear("model.decoder.project_in", sizes.hidden, width)
+
+
+def _opt_after(fields: Fields, sizes: Sizes, *, weighted: bool) -> Tensors:
+    width = _opt_embedding_width(fields, sizes)
+    first = fields.flag("do_layer_norm_before", default=True)
+    kept = weighted and first and not fields.flag("_remove_final_layer_norm", default=False)
+    norm = norm_tensors("model.decoder.final_layer_norm", sizes.hidden, LAYER) if kept else ()
+    return norm if width == sizes.hidden else norm + linear("model.decoder.project_out", width, sizes.hidden)
+
+
+def _falcon(fields: Fields) -> Architecture:
+    """Read Falcon: 7B has one key/value head, 40B and 180B share them in groups, RW has as many as heads."""
+    grouped = fields.flag("new_decoder_architecture", default=False)
+    sizes = _falcon_sizes(fields, grouped=grouped)
+    parallel = fields.flag("parallel_attn", default=True)
+    bias = ("bias", False)
+    frame = Frame(
+        norm=LAYER,
+        norms=_falcon_norms(fields, grouped=grouped, parallel=parallel),
+        parallel=parallel or grouped,
+        tied=True,
+        embedding="transformer.word_embeddings",
+        final_norm="transformer.ln_f",
+        hidden_dropout=("hidden_dropout", 0.0),
+    )
+    attention = AttentionStyle(
+        prefix="self_attention.",
+        names=_BLOOM_NAMES,
+        bias=bias,
+        out_bias=bias,
+        places=unrotated if fields.flag("alibi", default=False) else full,
+        fp32_softmax=False,
+        returns_scores=True,
+    )
+    mlp = MlpStyle(names=_WIDENING_NAMES, bias=bias, activation="gelu", width=("ffn_hidden_size",), ratio=4)
+    grouping: Grouping = "copied" if grouped else "broadcast"
+    mixers = altered(
+        attention_blocks(fields, sizes, attention),
+        lambda made: made._replace(mixer=made.mixer.evolve(grouping=grouping)),
+    )
+    return assemble(fields, sizes, frame, mixers, (mlp_block(fields, sizes, mlp),) * sizes.layers)
+
+
+def _falcon_sizes(fields: Fields, *, grouped: bool) -> Sizes:
+    sizes = read_sizes(fields)
+    kv_heads = fields.integer("num_kv_heads", "n_head_kv", default=sizes.heads, high=MAX_LAYERS)
+    if not grouped:
+        return replace(sizes, kv_heads=1 if fields.flag("multi_query", default=True) else sizes.heads)
+    if sizes.heads % kv_heads:
+        fields.fail("num_kv_heads", f"must divide the {sizes.heads} attention heads, got {kv_heads}")
+    return replace(sizes, kv_heads=kv_heads)
+
+
+def _falcon_norms(fields: Fields, *, grouped: bool, parallel: bool) -> tuple[str, ...]:
+    if not parallel:
+        return ("input_layernorm", "post_attention_layernorm")
+    two = fields.integer("num_ln_in_parallel_attn", default=2 if grouped else 1, high=2) == 2
+    return ("ln_attn", "ln_mlp") if two else ("input_layernorm",)
+
+
+_GPTJ: Final = Family(
+    frame=_GPTJ_FRAME,
+    attention=_GPTJ_ATTENTION,
+    mlp=MlpStyle(names=("fc_in", "fc_out"), bias=True, activation="gelu_new", ratio=4),
+)
+
+READERS: Final[Mapping[str, Reader]] = {
+    "gpt2": Family(
+        frame=_GPT2_FRAME,
+        attention=_GPT2_ATTENTION,
+        mlp=_GPT2_MLP,
+        mixers=_gpt2_mixers,
+        forwards=_gpt2_forwards,
+    ).read,
+    "gpt_bigcode": _gpt_bigcode,
+    "gpt_neo": Family(
+        frame=replace(_GPT2_FRAME, hidden_dropout=("resid_dropout", 0.0), embedding_dropout=("embed_dropout", 0.0)),
+        attention=replace(
+            _GPTJ_ATTENTION,
+            prefix="attn.attention.",
+            out_bias=True,
+            places=_gpt_neo_places,
+            dropout=("attention_dropout", 0.0),
+        ),
+        mlp=replace(_GPT2_MLP, width=("intermediate_size",)),
+    ).read,
+    "gpt_neox": Family(
+        frame=Frame(
+            norm=LAYER,
+            parallel=("use_parallel_residual", True),
+            embedding="gpt_neox.embed_in",
+            final_norm="gpt_neox.final_layer_norm",
+            head="embed_out",
+            hidden_dropout=("hidden_dropout", 0.0),
+            embedding_dropout=("hidden_dropout", 0.0),
+        ),
+        attention=AttentionStyle(
+            prefix="attention.",
+            names=_BLOOM_NAMES,
+            bias=("attention_bias", True),
+            out_bias=("attention_bias", True),
+            heads_first=True,
+        ),
+        mlp=MlpStyle(names=_WIDENING_NAMES, bias=True, activation="gelu"),
+    ).read,
+    "gptj": _GPTJ.read,
+    "codegen": replace(_GPTJ, attention=replace(_GPTJ_ATTENTION, names=("qkv_proj", "out_proj"))).read,
+    # It normalises its embedding and places tokens by ALiBi; its own GELU keeps only its input for the backward pass.
+    "bloom": Family(
+        frame=Frame(norm=LAYER, tied=True, final_norm="transformer.ln_f", hidden_dropout=("hidden_dropout", 0.0)),
+        attention=AttentionStyle(
+            prefix="self_attention.",
+            names=_BLOOM_NAMES,
+            bias=True,
+            out_bias=True,
+            places=unrotated,
+            sdpa=False,
+            returns_scores=True,
+        ),
+        mlp=MlpStyle(names=_WIDENING_NAMES, bias=True, activation="gelu_bloom", width=("n_inner",), ratio=4),
+        before=_bloom_embeddings,
+    ).read,
+    "mpt": _mpt,
+    "opt": _opt,
+    "falcon": _falcon,
+}

@@ -1,0 +1,237 @@
+"""Dense decoders that differ from Llama in a few switches.
+
+**Source**: the modelling code of transformers 5.23; tensor names are those of the published checkpoints.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from planner.models.architecture import Architecture, Attention, Norm, Tensor
+from planner.models.readers.blocks import (
+    AttentionStyle,
+    ForwardBlock,
+    MlpStyle,
+    altered,
+    attention_blocks,
+    mlp_block,
+    read_sizes,
+)
+from planner.models.readers.decoder.family import Family, Frame, assemble
+from planner.models.readers.fields import Fields
+from planner.models.readers.parts import FP32_RMS, LAYER, RMS, Tensors, norm_tensors, qk_norm_tensors
+from planner.models.readers.places import everywhere, repeating, unrotated_in_between, upper_layers
+from planner.models.readers.registry import Reader
+
+ATTENTION_BIAS: Final = ("attention_bias", False)
+MLP_BIAS: Final = ("mlp_bias", False)
+USE_BIAS: Final = ("use_bias", False)
+
+BIASED: Final = AttentionStyle(bias=ATTENTION_BIAS, out_bias=ATTENTION_BIAS)
+HEAD_NORMED: Final = replace(BIASED, qk_norm="head")
+FULLY_NORMED: Final = replace(BIASED, qk_norm="all")
+
+POST_NORMS: Final = ("post_attention_layernorm", "post_feedforward_layernorm")
+GEMMA_NORMS: Final = (
+    "input_layernorm",
+    "post_attention_layernorm",
+    "pre_feedforward_layernorm",
+    "post_feedforward_layernorm",
+)
+GLM4_NORMS: Final = (
+    "input_layernorm",
+    "post_attention_layernorm",
+    "post_self_attn_layernorm",
+    "post_mlp_layernorm",
+)
+
+# It casts back to the stream's format only after the product with the weight, as FP32_RMS does.
+COHERE_NORM: Final = Norm(kind="layer", native=False, fp32_product=True)
+# OLMo's has no weights and works on a copy in fp32.
+OLMO_NORM: Final = Norm(kind="layer", upcast=True)
+
+GLU: Final = MlpStyle(names=("gate_up_proj", "down_proj"), fused=True)
+GELU_GLU: Final = MlpStyle(activation="gelu_pytorch_tanh")
+
+
+def _cohere_qk_tensors(mixer: Attention) -> Tensors:
+    heads = {"q_norm": mixer.heads, "k_norm": mixer.kv_heads} if mixer.qk_norm == "head" else {}
+    return tuple(
+        Tensor(name=f"self_attn.{name}.weight", shape=(count, mixer.head_dim), role="norm")
+        for name, count in heads.items()
+    )
+
+
+def _stablelm_qk_tensors(mixer: Attention) -> Tensors:
+    heads = {"q_layernorm": mixer.heads, "k_layernorm": mixer.kv_heads} if mixer.qk_norm == "head" else {}
+    return tuple(
+        Tensor(name=f"self_attn.{name}.norms.{{head}}.weight", shape=(mixer.head_dim,), role="norm", copies=count)
+        for name, count in heads.items()
+    )
+
+
+def _stablelm(fields: Fields) -> Architecture:
+    parallel = fields.flag("use_parallel_residual", default=False)
+    norms = ("input_layernorm",) if parallel else ("input_layernorm", "post_attention_layernorm")
+    frame = Frame(norm=LAYER, norms=norms, parallel=parallel, hidden_dropout=("hidden_dropout", 0.0))
+    attention = AttentionStyle(
+        bias=("use_qkv_bias", False),
+        heads_first=True,
+        qk_norm="head",
+        qk_norm_when=("qk_layernorm", False),
+        qk_tensors=_stablelm_qk_tensors,
+    )
+    return Family(frame=frame, attention=attention, kv_heads=32).read(fields)
+
+
+def _bitnet(fields: Fields) -> Architecture:
+    """Read BitNet, which normalises once more inside each block."""
+    sizes = read_sizes(fields)
+    mlp, mlp_tensors = mlp_block(fields, sizes, MlpStyle(activation="relu2"))
+    inner = norm_tensors("self_attn.attn_sub_norm", sizes.hidden, RMS)
+    mixers = altered(attention_blocks(fields, sizes, BIASED), lambda made: made._replace(tensors=made.tensors + inner))
+    forward = ForwardBlock(mlp, mlp_tensors + norm_tensors("mlp.ffn_sub_norm", mlp.intermediate, RMS))
+    return assemble(fields, sizes, Frame(other_norms=1), mixers, (forward,) * sizes.layers)
+
+
+_LLAMA: Final = Family(attention=BIASED, mlp=MlpStyle(bias=MLP_BIAS))
+_GLM_ATTENTION: Final = AttentionStyle(bias=("attention_bias", True), heads_first=True)
+_PLAIN: Final = MlpStyle(names=("up_proj", "down_proj"), bias=MLP_BIAS, activation="relu2")
+
+READERS: Final[Mapping[str, Reader]] = {
+    "llama": _LLAMA.read,
+    "internlm3": _LLAMA.read,
+    "granite": _LLAMA.read,
+    "helium": replace(
+        _LLAMA, frame=Frame(norm=FP32_RMS), attention=AttentionStyle(bias=ATTENTION_BIAS), kv_heads=20, head_dim=128
+    ).read,
+    "arcee": Family(attention=BIASED, mlp=_PLAIN).read,
+    "nemotron": Family(frame=Frame(norm=LAYER), attention=replace(BIASED, heads_first=True), mlp=_PLAIN).read,
+    "mistral": Family(attention=AttentionStyle(places=everywhere(4096)), kv_heads=8).read,
+    "ministral": Family(attention=AttentionStyle(places=repeating(1, 4096)), kv_heads=8).read,
+    "ministral3": Family(attention=AttentionStyle(places=everywhere()), kv_heads=8, head_dim=128).read,
+    "qwen2": Family(attention=AttentionStyle(bias=True, places=upper_layers), kv_heads=32).read,
+    "qwen3": Family(attention=replace(HEAD_NORMED, places=upper_layers), kv_heads=32, head_dim=128).read,
+    "smollm3": Family(
+        frame=Frame(tied=True),
+        attention=replace(BIASED, places=unrotated_in_between),
+        mlp=MlpStyle(bias=MLP_BIAS),
+        kv_heads=4,
+    ).read,
+    "seed_oss": Family(
+        frame=Frame(hidden_dropout=("residual_dropout", 0.1)),
+        attention=AttentionStyle(
+            bias=("attention_bias", True), out_bias=("attention_out_bias", False), dropout=("attention_dropout", 0.1)
+        ),
+        mlp=MlpStyle(bias=MLP_BIAS),
+        kv_heads=8,
+        head_dim=128,
+    ).read,
+    "ernie4_5": Family(
+        frame=Frame(tied=True),
+        attention=AttentionStyle(bias=USE_BIAS, out_bias=USE_BIAS),
+        mlp=MlpStyle(bias=USE_BIAS),
+        kv_heads=2,
+        head_dim=128,
+    ).read,
+    "hunyuan_v1_dense": Family(
+        attention=replace(HEAD_NORMED, qk_tensors=partial(qk_norm_tensors, names=("query_layernorm", "key_layernorm"))),
+    ).read,
+    "gemma": Family(
+        frame=Frame(tied=True, norm=FP32_RMS), attention=BIASED, mlp=GELU_GLU, kv_heads=16, head_dim=256
+    ).read,
+    "gemma2": Family(
+        frame=Frame(tied=True, norm=FP32_RMS, norms=GEMMA_NORMS),
+        attention=replace(BIASED, places=repeating(2, 4096), sdpa=False, softcap=True),
+        mlp=GELU_GLU,
+        kv_heads=4,
+        head_dim=256,
+    ).read,
+    "gemma3_text": Family(
+        frame=Frame(tied=True, norm=FP32_RMS, norms=GEMMA_NORMS),
+        attention=replace(HEAD_NORMED, places=repeating(6, 4096)),
+        mlp=GELU_GLU,
+        kv_heads=4,
+        head_dim=256,
+    ).read,
+    "phi3": Family(
+        frame=Frame(hidden_dropout=("resid_pdrop", 0.0), embedding_dropout=("embd_pdrop", 0.0)),
+        attention=AttentionStyle(names=("qkv_proj", "o_proj"), places=everywhere(), heads_first=True),
+        mlp=GLU,
+    ).read,
+    "glm": Family(attention=_GLM_ATTENTION, mlp=GLU, kv_heads=2, head_dim=128).read,
+    "glm4": Family(
+        frame=Frame(norms=GLM4_NORMS),
+        attention=_GLM_ATTENTION,
+        mlp=GLU,
+        kv_heads=2,
+        head_dim=128,
+    ).read,
+    "olmo": Family(frame=Frame(norm=OLMO_NORM, norms=(), other_norms=2, final_norm=None), attention=BIASED).read,
+    "olmo2": Family(frame=Frame(norm=FP32_RMS, norms=POST_NORMS, post_norms=True), attention=FULLY_NORMED).read,
+    "olmo3": Family(
+        frame=Frame(norm=FP32_RMS, norms=POST_NORMS, post_norms=True),
+        attention=replace(FULLY_NORMED, places=repeating(4, 4096)),
+    ).read,
+    "exaone4": Family(
+        frame=Frame(norms=POST_NORMS, post_norms=True),
+        attention=AttentionStyle(qk_norm="head", places=repeating(4, 4096, full_rotates=False)),
+        kv_heads=32,
+    ).read,
+    "cohere": Family(
+        frame=Frame(tied=True, norm=COHERE_NORM, norms=("input_layernorm",), parallel=True),
+        attention=replace(BIASED, qk_norm="head", qk_norm_when=("use_qk_norm", False), qk_tensors=_cohere_qk_tensors),
+    ).read,
+    "cohere2": Family(
+        frame=Frame(tied=True, norm=COHERE_NORM, norms=("input_layernorm",), parallel=True),
+        attention=replace(BIASED, places=repeating(4, 4096, full_rotates=False)),
+    ).read,
+    "stablelm": _stablelm,
+    "starcoder2": Family(
+        frame=Frame(
+            tied=True,
+            norm=LAYER,
+            hidden_dropout=("residual_dropout", 0.0),
+            embedding_dropout=("embedding_dropout", 0.0),
+        ),
+        attention=AttentionStyle(bias=("use_bias", True), out_bias=("use_bias", True), places=everywhere()),
+        mlp=MlpStyle(names=("c_fc", "c_proj"), bias=("use_bias", True), activation="gelu_pytorch_tanh"),
+        kv_heads=2,
+    ).read,
+    "phi": Family(
+        frame=Frame(
+            norm=LAYER,
+            norms=("input_layernorm",),
+            parallel=True,
+            final_norm="model.final_layernorm",
+            head_bias=True,
+            hidden_dropout=("resid_pdrop", 0.0),
+            embedding_dropout=("embd_pdrop", 0.0),
+        ),
+        attention=AttentionStyle(
+            names=("q_proj", "k_proj", "v_proj", "dense"),
+            heads_first=True,
+            bias=True,
+            out_bias=True,
+            qk_norm="head",
+            qk_norm_when=("qk_layernorm", False),
+            qk_tensors=partial(qk_norm_tensors, norm=LAYER, names=("q_layernorm", "k_layernorm")),
+        ),
+        mlp=MlpStyle(names=("fc1", "fc2"), bias=True, activation="gelu_new"),
+    ).read,
+    "persimmon": Family(
+        frame=Frame(norm=LAYER, final_norm="model.final_layernorm", hidden_dropout=("hidden_dropout", 0.0)),
+        attention=AttentionStyle(
+            names=("query_key_value", "dense"),
+            heads_first=True,
+            bias=True,
+            out_bias=True,
+            qk_norm="head",
+            qk_norm_when=("qk_layernorm", True),
+            qk_tensors=partial(qk_norm_tensors, norm=LAYER, names=("q_layernorm", "k_layernorm")),
+        ),
+        mlp=MlpStyle(names=("dense_h_to_4h", "dense_4h_to_h"), bias=True, activation="relu2"),
+    ).read,
+    "bitnet": _bitnet,
+}

@@ -1,0 +1,364 @@
+"""Decoders with routed experts, among them those with multi-head latent attention: DeepSeek and its relatives.
+
+**Source**: the modelling code of transformers 5.23, DeepSeek-V2 (arXiv:2405.04434) §2.1; tensor names are those of the
+published checkpoints. Layers that only predict further tokens (`num_nextn_predict_layers`) are in the checkpoints but
+not in these networks, and are not counted.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from planner.models.architecture import Architecture, Attention, LatentAttention, Moe, Tensor
+from planner.models.readers.blocks import (
+    AttentionStyle,
+    ForwardBlock,
+    MixerBlock,
+    MlpStyle,
+    Sizes,
+    altered,
+    attention_blocks,
+    read_sizes,
+)
+from planner.models.readers.decoder.experts import (
+    QWEN_EXPERTS,
+    ExpertStyle,
+    after_dense_layers,
+    counted_shared,
+    stated_shared,
+    stepped_layers,
+)
+from planner.models.readers.decoder.family import Family, Frame, assemble
+from planner.models.readers.decoder.llama_like import BIASED, FULLY_NORMED, HEAD_NORMED, POST_NORMS, USE_BIAS
+from planner.models.readers.fields import MAX_LAYERS, Fields
+from planner.models.readers.parts import (
+    ACTIVATIONS,
+    BARE_LAYER,
+    FP32_RMS,
+    LAYER,
+    Tensors,
+    latent_tensors,
+    linear,
+    norm_tensors,
+    qk_norm_tensors,
+    router_tensors,
+)
+from planner.models.readers.places import (
+    chunked,
+    even_lower_layers,
+    everywhere,
+    repeating,
+    switched_everywhere,
+    upper_layers,
+)
+from planner.models.readers.registry import Reader
+
+_INDEXER_KINDS: Final = {"F": True, "S": False, "full": True, "shared": False}
+
+
+_DEEPSEEK_LIKE: Final = ExpertStyle(fp32_router=True)
+MIXTRAL_EXPERTS: Final = ExpertStyle(
+    experts=("num_local_experts",),
+    width=("intermediate_size",),
+    router="block_sparse_moe.gate",
+    prefix="block_sparse_moe.experts.{expert}.",
+    names=("w1", "w3", "w2"),
+)
+GRANITE_EXPERTS: Final = replace(
+    MIXTRAL_EXPERTS,
+    router="block_sparse_moe.router.layer",
+    prefix="block_sparse_moe.",
+    names=("input_linear.weight", "output_linear.weight"),
+    layout="stacked",
+    shared_prefix="shared_mlp.",
+    shared_names=("input_linear", "output_linear"),
+)
+
+
+def _latent_family(*, dense_layers: int = 3, shared: int = 1, indexer: bool = False) -> Family:
+    """Return a family with latent attention and DeepSeek's experts behind its first, dense layers."""
+    experts = ExpertStyle(
+        fp32_router=True,
+        experts=("n_routed_experts", "num_experts", "num_local_experts"),
+        sparse=after_dense_layers(dense_layers),
+        shared=counted_shared("n_shared_experts", shared),
+    )
+    # Any width of a head will do: that of latent attention follows from its two parts.
+    return Family(head_dim=1, mixers=_indexed_mixers if indexer else _latent_mixers, forwards=experts.blocks)
+
+
+def _latent_mixers(fields: Fields, sizes: Sizes, _: AttentionStyle) -> tuple[MixerBlock, ...]:
+    _note_unbuilt_layers(fields)
+    return (_latent(fields, sizes),) * sizes.layers
+
+
+def _indexed_mixers(fields: Fields, sizes: Sizes, _: AttentionStyle) -> tuple[MixerBlock, ...]:
+    _note_unbuilt_layers(fields)
+    plain, indexed = _latent(fields, sizes), _indexed(fields, sizes)
+    return tuple(indexed if own else plain for own in _indexer_layers(fields, sizes.layers))
+
+
+def latent_block(fields: Fields, sizes: Sizes, *, bias: bool, indexer_dim: int = 0) -> MixerBlock:
+    """Return multi-head latent attention."""
+    mixer = LatentAttention(
+        heads=sizes.heads,
+        q_lora_rank=fields.optional_integer("q_lora_rank"),
+        kv_lora_rank=fields.integer("kv_lora_rank"),
+        qk_nope_head_dim=fields.integer("qk_nope_head_dim"),
+        qk_rope_head_dim=fields.integer("qk_rope_head_dim"),
+        v_head_dim=fields.integer("v_head_dim"),
+        indexer_dim=indexer_dim,
+    )
+    return MixerBlock(mixer, latent_tensors(mixer, sizes.hidden, bias=bias))
+
+
+def _latent(fields: Fields, sizes: Sizes, *, indexer_dim: int = 0) -> MixerBlock:
+    return latent_block(fields, sizes, bias=fields.flag("attention_bias", default=False), indexer_dim=indexer_dim)
+
+
+def _indexed(fields: Fields, sizes: Sizes) -> MixerBlock:
+    width = fields.integer("index_head_dim", default=128)
+    mixer, tensors = _latent(fields, sizes, indexer_dim=width)
+    return MixerBlock(mixer, tensors + _indexer_tensors(fields, sizes, width))
+
+
+def _indexer_tensors(fields: Fields, sizes: Sizes, width: int) -> Tensors:
+    """Return the tensors that choose which tokens a layer attends to (DeepSeek-V3.2, arXiv:2512.02556 §2.1)."""
+    heads = fields.integer("index_n_heads", high=MAX_LAYERS)
+    return (
+        *linear("self_attn.indexer.wq_b", heads * width, fields.integer("q_lora_rank")),
+        *linear("self_attn.indexer.wk", width, sizes.hidden),
+        *norm_tensors("self_attn.indexer.k_norm", width, LAYER),
+        *linear("self_attn.indexer.weights_proj", heads, sizes.hidden),
+    )
+
+
+def _indexer_layers(fields: Fields, layers: int) -> tuple[bool, ...]:
+    stated = fields.texts("indexer_types")
+    if stated is None:
+        return _scheduled_indexers(fields, layers)
+    if len(stated) != layers or not set(stated) <= set(_INDEXER_KINDS):
+        fields.fail("indexer_types", f"must say full or shared for each of the {layers} layers")
+    return tuple(_INDEXER_KINDS[kind] for kind in stated)
+
+
+def _scheduled_indexers(fields: Fields, layers: int) -> tuple[bool, ...]:
+    pattern = fields.text("index_topk_pattern", default="")
+    if pattern:
+        if len(pattern) != layers or not set(pattern) <= {"F", "S"}:
+            fields.fail("index_topk_pattern", f"must hold F or S for each of the {layers} layers")
+        return tuple(_INDEXER_KINDS[letter] for letter in pattern)
+    every = fields.integer("index_topk_freq", default=1)
+    offset = fields.integer("index_skip_topk_offset", default=2, low=0)
+    return tuple(max(place - offset + 1, 0) % every == 0 for place in range(layers))
+
+
+def _note_unbuilt_layers(fields: Fields) -> None:
+    extra = fields.integer("num_nextn_predict_layers", default=0, low=0, high=MAX_LAYERS)
+    if extra:
+        layers = "1 layer that predicts" if extra == 1 else f"{extra:,} layers that predict"
+        stored = "is" if extra == 1 else "are"
+        fields.note(f"{layers} further tokens {stored} stored in the checkpoint and not counted")
+
+
+def _weightless_qk_norm(made: MixerBlock) -> MixerBlock:
+    rotates = isinstance(made.mixer, Attention) and made.mixer.rotary
+    return made._replace(mixer=made.mixer.evolve(qk_norm="bare")) if rotates else made
+
+
+def _llama4_mixers(fields: Fields, sizes: Sizes, style: AttentionStyle) -> tuple[MixerBlock, ...]:
+    """Return attention whose rotating layers normalise queries and keys without weights."""
+    mixers = attention_blocks(fields, sizes, style)
+    return altered(mixers, _weightless_qk_norm) if fields.flag("use_qk_norm", default=True) else mixers
+
+
+def _llama4_layers(fields: Fields, layers: int) -> tuple[bool, ...]:
+    stated = fields.integers("moe_layers")
+    if stated is None:
+        step = fields.integer("interleave_moe_layer_step", default=1)
+        return tuple((place + 1) % step == 0 for place in range(layers))
+    listed = frozenset(stated)
+    return tuple(place in listed for place in range(layers))
+
+
+def _ernie_layers(fields: Fields, layers: int) -> tuple[bool, ...]:
+    first = fields.integer("moe_layer_start_index", default=1, low=0)
+    last = fields.integer("moe_layer_end_index", default=-1, low=-1)
+    step = fields.integer("moe_layer_interval", default=1)
+    end = layers - 1 if last == -1 else last
+    return tuple((place + 1) % step == 0 and first <= place <= end for place in range(layers))
+
+
+def _sinks(mixer: Attention) -> Tensors:
+    return (Tensor(name="self_attn.sinks", shape=(mixer.heads,), role="other"),)
+
+
+def _dbrx(fields: Fields) -> Architecture:
+    """Read DBRX, whose attention and experts have objects of their own in the configuration."""
+    attention, experts = fields.nested("attn_config"), fields.required("ffn_config")
+    kv_heads = 1 if attention is None else attention.integer("kv_n_heads", default=1, high=MAX_LAYERS)
+    dropout = 0.0 if attention is None else attention.dropout("attn_pdrop")
+    sizes = read_sizes(fields, kv_heads=kv_heads)
+    style = AttentionStyle(prefix="norm_attn_norm.attn.", names=("Wqkv", "out_proj"), dropout=dropout)
+    frame = Frame(
+        norm=BARE_LAYER,
+        norms=("norm_attn_norm.norm_1", "norm_attn_norm.norm_2"),
+        embedding="transformer.wte",
+        final_norm="transformer.norm_f",
+        hidden_dropout=("resid_pdrop", 0.0),
+        embedding_dropout=("emb_pdrop", 0.0),
+    )
+    forward = _dbrx_experts(experts, sizes)
+    return assemble(fields, sizes, frame, attention_blocks(fields, sizes, style), (forward,) * sizes.layers)
+
+
+def _dbrx_experts(fields: Fields, sizes: Sizes) -> ForwardBlock:
+    count = fields.integer("moe_num_experts", default=4, high=MAX_LAYERS)
+    act = fields.nested("ffn_act_fn")
+    moe = Moe(
+        experts=count,
+        top_k=fields.integer("moe_top_k", default=1, high=count),
+        intermediate=fields.integer("ffn_hidden_size", default=3584),
+        activation="silu" if act is None else act.choice("name", among=ACTIVATIONS, default="silu"),
+    )
+    routed = tuple(
+        Tensor(
+            name=f"ffn.experts.mlp.{name}", shape=(moe.intermediate, sizes.hidden), role="expert", copies=moe.experts
+        )
+        for name in ("w1", "v1", "w2")
+    )
+    return ForwardBlock(moe, (*router_tensors("ffn.router.layer", count, sizes.hidden), *routed))
+
+
+_LLAMA4_EXPERTS: Final = ExpertStyle(
+    experts=("num_local_experts",),
+    width=("intermediate_size",),
+    router="feed_forward.router",
+    prefix="feed_forward.experts.",
+    names=("gate_up_proj", "down_proj"),
+    layout="transposed",
+    shared=stated_shared("intermediate_size"),
+    shared_prefix="feed_forward.shared_expert.",
+    every_expert=True,
+    sparse=_llama4_layers,
+)
+# Published in MXFP4 with the output first, which is the order that counts its blocks.
+_GPT_OSS_EXPERTS: Final = ExpertStyle(
+    experts=("num_local_experts", "num_experts"),
+    width=("intermediate_size",),
+    activation="clamped-swiglu",
+    router="mlp.router",
+    router_bias=True,
+    prefix="mlp.experts.",
+    names=("gate_up_proj", "down_proj"),
+    layout="stacked",
+    bias=True,
+)
+_ATTENTION_BIAS: Final = ("attention_bias", True)
+_HUNYUAN_NORMS: Final = partial(qk_norm_tensors, names=("query_layernorm", "key_layernorm"))
+
+READERS: Final[Mapping[str, Reader]] = {
+    "mixtral": Family(attention=AttentionStyle(places=everywhere()), forwards=MIXTRAL_EXPERTS.blocks, kv_heads=8).read,
+    "minimax_m2": Family(
+        attention=AttentionStyle(qk_norm="all"), forwards=MIXTRAL_EXPERTS.blocks, kv_heads=8, head_dim=128
+    ).read,
+    "phimoe": Family(
+        frame=Frame(norm=LAYER, head_bias=("lm_head_bias", False)),
+        attention=replace(BIASED, places=everywhere()),
+        forwards=MIXTRAL_EXPERTS.blocks,
+        kv_heads=8,
+    ).read,
+    "granitemoe": Family(attention=BIASED, forwards=GRANITE_EXPERTS.blocks).read,
+    "granitemoeshared": Family(
+        attention=BIASED,
+        forwards=replace(GRANITE_EXPERTS, shared=stated_shared("shared_intermediate_size", 1024)).blocks,
+    ).read,
+    "qwen2_moe": Family(
+        attention=AttentionStyle(bias=("qkv_bias", True), places=even_lower_layers),
+        forwards=ExpertStyle(
+            sparse=stepped_layers,
+            shared=stated_shared("shared_expert_intermediate_size", 5632),
+            shared_prefix="mlp.shared_expert.",
+            shared_gate="mlp.shared_expert_gate",
+        ).blocks,
+        kv_heads=16,
+    ).read,
+    "qwen3_moe": Family(
+        attention=replace(HEAD_NORMED, places=switched_everywhere), kv_heads=4, forwards=QWEN_EXPERTS.blocks
+    ).read,
+    "olmoe": Family(attention=FULLY_NORMED, forwards=ExpertStyle(width=("intermediate_size",)).blocks).read,
+    "flex_olmo": Family(
+        frame=Frame(norm=FP32_RMS, norms=POST_NORMS, post_norms=True),
+        attention=FULLY_NORMED,
+        forwards=ExpertStyle(width=("intermediate_size",)).blocks,
+    ).read,
+    "glm4_moe": Family(
+        attention=replace(HEAD_NORMED, out_bias=False, qk_norm_when=("use_qk_norm", False), heads_first=True),
+        forwards=replace(
+            _DEEPSEEK_LIKE, sparse=after_dense_layers(1), shared=counted_shared("n_shared_experts", 1)
+        ).blocks,
+        kv_heads=8,
+    ).read,
+    "dots1": Family(
+        attention=replace(HEAD_NORMED, places=upper_layers),
+        forwards=replace(
+            _DEEPSEEK_LIKE, sparse=after_dense_layers(0), shared=counted_shared("n_shared_experts", 0)
+        ).blocks,
+        kv_heads=32,
+    ).read,
+    "ernie4_5_moe": Family(
+        frame=Frame(tied=True, head_bias=USE_BIAS),
+        attention=AttentionStyle(bias=USE_BIAS, out_bias=USE_BIAS),
+        mlp=MlpStyle(bias=USE_BIAS),
+        forwards=ExpertStyle(
+            experts=("moe_num_experts",),
+            top_k=("moe_k",),
+            correction="mlp.moe_statics.e_score_correction_bias",
+            sparse=_ernie_layers,
+            shared=counted_shared("moe_num_shared_experts", 2),
+            shared_bias=USE_BIAS,
+        ).blocks,
+        kv_heads=4,
+    ).read,
+    "hunyuan_v1_moe": Family(
+        attention=replace(HEAD_NORMED, qk_tensors=_HUNYUAN_NORMS),
+        forwards=ExpertStyle(
+            experts=("num_experts",),
+            top_k=("moe_topk",),
+            width=("intermediate_size",),
+            router="mlp.gate.wg",
+            shared=stated_shared("intermediate_size"),
+            shared_prefix="mlp.shared_mlp.",
+        ).blocks,
+    ).read,
+    "llama4_text": Family(
+        attention=replace(BIASED, places=chunked, fp32_softmax=False),
+        mlp=MlpStyle(prefix="feed_forward.", width=("intermediate_size_mlp",)),
+        kv_heads=8,
+        head_dim=128,
+        mixers=_llama4_mixers,
+        forwards=_LLAMA4_EXPERTS.blocks,
+    ).read,
+    "gpt_oss": Family(
+        frame=Frame(norm=FP32_RMS),
+        attention=AttentionStyle(
+            bias=_ATTENTION_BIAS,
+            out_bias=_ATTENTION_BIAS,
+            qk_tensors=_sinks,
+            places=repeating(2, 128),
+            sinks=True,
+            fp32_softmax=False,
+            sdpa=False,
+        ),
+        kv_heads=8,
+        head_dim=64,
+        forwards=_GPT_OSS_EXPERTS.blocks,
+    ).read,
+    "deepseek_v2": _latent_family(dense_layers=0, shared=2).read,
+    "deepseek_v3": _latent_family().read,
+    "deepseek_v32": _latent_family(indexer=True).read,
+    "glm4_moe_lite": _latent_family(dense_layers=1).read,
+    "glm_moe_dsa": _latent_family(indexer=True).read,
+    "dbrx": _dbrx,
+}

@@ -1,0 +1,392 @@
+"""Decoders with state space mixers: Mamba and RWKV alone, and Mamba beside attention in Jamba, Granite 4 and others.
+
+**Source**: the modelling code of transformers 5.23; tensor names are those of the published checkpoints.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Literal
+
+from planner.models.architecture import Architecture, Attention, Layer, Mlp, Moe, StateMixer
+from planner.models.readers.blocks import (
+    AttentionStyle,
+    ForwardBlock,
+    MixerBlock,
+    MlpStyle,
+    Sizes,
+    attention_blocks,
+    mlp_block,
+    read_sizes,
+)
+from planner.models.readers.decoder.experts import ExpertStyle, stated_shared
+from planner.models.readers.decoder.family import Family, Frame, dense_blocks, network
+from planner.models.readers.decoder.llama_like import BIASED, MLP_BIAS
+from planner.models.readers.decoder.moe import GRANITE_EXPERTS
+from planner.models.readers.decoder.state_mixers import Scan, mamba2_block, mamba_block
+from planner.models.readers.fields import MAX_LAYERS, Fields
+from planner.models.readers.parts import (
+    ACTIVATIONS,
+    FP32_RMS,
+    LAYER,
+    RMS,
+    Tensors,
+    attention_tensors,
+    embedding,
+    expert_tensors,
+    grouped,
+    linear,
+    mlp_tensors,
+    norm_tensors,
+    projections,
+    repeated,
+    router_tensors,
+    tensor,
+)
+from planner.models.readers.places import attention_layers, unrotated
+from planner.models.readers.registry import Reader
+
+_KERNEL: Final = 4
+_EXPAND: Final = 2
+_STATE: Final = 256
+_HEADS: Final = 128
+
+_MAMBA_FRAME: Final = Frame(norms=("norm",), embedding="backbone.embeddings", final_norm="backbone.norm_f", tied=True)
+_RWKV_FRAME: Final = Frame(norm=LAYER, final_norm="ln_out", head="head")
+_NEMOTRON_FRAME: Final = Frame(norm=FP32_RMS, norms=("norm",), embedding="embeddings", final_norm="norm_f")
+_HYBRID_FRAME: Final = Frame(norms=("input_layernorm", "pre_ff_layernorm"), final_norm="model.final_layernorm")
+_HYBRID_MLP: Final = MlpStyle(prefix="feed_forward.", bias=MLP_BIAS)
+
+
+def read_mamba(fields: Fields) -> Architecture:
+    """Read Mamba, and Falcon Mamba, whose further norms have no weights."""
+    sizes = _stack_sizes(fields, "hidden_size", "d_model")
+    block = mamba_block(
+        sizes.hidden,
+        inner=fields.integer("expand", default=_EXPAND) * sizes.hidden,
+        state=fields.integer("state_size"),
+        kernel=fields.integer("conv_kernel", default=_KERNEL),
+        rank=fields.automatic_integer("time_step_rank", default=math.ceil(sizes.hidden / 16)),
+        bias=fields.flag("use_bias", default=False),
+        conv_bias=fields.flag("use_conv_bias", default=True),
+    )
+    return network(fields, sizes, _MAMBA_FRAME, repeated(_single(block, sizes, _MAMBA_FRAME), sizes.layers))
+
+
+def read_mamba2(fields: Fields) -> Architecture:
+    """Read Mamba-2."""
+    sizes = _stack_sizes(fields, "hidden_size")
+    scan = Scan(
+        heads=fields.integer("num_heads", high=MAX_LAYERS),
+        head_dim=fields.integer("head_dim"),
+        groups=fields.integer("n_groups"),
+        state=fields.integer("state_size"),
+        kernel=fields.integer("conv_kernel", default=_KERNEL),
+    )
+    block = mamba2_block(
+        sizes.hidden,
+        scan,
+        prefix="mixer.",
+        bias=fields.flag("use_bias", default=False),
+        conv_bias=fields.flag("use_conv_bias", default=True),
+    )
+    frame = replace(_MAMBA_FRAME, tied=False)
+    return network(fields, sizes, frame, repeated(_single(block, sizes, frame), sizes.layers))
+
+
+def read_rwkv(fields: Fields) -> Architecture:
+    """Read RWKV-4.
+
+    Its state is the last input of both blocks, and a numerator, a denominator and a maximum in fp32
+    (`modeling_rwkv.py` of transformers 5.23).
+    """
+    sizes = replace(_stack_sizes(fields, "hidden_size"), max_context=fields.optional_integer("context_length"))
+    hidden = sizes.hidden
+    width = fields.integer("attention_hidden_size", default=hidden)
+    inner = fields.integer("intermediate_size", default=4 * hidden)
+    layer = Layer(
+        mixer=StateMixer(
+            name="rwkv", conv_state_elements=2 * hidden, recurrent_state_elements=3 * width, inner_dim=width
+        ),
+        feed_forward=Mlp(intermediate=inner, gated=False, activation="relu2"),
+        norm=LAYER,
+        norm_count=2,
+        tensors=_rwkv_tensors(hidden, width, inner),
+    )
+    before = (*embedding("embeddings", sizes.vocabulary, hidden), *norm_tensors("blocks.0.pre_ln", hidden, LAYER))
+    return network(fields, sizes, _RWKV_FRAME, repeated(layer, sizes.layers), before=before)
+
+
+def _rwkv_tensors(hidden: int, width: int, inner: int) -> Tensors:
+    mixed = {"attention": ("key", "value", "receptance"), "feed_forward": ("key", "receptance")}
+    return (
+        *norm_tensors("ln1", hidden, LAYER),
+        *norm_tensors("ln2", hidden, LAYER),
+        *tensor("attention.time_decay", width),
+        *tensor("attention.time_first", width),
+        *(
+            found
+            for block, names in mixed.items()
+            for name in names
+            for found in tensor(f"{block}.time_mix_{name}", 1, 1, hidden)
+        ),
+        *projections("attention.", mixed["attention"], width, hidden),
+        *linear("attention.output", hidden, width),
+        *linear("feed_forward.key", inner, hidden),
+        *linear("feed_forward.receptance", hidden, hidden),
+        *linear("feed_forward.value", hidden, inner),
+    )
+
+
+def _stack_sizes(fields: Fields, *hidden: str) -> Sizes:
+    """Return the dimensions of a stack without attention, whose context has no bound."""
+    return Sizes(
+        hidden=fields.integer(*hidden),
+        layers=fields.integer("num_hidden_layers", "n_layer", high=MAX_LAYERS),
+        vocabulary=fields.integer("vocab_size"),
+    )
+
+
+def _single(block: MixerBlock | ForwardBlock, sizes: Sizes, frame: Frame) -> Layer:
+    """Return a layer that is one norm and one block."""
+    tensors = (*norm_tensors(frame.norms[0], sizes.hidden, frame.norm), *block.tensors)
+    if isinstance(block, MixerBlock):
+        return Layer(mixer=block.mixer, norm=frame.norm, norm_count=1, tensors=tensors)
+    return Layer(feed_forward=block.block, norm=frame.norm, norm_count=1, tensors=tensors)
+
+
+def _jamba_mixers(fields: Fields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
+    """Return attention in one layer of eight, Mamba in the others."""
+    attention = attention_blocks(fields, sizes, style)[0]
+    mamba = mamba_block(
+        sizes.hidden,
+        prefix="mamba.",
+        inner=fields.integer("mamba_expand", default=_EXPAND) * sizes.hidden,
+        state=fields.integer("mamba_d_state", default=16),
+        kernel=fields.integer("mamba_d_conv", default=_KERNEL),
+        rank=fields.automatic_integer("mamba_dt_rank", default=math.ceil(sizes.hidden / 16)),
+        bias=fields.flag("mamba_proj_bias", default=False),
+        conv_bias=fields.flag("mamba_conv_bias", default=True),
+        normed=True,
+    )
+    period = fields.integer("attn_layer_period", default=8)
+    offset = fields.integer("attn_layer_offset", default=4, low=0)
+    return [attention if place % period == offset else mamba for place in range(sizes.layers)]
+
+
+def _jamba_sparse(fields: Fields, layers: int) -> tuple[bool, ...]:
+    period = fields.integer("expert_layer_period", default=2)
+    offset = fields.integer("expert_layer_offset", default=1, low=0)
+    several = fields.integer("num_experts", "num_local_experts", default=1, high=MAX_LAYERS) > 1
+    return tuple(several and place % period == offset for place in range(layers))
+
+
+def _bamba_mixers(fields: Fields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
+    """Return Mamba-2 with attention in the layers that `attn_layer_indices` lists."""
+    attended = attention_layers(fields, ("layers_block_type",), sizes.layers)
+    if attended is None:
+        listed = frozenset(fields.integers("attn_layer_indices") or ())
+        attended = tuple(place in listed for place in range(sizes.layers))
+    return _mamba2_or_attention(fields, sizes, style, attended)
+
+
+def _granite_mixers(fields: Fields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
+    """Return Mamba-2 and attention, which rotates only where the configuration says so."""
+    rotates = fields.text("position_embedding_type", default="nope") == "rope"
+    names = ("layer_types", "layers_block_type")
+    attended = attention_layers(fields, names, sizes.layers) or (False,) * sizes.layers
+    return _mamba2_or_attention(fields, sizes, style if rotates else replace(style, places=unrotated), attended)
+
+
+def _mamba2_or_attention(
+    fields: Fields, sizes: Sizes, style: AttentionStyle, attended: Sequence[bool]
+) -> Sequence[MixerBlock]:
+    attention, mamba = attention_blocks(fields, sizes, style)[0], _mamba2(fields, sizes)
+    return [attention if attends else mamba for attends in attended]
+
+
+def _granite_forwards(fields: Fields, sizes: Sizes, dense: MlpStyle) -> Sequence[ForwardBlock]:
+    """Return a shared expert and, in the larger networks, routed ones."""
+    if fields.integer("num_local_experts", default=0, low=0, high=MAX_LAYERS):
+        return replace(GRANITE_EXPERTS, shared=stated_shared("shared_intermediate_size")).blocks(fields, sizes, dense)
+    return dense_blocks(fields, sizes, dense)
+
+
+def read_falcon_h1(fields: Fields) -> Architecture:
+    """Read Falcon-H1, whose layers run attention and Mamba-2 beside each other on the same input."""
+    sizes = read_sizes(fields)
+    attention = attention_blocks(fields, sizes, BIASED)[0]
+    out_bias = fields.flag("projectors_bias", default=False)
+    normed = fields.flag("mamba_rms_norm", default=False)
+    mamba = _mamba2(fields, sizes, inner="mamba_d_ssm", out_bias=out_bias, normed=normed)
+    forward = mlp_block(fields, sizes, _HYBRID_MLP)
+    norms = (found for name in _HYBRID_FRAME.norms for found in norm_tensors(name, sizes.hidden, RMS))
+    layer = Layer(
+        mixer=attention.mixer,
+        second_mixer=mamba.mixer,
+        feed_forward=forward.block,
+        norm=RMS,
+        norm_count=2,
+        tensors=(*attention.tensors, *mamba.tensors, *forward.tensors, *norms),
+    )
+    return network(fields, sizes, _HYBRID_FRAME, repeated(layer, sizes.layers))
+
+
+def _mamba2(
+    fields: Fields, sizes: Sizes, *, inner: str | None = None, out_bias: bool | None = None, normed: bool = True
+) -> MixerBlock:
+    """Return the Mamba-2 mixer; `inner` names the field of the stream's width, by default twice the hidden one."""
+    heads = fields.integer("mamba_n_heads", default=_HEADS, high=MAX_LAYERS)
+    expanded = fields.integer("mamba_expand", default=_EXPAND) * sizes.hidden
+    width = fields.integer(inner, default=expanded) if inner else expanded
+    scan = Scan(
+        heads=heads,
+        head_dim=fields.automatic_integer("mamba_d_head", default=max(1, width // heads)),
+        groups=fields.integer("mamba_n_groups", default=1),
+        state=fields.integer("mamba_d_state", default=_STATE),
+        kernel=fields.integer("mamba_d_conv", default=_KERNEL),
+    )
+    return mamba2_block(
+        sizes.hidden,
+        scan,
+        prefix="mamba.",
+        bias=fields.flag("mamba_proj_bias", default=False),
+        conv_bias=fields.flag("mamba_conv_bias", default=True),
+        out_bias=out_bias,
+        normed=normed,
+    )
+
+
+Kind = Literal["mamba", "attention", "mlp", "moe"]
+
+_LETTERS: Final[Mapping[str, Kind]] = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
+_NAMES: Final[Mapping[str, Kind]] = {
+    "mamba": "mamba",
+    "linear_attention": "mamba",
+    "attention": "attention",
+    "full_attention": "attention",
+    "mlp": "mlp",
+    "moe": "moe",
+}
+_NEMOTRON_MLP: Final = ("up_proj", "down_proj")
+
+
+def read_nemotron_h(fields: Fields) -> Architecture:
+    """Read Nemotron-H and Nemotron 3, whose layers are one block each, named one by one or by one letter each."""
+    kinds = _nemotron_kinds(fields)
+    # The number of layers may be left out: the list of their kinds decides.
+    sizes = read_sizes(fields.over({"num_hidden_layers": len(kinds)}))
+    groups = grouped(kinds, lambda kind: _single(_nemotron_block(fields, sizes, kind), sizes, _NEMOTRON_FRAME))
+    return network(fields, sizes, _NEMOTRON_FRAME, groups)
+
+
+def _nemotron_kinds(fields: Fields) -> tuple[Kind, ...]:
+    if fields.has("layers_block_type", "layer_types"):
+        field, known, stated = "layers_block_type", _NAMES, fields.texts("layers_block_type", "layer_types") or ()
+    else:
+        field, known, stated = "hybrid_override_pattern", _LETTERS, tuple(fields.text("hybrid_override_pattern"))
+    if not 0 < len(stated) <= MAX_LAYERS or not set(stated) <= set(known):
+        fields.fail(field, f"must name the kind of each layer, one of {', '.join(known)}")
+    return tuple(known[name] for name in stated)
+
+
+def _nemotron_block(fields: Fields, sizes: Sizes, kind: Kind) -> MixerBlock | ForwardBlock:
+    if kind == "mlp":
+        return _nemotron_mlp(fields, sizes)
+    if kind == "moe":
+        return _nemotron_experts(fields, sizes)
+    if kind == "mamba":
+        return mamba2_block(
+            sizes.hidden,
+            _nemotron_scan(fields),
+            prefix="mixer.",
+            bias=fields.flag("use_bias", default=False),
+            conv_bias=fields.flag("use_conv_bias", "mamba_conv_bias", default=True),
+        )
+    attention = Attention(
+        heads=sizes.heads,
+        kv_heads=sizes.kv_heads,
+        head_dim=sizes.head_dim,
+        rotary=False,
+        dropout=fields.dropout("attention_dropout"),
+    )
+    return MixerBlock(attention, attention_tensors(attention, sizes.hidden, prefix="mixer."))
+
+
+def _nemotron_scan(fields: Fields) -> Scan:
+    return Scan(
+        heads=fields.integer("mamba_num_heads", high=MAX_LAYERS),
+        head_dim=fields.integer("mamba_head_dim"),
+        groups=fields.integer("n_groups", "mamba_n_groups"),
+        state=fields.integer("ssm_state_size"),
+        kernel=fields.integer("conv_kernel", "mamba_d_conv", default=_KERNEL),
+    )
+
+
+def _nemotron_mlp(fields: Fields, sizes: Sizes) -> ForwardBlock:
+    mlp = Mlp(
+        intermediate=fields.integer("intermediate_size"),
+        gated=False,
+        activation=fields.choice("mlp_hidden_act", among=ACTIVATIONS, default="relu2"),
+    )
+    bias = fields.flag("mlp_bias", default=False)
+    return ForwardBlock(mlp, mlp_tensors(mlp, sizes.hidden, prefix="mixer.", names=_NEMOTRON_MLP, bias=bias))
+
+
+def _nemotron_experts(fields: Fields, sizes: Sizes) -> ForwardBlock:
+    """Return experts, which may work in a narrower latent space than the layer (Nemotron 3 Super)."""
+    experts = fields.integer("n_routed_experts", "num_local_experts", high=MAX_LAYERS)
+    shared = fields.integer("moe_shared_expert_intermediate_size")
+    moe = Moe(
+        experts=experts,
+        top_k=fields.integer("num_experts_per_tok", high=experts),
+        intermediate=fields.integer("moe_intermediate_size"),
+        gated=False,
+        activation=fields.choice("mlp_hidden_act", among=ACTIVATIONS, default="relu2"),
+        shared_intermediate=shared,
+    )
+    bias = fields.flag("mlp_bias", default=False)
+    latent = fields.optional_integer("moe_latent_size")
+    shared_mlp = Mlp(intermediate=shared, gated=False)
+    tensors = (
+        *router_tensors("mixer.gate", experts, sizes.hidden),
+        *expert_tensors(moe, latent or sizes.hidden, prefix="mixer.experts.{expert}.", names=_NEMOTRON_MLP),
+        *(linear("mixer.fc1_latent_proj", latent, sizes.hidden, bias=bias) if latent else ()),
+        *(linear("mixer.fc2_latent_proj", sizes.hidden, latent, bias=bias) if latent else ()),
+        *mlp_tensors(shared_mlp, sizes.hidden, prefix="mixer.shared_experts.", names=_NEMOTRON_MLP, bias=bias),
+    )
+    return ForwardBlock(moe, tensors)
+
+
+READERS: Final[Mapping[str, Reader]] = {
+    "falcon_mamba": read_mamba,
+    "mamba": read_mamba,
+    "mamba2": read_mamba2,
+    "rwkv": read_rwkv,
+    "jamba": Family(
+        frame=_HYBRID_FRAME,
+        attention=AttentionStyle(places=unrotated),
+        mlp=_HYBRID_MLP,
+        mixers=_jamba_mixers,
+        forwards=ExpertStyle(
+            width=("intermediate_size",),
+            router="feed_forward.router",
+            prefix="feed_forward.experts.{expert}.",
+            sparse=_jamba_sparse,
+        ).blocks,
+    ).read,
+    "bamba": Family(frame=_HYBRID_FRAME, attention=BIASED, mlp=_HYBRID_MLP, mixers=_bamba_mixers).read,
+    "granitemoehybrid": Family(
+        attention=BIASED,
+        mlp=MlpStyle(
+            prefix="shared_mlp.",
+            names=("input_linear", "output_linear"),
+            fused=True,
+            width=("shared_intermediate_size",),
+        ),
+        mixers=_granite_mixers,
+        forwards=_granite_forwards,
+    ).read,
+    "falcon_h1": read_falcon_h1,
+    "nemotron_h": read_nemotron_h,
+}

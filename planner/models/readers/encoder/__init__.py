@@ -1,0 +1,1 @@
+"""Readers of text encoders and of encoder-decoders."""

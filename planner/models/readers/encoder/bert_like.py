@@ -1,0 +1,473 @@
+"""Text encoders: BERT and its descendants, each family a declaration, and ModernBERT.
+
+**Source**: the modelling code of transformers 5.23; tensor names are those of the published checkpoints.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from planner.models.architecture import Architecture, Layer, LayerGroup, LossReads, Norm, Stack
+from planner.models.readers.blocks import (
+    PLAIN_MLP,
+    AttentionStyle,
+    LayerStyle,
+    MlpStyle,
+    MoreTensors,
+    Sizes,
+    Switch,
+    chance,
+    equal_heads,
+    no_tensors,
+    switched,
+)
+from planner.models.readers.fields import Fields
+from planner.models.readers.heads import (
+    MASKED,
+    EncoderHeads,
+    Head,
+    Heads,
+    classifier,
+    dense,
+    labels,
+    masked_head,
+    task_head,
+)
+from planner.models.readers.parts import (
+    LAYER,
+    Tensors,
+    conv,
+    embedding,
+    grouped,
+    linear,
+    norm_tensors,
+    repeated,
+    shared,
+)
+from planner.models.readers.registry import Reader
+
+_MAX_POSITIONS: Final = 512
+_RELATIVE_BUCKETS: Final = 32
+
+
+def _bert_layer(
+    *,
+    attention: tuple[str, str, str, str] = ("self.query", "self.key", "self.value", "output.dense"),
+    norms: tuple[str, str] = ("attention.output.LayerNorm", "output.LayerNorm"),
+    mlp: tuple[str, str] = ("intermediate.dense", "output.dense"),
+    dropout: float = 0.1,
+    sdpa: bool = True,
+) -> LayerStyle:
+    """Return how a layer of BERT's kind is written: norms behind each block, biases everywhere."""
+    return LayerStyle(
+        attention=AttentionStyle(
+            prefix="attention.",
+            names=attention,
+            bias=True,
+            out_bias=True,
+            dropout=("attention_probs_dropout_prob", dropout),
+            fp32_softmax=False,
+            sdpa=sdpa,
+        ),
+        mlp=replace(PLAIN_MLP, prefix="", names=mlp),
+        norms=norms,
+        post_norms=True,
+        dropout=("hidden_dropout_prob", dropout),
+    )
+
+
+_BERT_LAYER: Final = _bert_layer()
+
+
+@dataclass(frozen=True)
+class EncoderFamily:
+    """How a family of text encoders differs from BERT.
+
+    `hidden`, `attention_heads` and `layers` are what the configuration calls these dimensions. Embeddings are as wide
+    as `embedding_size` says where they are `narrow`, and their norm too unless it is `normed_wide`. `token_types` is
+    the number of kinds of tokens unless the file says one, and nothing where there is no such table. `positions` says
+    whether there is a table of positions, whose first rows are not used where they are `behind_padding`. `beside` and
+    `inside` are further tensors of the embeddings and of each layer; `one_set` of tensors may serve all layers.
+    """
+
+    layer: LayerStyle = _BERT_LAYER
+    heads: Callable[[Fields, int], Heads] = EncoderHeads().of
+    hidden: tuple[str, ...] = ("hidden_size",)
+    attention_heads: tuple[str, ...] = ("num_attention_heads",)
+    layers: tuple[str, ...] = ("num_hidden_layers",)
+    narrow: bool = False
+    normed_wide: bool = False
+    token_types: int | None = 2
+    positions: Switch = True
+    behind_padding: bool = False
+    rotary: bool = False
+    beside: MoreTensors = no_tensors
+    inside: MoreTensors = no_tensors
+    one_set: bool = False
+
+    def read(self, fields: Fields) -> Architecture:
+        """Return the architecture that a configuration of this family describes."""
+        sizes = equal_heads(fields, hidden=self.hidden, heads=self.attention_heads, layers=self.layers)
+        layer = self.layer.layer(fields, sizes, rotary=self.rotary, extra=self.inside(fields, sizes))
+        rows = _positions(fields)
+        # Positions are counted from behind the padding token's index.
+        unused = fields.integer("pad_token_id", default=1, low=0) + 1 if self.behind_padding else 0
+        return _encoder(
+            fields,
+            sizes,
+            task_head(fields, self.heads(fields, sizes.hidden), MASKED),
+            (shared if self.one_set else repeated)(layer, sizes.layers),
+            before=(*self._tables(fields, sizes, rows), *self.beside(fields, sizes)),
+            max_context=max(1, rows - unused),
+            dropout=chance(fields, self.layer.dropout),
+        )
+
+    def _tables(self, fields: Fields, sizes: Sizes, rows: int) -> Tensors:
+        """Return the embeddings of words, positions and token types, and their norm."""
+        width = fields.integer("embedding_size", default=sizes.hidden) if self.narrow else sizes.hidden
+        absolute = switched(fields, self.positions)
+        types = 0 if self.token_types is None else fields.integer("type_vocab_size", default=self.token_types, low=0)
+        return (
+            *embedding("embeddings.word_embeddings", fields.integer("vocab_size"), width),
+            *(embedding("embeddings.position_embeddings", rows, width) if absolute else ()),
+            *(embedding("embeddings.token_type_embeddings", types, width) if types else ()),
+            *norm_tensors("embeddings.LayerNorm", sizes.hidden if self.normed_wide else width, LAYER),
+        )
+
+
+def _positions(fields: Fields) -> int:
+    return fields.integer("max_position_embeddings", default=_MAX_POSITIONS)
+
+
+def _encoder(
+    fields: Fields,
+    sizes: Sizes,
+    head: Head,
+    groups: tuple[LayerGroup, ...],
+    *,
+    before: Tensors,
+    max_context: int,
+    dropout: float,
+    after: Tensors = (),
+    loss_reads: LossReads = "logits",
+) -> Architecture:
+    """Return a network of one text encoder and the head of its task."""
+    stack = Stack(
+        name="encoder",
+        hidden=sizes.hidden,
+        groups=groups,
+        before=before,
+        after=(*after, *head.after),
+        embedding_dropout=dropout,
+    )
+    return Architecture(
+        model_type=fields.model_type,
+        kind="encoder",
+        hidden=sizes.hidden,
+        vocabulary=fields.integer("vocab_size"),
+        max_context=max_context,
+        stacks=(stack,),
+        head=head.head,
+        tied_head=head.tied,
+        labels=head.labels,
+        loss_reads=loss_reads,
+    )
+
+
+def _bert_pretraining(_: Fields, hidden: int, masked: Head) -> Heads:
+    pooler, sentence = dense("pooler.dense", hidden), dense("cls.seq_relationship", 2, hidden)
+    return {
+        "ForPreTraining": Head(after=(*pooler, *masked.after, *sentence), head=masked.head, tied=masked.tied),
+        "ForNextSentencePrediction": Head(after=pooler, head=sentence, labels=2),
+    }
+
+
+def _discriminator(_: Fields, hidden: int, __: Head) -> Heads:
+    """Return ELECTRA's pre-trained encoder, which is the discriminator; its generator is a masked language model."""
+    part = "discriminator_predictions"
+    found = classifier(1, hidden, name=f"{part}.dense_prediction", after=dense(f"{part}.dense", hidden))
+    return {"ForPreTraining": found}
+
+
+def _albert_pretraining(fields: Fields, hidden: int, masked: Head) -> Heads:
+    before, order = dense("pooler", hidden), dense("sop_classifier.classifier", labels(fields), hidden)
+    return {"ForPreTraining": Head(after=(*before, *masked.after, *order), head=masked.head, tied=masked.tied)}
+
+
+def _electra_projection(fields: Fields, sizes: Sizes) -> Tensors:
+    width = fields.integer("embedding_size", default=sizes.hidden)
+    return () if width == sizes.hidden else dense("embeddings_project", sizes.hidden, width)
+
+
+def _albert_projection(fields: Fields, sizes: Sizes) -> Tensors:
+    """Return what widens the embeddings.
+
+    **Assumes** one group of one inner layer, as in all published checkpoints.
+    """
+    for name in ("num_hidden_groups", "inner_group_num"):
+        fields.integer(name, default=1, high=1)
+    fields.note(f"all {sizes.layers} layers share one set of weights, counted once; each keeps its own activations")
+    return dense("encoder.embedding_hidden_mapping_in", sizes.hidden, fields.integer("embedding_size"))
+
+
+def _relative_bias(fields: Fields, sizes: Sizes) -> Tensors:
+    """Return MPNet's table of relative positions, one for all layers."""
+    buckets = fields.integer("relative_attention_num_buckets", default=_RELATIVE_BUCKETS)
+    return embedding("encoder.relative_attention_bias", buckets, sizes.heads)
+
+
+def _deberta_heads(fields: Fields, hidden: int) -> Heads:
+    """Return the heads of DeBERTa, whose masked head comes in the layout of BERT and in its own."""
+    return (_DEBERTA_HEADS if fields.flag("legacy", default=True) else _NEW_DEBERTA_HEADS).of(fields, hidden)
+
+
+def _deberta_projections(fields: Fields, sizes: Sizes) -> Tensors:
+    """Return the projections of relative positions in a layer, unless those of the contents serve."""
+    if not fields.flag("relative_attention", default=False) or fields.flag("share_att_key", default=False):
+        return ()
+    kinds = fields.words("pos_att_type")
+    key = dense("attention.self.pos_key_proj", sizes.hidden) if "c2p" in kinds else ()
+    return (*key, *(dense("attention.self.pos_query_proj", sizes.hidden) if "p2c" in kinds else ()))
+
+
+def _deberta_tables(fields: Fields, sizes: Sizes) -> Tensors:
+    """Return what widens the embeddings, the table of relative positions, its norm, and a convolution."""
+    hidden = sizes.hidden
+    width = fields.integer("embedding_size", default=hidden)
+    relative = fields.flag("relative_attention", default=False)
+    kernel = fields.integer("conv_kernel_size", default=0, low=0)
+    normed = "layer_norm" in fields.words("norm_rel_ebd")
+    return (
+        *(() if width == hidden else linear("embeddings.embed_proj", hidden, width)),
+        *(embedding("encoder.rel_embeddings", 2 * _relative_positions(fields), hidden) if relative else ()),
+        *(norm_tensors("encoder.LayerNorm", hidden, LAYER) if normed else ()),
+        *(_convolution(fields, hidden, kernel) if kernel else ()),
+    )
+
+
+def _relative_positions(fields: Fields) -> int:
+    buckets = fields.integer("position_buckets", default=-1, low=-1)
+    if buckets > 0:
+        return buckets
+    stated = fields.integer("max_relative_positions", default=-1, low=-1)
+    return stated if stated > 0 else _positions(fields)
+
+
+def _convolution(fields: Fields, hidden: int, kernel: int) -> Tensors:
+    groups = fields.integer("conv_groups", default=1)
+    return (
+        *conv("encoder.conv.conv", hidden, hidden, kernel, groups=groups),
+        *norm_tensors("encoder.conv.LayerNorm", hidden, LAYER),
+    )
+
+
+class _Kind(NamedTuple):
+    """What differs between layers of ModernBERT: two in three have a window, and the first has no norm before it."""
+
+    local: bool
+    first: bool
+
+
+def read_modernbert(fields: Fields) -> Architecture:
+    """Read ModernBERT: fused projections, windows in two layers of three, and no norm before the first attention."""
+    sizes = equal_heads(fields)
+    norm = Norm(kind="layer", bias=fields.flag("norm_bias", default=False))
+    # Half of the window lies ahead: an encoder sees both sides.
+    window = fields.integer("local_attention", default=128)
+
+    def layer(kind: _Kind) -> Layer:
+        norms = ("mlp_norm",) if kind.first else ("attn_norm", "mlp_norm")
+        style = replace(_MODERNBERT_LAYER, norm=norm, norms=norms)
+        return style.layer(fields, sizes, rotary=True, window=window if kind.local else None)
+
+    return _encoder(
+        fields,
+        sizes,
+        task_head(fields, _modernbert_heads(fields, sizes.hidden, norm), MASKED),
+        grouped(_modernbert_kinds(fields, sizes.layers), layer),
+        before=(
+            *embedding("embeddings.tok_embeddings", fields.integer("vocab_size"), sizes.hidden),
+            *norm_tensors("embeddings.norm", sizes.hidden, norm),
+        ),
+        after=norm_tensors("final_norm", sizes.hidden, norm),
+        loss_reads="fp32-copy",
+        max_context=_positions(fields),
+        dropout=fields.dropout("embedding_dropout"),
+    )
+
+
+def _modernbert_kinds(fields: Fields, count: int) -> tuple[_Kind, ...]:
+    every = fields.integer("global_attn_every_n_layers", default=3)
+    stated = fields.texts("layer_types")
+    if stated is None:
+        return tuple(_Kind(bool(place % every), place == 0) for place in range(count))
+    if len(stated) != count:
+        fields.fail("layer_types", f"has {len(stated)} entries for {count} layers")
+    return tuple(_Kind(name == "sliding_attention", place == 0) for place, name in enumerate(stated))
+
+
+def _modernbert_heads(fields: Fields, hidden: int, norm: Norm) -> Heads:
+    """Return heads that all pass through one projection and norm."""
+    projection = linear("head.dense", hidden, hidden, bias=fields.flag("classifier_bias", default=False))
+    transform = (*projection, *norm_tensors("head.norm", hidden, norm))
+    biased = fields.flag("decoder_bias", default=True)
+    classes = classifier(labels(fields), hidden, after=transform)
+    return {
+        "Model": Head(),
+        MASKED: masked_head(fields, transform, "decoder", hidden, bias="decoder.bias", biased=biased),
+        "ForSequenceClassification": classes,
+        "ForTokenClassification": classes,
+        "ForQuestionAnswering": classes,
+        "ForMultipleChoice": classifier(1, hidden, after=transform),
+    }
+
+
+_MODERNBERT_LAYER: Final = LayerStyle(
+    attention=AttentionStyle(
+        prefix="attn.",
+        names=("Wqkv", "Wo"),
+        bias=("attention_bias", False),
+        out_bias=("attention_bias", False),
+    ),
+    mlp=MlpStyle(
+        names=("Wi", "Wo"),
+        fused=True,
+        bias=("mlp_bias", False),
+        activation="gelu",
+        activation_fields=("hidden_activation",),
+        dropout=("mlp_dropout", 0.0),
+        width=("intermediate_size",),
+    ),
+    norms=("attn_norm", "mlp_norm"),
+)
+_LM_HEAD: Final = EncoderHeads(
+    transform=("lm_head.dense", "lm_head.layer_norm"),
+    decoder="lm_head.decoder",
+    bias="lm_head.bias",
+    scores=(MASKED, "ForCausalLM"),
+    pooler="classifier.dense",
+    classes="classifier.out_proj",
+)
+_DEBERTA_HEADS: Final = EncoderHeads(narrow=True, model_pooler=None, pooler_width="pooler_hidden_size")
+_NEW_DEBERTA_HEADS: Final = replace(
+    _DEBERTA_HEADS,
+    transform=("lm_predictions.lm_head.dense", "lm_predictions.lm_head.LayerNorm"),
+    decoder="lm_predictions.lm_head.decoder",
+    bias="lm_predictions.lm_head.bias",
+    narrow=False,
+)
+_ROBERTA: Final = EncoderFamily(heads=_LM_HEAD.of, behind_padding=True)
+
+READERS: Final[Mapping[str, Reader]] = {
+    "bert": EncoderFamily(
+        heads=EncoderHeads(scores=(MASKED, "LMHeadModel"), pretraining=_bert_pretraining).of,
+    ).read,
+    "roberta": _ROBERTA.read,
+    "xlm-roberta": _ROBERTA.read,
+    "camembert": _ROBERTA.read,
+    "mpnet": replace(
+        _ROBERTA,
+        layer=_bert_layer(
+            attention=("attn.q", "attn.k", "attn.v", "attn.o"),
+            norms=("attention.LayerNorm", "output.LayerNorm"),
+            sdpa=False,
+        ),
+        token_types=None,
+        beside=_relative_bias,
+    ).read,
+    "electra": EncoderFamily(
+        heads=EncoderHeads(
+            transform=("generator_predictions.dense", "generator_predictions.LayerNorm"),
+            decoder="generator_lm_head",
+            bias="generator_lm_head.bias",
+            narrow=True,
+            model_pooler=None,
+            pooler="classifier.dense",
+            choice_pooler=None,
+            classes="classifier.out_proj",
+            pretraining=_discriminator,
+        ).of,
+        narrow=True,
+        beside=_electra_projection,
+    ).read,
+    "distilbert": EncoderFamily(
+        layer=replace(
+            _BERT_LAYER,
+            attention=replace(
+                _BERT_LAYER.attention,
+                names=("q_lin", "k_lin", "v_lin", "out_lin"),
+                dropout=("attention_dropout", 0.1),
+            ),
+            mlp=replace(
+                _BERT_LAYER.mlp,
+                names=("ffn.lin1", "ffn.lin2"),
+                activation_fields=("activation",),
+                width=("hidden_dim", "intermediate_size"),
+            ),
+            norms=("sa_layer_norm", "output_layer_norm"),
+            dropout=("dropout", 0.1),
+        ),
+        heads=EncoderHeads(
+            transform=("vocab_transform", "vocab_layer_norm"),
+            decoder="vocab_projector",
+            bias="vocab_projector.bias",
+            model_pooler=None,
+            pooler="pre_classifier",
+            choice_pooler="pre_classifier",
+        ).of,
+        hidden=("dim", "hidden_size"),
+        attention_heads=("n_heads", "num_attention_heads"),
+        layers=("n_layers", "num_hidden_layers"),
+        token_types=None,
+    ).read,
+    "albert": EncoderFamily(
+        layer=_bert_layer(
+            attention=("query", "key", "value", "dense"),
+            norms=("attention.LayerNorm", "full_layer_layer_norm"),
+            mlp=("ffn", "ffn_output"),
+            dropout=0.0,
+        ),
+        heads=EncoderHeads(
+            transform=("predictions.dense", "predictions.LayerNorm"),
+            decoder="predictions.decoder",
+            bias="predictions.bias",
+            narrow=True,
+            model_pooler="pooler",
+            pooler="pooler",
+            choice_pooler="pooler",
+            pretraining=_albert_pretraining,
+        ).of,
+        narrow=True,
+        beside=_albert_projection,
+        one_set=True,
+    ).read,
+    "deberta-v2": EncoderFamily(
+        layer=_bert_layer(
+            attention=("self.query_proj", "self.key_proj", "self.value_proj", "output.dense"), sdpa=False
+        ),
+        heads=_deberta_heads,
+        narrow=True,
+        normed_wide=True,
+        token_types=0,
+        positions=("position_biased_input", True),
+        beside=_deberta_tables,
+        inside=_deberta_projections,
+    ).read,
+    "nomic_bert": EncoderFamily(
+        layer=LayerStyle(
+            attention=AttentionStyle(dropout=("attention_probs_dropout_prob", 0.0), fp32_softmax=False),
+            mlp=MlpStyle(activation_fields=("hidden_act",), width=("intermediate_size",)),
+            norms=("post_attention_layernorm", "post_mlp_layernorm"),
+            dropout=("hidden_dropout_prob", 0.0),
+        ),
+        heads=EncoderHeads(
+            transform=("cls.predictions.transform.dense", "cls.predictions.transform.layer_norm"),
+            model_pooler=None,
+            choice_pooler=None,
+            answers=None,
+        ).of,
+        positions=False,
+        rotary=True,
+    ).read,
+    "modernbert": read_modernbert,
+}

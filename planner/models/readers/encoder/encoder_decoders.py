@@ -1,0 +1,307 @@
+"""Encoder-decoders: BART and its descendants, Whisper, and T5 with its own.
+
+**Source**: the modelling code of transformers 5.23; tensor names are those of the published checkpoints.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Literal, NamedTuple
+
+from planner.models.architecture import Architecture, Layer, Mlp, Norm, Stack
+from planner.models.readers.blocks import PLAIN_MLP, AttentionStyle, LayerStyle, MlpStyle, Sizes, equal_heads
+from planner.models.readers.fields import MAX_LAYERS, Fields
+from planner.models.readers.heads import Head, Heads, classifier, dense, labels, task_head
+from planner.models.readers.parts import (
+    ACTIVATIONS,
+    LAYER,
+    Tensors,
+    conv,
+    embedding,
+    grouped,
+    linear,
+    norm_tensors,
+    repeated,
+)
+from planner.models.readers.registry import Reader
+
+Side = Literal["encoder", "decoder"]
+
+_GENERATION: Final = "ForConditionalGeneration"
+_DROPOUT: Final = 0.1
+_MEL_BINS: Final = 80
+_CONV_KERNEL: Final = 3
+_SOURCE_POSITIONS: Final = 1500
+_TARGET_POSITIONS: Final = 448
+
+_ENCODER_LAYER: Final = LayerStyle(
+    attention=AttentionStyle(
+        names=("q_proj", "k_proj", "v_proj", "out_proj"), bias=True, out_bias=True, fp32_softmax=False
+    ),
+    mlp=replace(
+        PLAIN_MLP,
+        prefix="",
+        activation_fields=("activation_function",),
+        dropout=("activation_dropout", 0.0),
+        width=("encoder_ffn_dim", "intermediate_size"),
+    ),
+    norms=("self_attn_layer_norm", "final_layer_norm"),
+    dropout=("dropout", _DROPOUT),
+)
+_BART_LAYERS: Final[Mapping[Side, LayerStyle]] = {
+    "encoder": _ENCODER_LAYER,
+    "decoder": replace(
+        _ENCODER_LAYER,
+        mlp=replace(_ENCODER_LAYER.mlp, width=("decoder_ffn_dim", "intermediate_size")),
+        norms=("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"),
+        cross=replace(_ENCODER_LAYER.attention, prefix="encoder_attn."),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class BartFamily:
+    """How a family of encoder-decoders differs from BART.
+
+    `position_offset` is how many rows the table of positions has beyond the context, and nothing where positions are
+    computed; the norms stand behind the embedding and behind the last layer.
+    """
+
+    position_offset: int | None = 0
+    embedding_norm: bool = False
+    final_norm: bool = True
+    positions: int = 1024
+    activation: str = "gelu"
+
+    def read(self, fields: Fields) -> Architecture:
+        """Return the architecture that a configuration of this family describes."""
+        hidden = fields.integer("d_model", "hidden_size")
+        own_tables = not fields.flag("share_encoder_decoder_embeddings", default=True)
+        vocabulary = fields.integer("vocab_size")
+        target = fields.integer("decoder_vocab_size", default=vocabulary) if own_tables else vocabulary
+        head = task_head(fields, _bart_heads(fields, hidden, target), _GENERATION)
+        words = "decoder.embed_tokens" if own_tables else "shared"
+        source = embedding("encoder.embed_tokens", vocabulary, hidden) if own_tables else ()
+        return Architecture(
+            model_type=fields.model_type,
+            kind="encoder-decoder",
+            hidden=hidden,
+            vocabulary=target,
+            max_context=self._context(fields),
+            stacks=(
+                self._stack(fields, "encoder", source),
+                self._stack(fields, "decoder", embedding(words, target, hidden), head.after),
+            ),
+            head=head.head,
+            tied_head=head.tied,
+            labels=head.labels,
+            loss_reads="biased-logits",
+        )
+
+    def _context(self, fields: Fields) -> int:
+        return fields.integer("max_position_embeddings", default=self.positions)
+
+    def _stack(self, fields: Fields, side: Side, words: Tensors, after: Tensors = ()) -> Stack:
+        sizes = _sizes(fields, side)
+        rows = None if self.position_offset is None else self._context(fields) + self.position_offset
+        normed = norm_tensors(f"{side}.layernorm_embedding", sizes.hidden, LAYER) if self.embedding_norm else ()
+        final = norm_tensors(f"{side}.layer_norm", sizes.hidden, LAYER) if self.final_norm else ()
+        style = _BART_LAYERS[side]
+        # Families without a norm behind the last layer have one behind each block.
+        style = replace(style, mlp=replace(style.mlp, activation=self.activation), post_norms=not self.final_norm)
+        return Stack(
+            name=side,
+            hidden=sizes.hidden,
+            groups=repeated(style.layer(fields, sizes), sizes.layers),
+            before=(*words, *(embedding(f"{side}.embed_positions", rows, sizes.hidden) if rows else ()), *normed),
+            after=(*final, *after),
+            embedding_dropout=fields.dropout("dropout", default=_DROPOUT),
+        )
+
+
+def _sizes(fields: Fields, side: Side) -> Sizes:
+    return equal_heads(
+        fields,
+        hidden=("d_model", "hidden_size"),
+        heads=(f"{side}_attention_heads", "num_attention_heads"),
+        layers=(f"{side}_layers", "num_hidden_layers"),
+    )
+
+
+def _bart_heads(fields: Fields, hidden: int, vocabulary: int) -> Heads:
+    generation = _generation(fields, "lm_head", hidden, vocabulary)
+    before = dense("classification_head.dense", hidden)
+    return {
+        _GENERATION: generation,
+        "MTModel": generation,
+        "Model": Head(),
+        "ForSequenceClassification": classifier(
+            labels(fields), hidden, name="classification_head.out_proj", after=before
+        ),
+    }
+
+
+def _generation(fields: Fields, name: str, hidden: int, vocabulary: int) -> Head:
+    tied = fields.flag("tie_word_embeddings", default=True)
+    return Head(head=() if tied else linear(name, vocabulary, hidden, role="head"), tied=tied)
+
+
+def read_whisper(fields: Fields) -> Architecture:
+    """Read Whisper: two convolutions over the spectrogram, a stack for audio, and a text decoder.
+
+    The second convolution halves the number of frames; what is left is `max_source_positions`.
+    """
+    hidden = fields.integer("d_model", "hidden_size")
+    vocabulary = fields.integer("vocab_size")
+    frames = fields.integer("max_source_positions", default=_SOURCE_POSITIONS)
+    tokens = fields.integer("max_target_positions", default=_TARGET_POSITIONS)
+    head = _generation(fields, "proj_out", hidden, vocabulary)
+    return Architecture(
+        model_type=fields.model_type,
+        kind="encoder-decoder",
+        hidden=hidden,
+        vocabulary=vocabulary,
+        max_context=tokens,
+        stacks=(
+            _whisper_stack(fields, "encoder", _whisper_input(fields, hidden), frames),
+            _whisper_stack(fields, "decoder", embedding("decoder.embed_tokens", vocabulary, hidden), tokens),
+        ),
+        head=head.head,
+        tied_head=head.tied,
+        loss_reads="logits",
+    )
+
+
+def _whisper_input(fields: Fields, hidden: int) -> Tensors:
+    bins = fields.integer("num_mel_bins", default=_MEL_BINS)
+    first = conv("encoder.conv1", hidden, bins, _CONV_KERNEL)
+    return (*first, *conv("encoder.conv2", hidden, hidden, _CONV_KERNEL))
+
+
+def _whisper_stack(fields: Fields, side: Side, before: Tensors, rows: int) -> Stack:
+    sizes, style = _sizes(fields, side), _BART_LAYERS[side]
+    attention = replace(style.attention, key_bias=False, heads_first=True)
+    cross = replace(style.cross, key_bias=False) if style.cross else None
+    layer = replace(style, attention=attention, cross=cross, dropout=("dropout", 0.0)).layer(fields, sizes)
+    return Stack(
+        name="audio" if side == "encoder" else "decoder",
+        hidden=sizes.hidden,
+        groups=repeated(layer, sizes.layers),
+        before=(*before, *embedding(f"{side}.embed_positions", rows, sizes.hidden)),
+        after=norm_tensors(f"{side}.layer_norm", sizes.hidden, LAYER),
+        positions=rows if side == "encoder" else None,
+        embedding_dropout=fields.dropout("dropout"),
+    )
+
+
+_T5_NORM: Final = Norm(kind="rms", native=False, keeps_input=True)
+_T5_DROPOUT: Final = ("dropout_rate", _DROPOUT)
+_T5_BUCKETS: Final = 32
+_T5_ATTENTION: Final = AttentionStyle(
+    prefix="layer.0.SelfAttention.",
+    names=("q", "k", "v", "o"),
+    dropout=_T5_DROPOUT,
+    fp32_softmax=False,
+    position_bias=True,
+)
+
+
+class _Kind(NamedTuple):
+    """What differs between the layers of T5's two stacks."""
+
+    decodes: bool
+    has_bias: bool
+
+
+def read_t5(fields: Fields) -> Architecture:
+    """Read a T5; its encoder alone where `architectures` names an encoder model.
+
+    **Assumes** that a file that says `tie_word_embeddings: false` (T5 v1.1 and later) comes with an output head of its
+    own, as the published checkpoints do; transformers 5 ties it all the same.
+    """
+    hidden = fields.integer("d_model", "hidden_size")
+    layers = fields.integer("num_layers", "num_hidden_layers", high=MAX_LAYERS)
+    vocabulary = fields.integer("vocab_size")
+    words = embedding("shared", vocabulary, hidden)
+    alone = (fields.texts("architectures") or ("",))[0].endswith("EncoderModel")
+    tied = fields.flag("tie_word_embeddings", default=True)
+    if not (alone or tied):
+        fields.note("the checkpoint's own output head is counted; transformers 5 ties it to the embedding")
+    decoders = fields.integer("num_decoder_layers", default=layers, high=MAX_LAYERS)
+    encoder = _t5_stack(fields, hidden, layers, decodes=False, before=words if alone else ())
+    decoder = _t5_stack(fields, hidden, decoders, decodes=True, before=words)
+    return Architecture(
+        model_type=fields.model_type,
+        kind="encoder" if alone else "encoder-decoder",
+        hidden=hidden,
+        vocabulary=vocabulary,
+        max_context=fields.optional_integer("n_positions"),
+        stacks=(encoder,) if alone else (encoder, decoder),
+        head=() if alone or tied else linear("lm_head", vocabulary, hidden, role="head"),
+        tied_head=tied and not alone,
+        loss_reads="logits",
+    )
+
+
+def _t5_stack(fields: Fields, hidden: int, layers: int, *, decodes: bool, before: Tensors) -> Stack:
+    heads = fields.integer("num_heads", "num_attention_heads", high=MAX_LAYERS)
+    width = fields.integer("d_kv", "head_dim")
+    sizes = Sizes(hidden=hidden, layers=layers, heads=heads, kv_heads=heads, head_dim=width)
+    every = fields.model_type == "umt5"
+    kinds = (_Kind(decodes, every or place == 0) for place in range(layers))
+    return Stack(
+        name="decoder" if decodes else "encoder",
+        hidden=hidden,
+        groups=grouped(kinds, lambda kind: _t5_layer(fields, sizes, kind)),
+        before=before,
+        after=norm_tensors("final_layer_norm", hidden, _T5_NORM),
+        embedding_dropout=fields.dropout(_T5_DROPOUT[0], default=_T5_DROPOUT[1]),
+    )
+
+
+def _t5_layer(fields: Fields, sizes: Sizes, kind: _Kind) -> Layer:
+    mlp = _t5_mlp(fields)
+    ups = ("wi_0", "wi_1") if mlp.gated else ("wi",)
+    blocks = 3 if kind.decodes else 2
+    style = LayerStyle(
+        attention=_T5_ATTENTION,
+        cross=replace(_T5_ATTENTION, prefix="layer.1.EncDecAttention.") if kind.decodes else None,
+        mlp=MlpStyle(prefix=f"layer.{blocks - 1}.DenseReluDense.", names=(*ups, "wo")),
+        norm=_T5_NORM,
+        norms=tuple(f"layer.{place}.layer_norm" for place in range(blocks)),
+        dropout=_T5_DROPOUT,
+    )
+    buckets = fields.integer("relative_attention_num_buckets", default=_T5_BUCKETS)
+    table = embedding("layer.0.SelfAttention.relative_attention_bias", buckets, sizes.heads)
+    return style.layer(fields, sizes, mlp=mlp, extra=table if kind.has_bias else ())
+
+
+def _t5_mlp(fields: Fields) -> Mlp:
+    """Return the MLP; its activation is written as `relu`, `gated-gelu` or `gated-silu`.
+
+    T5's gated GELU is the step-by-step tanh approximation, whatever the name says.
+    """
+    gate, _, name = fields.text("feed_forward_proj", default="relu").rpartition("-")
+    known = {**ACTIVATIONS, "gelu": ACTIVATIONS["gelu_new"]} if gate else ACTIVATIONS
+    if gate not in ("", "gated") or name not in known:
+        fields.fail("feed_forward_proj", "must be an activation, with or without 'gated-' before it")
+    return Mlp(
+        intermediate=fields.integer("d_ff", "intermediate_size"),
+        gated=bool(gate),
+        activation=known[name],
+        dropout=fields.dropout(_T5_DROPOUT[0], default=_T5_DROPOUT[1]),
+    )
+
+
+READERS: Final[Mapping[str, Reader]] = {
+    "bart": BartFamily(position_offset=2, embedding_norm=True, final_norm=False).read,
+    "blenderbot": BartFamily(positions=128).read,
+    "blenderbot-small": BartFamily(embedding_norm=True, final_norm=False, positions=512).read,
+    "m2m_100": BartFamily(position_offset=None, activation="relu").read,
+    "marian": BartFamily(final_norm=False).read,
+    "mbart": BartFamily(position_offset=2, embedding_norm=True).read,
+    "pegasus": BartFamily().read,
+    "whisper": read_whisper,
+    "mt5": read_t5,
+    "t5": read_t5,
+    "umt5": read_t5,
+}

@@ -1,0 +1,1 @@
+"""Readers of the GGUF files of llama.cpp."""

@@ -1,0 +1,271 @@
+"""Read the head of a GGUF file: its metadata, and the type, shape and bytes of every tensor, never their data.
+
+It is read here and not by the gguf library because that one maps the whole file, keeps every token of the vocabulary,
+follows counts as far as they lead, and reads no part of a file elsewhere.
+
+**Source**: ggml docs/gguf.md, and what ggml/src/gguf.cpp refuses.
+"""
+
+import struct
+from collections.abc import Mapping
+from functools import partial
+from math import prod
+from typing import Final, NamedTuple, NoReturn
+
+from planner.errors import ModelFileError
+from planner.ggml import GGML_TYPES
+from planner.models.readers.sources import ByteSource, check_span, shown
+from planner.units import MIB, ceil_div
+
+_CHUNK_BYTES: Final = 1 * MIB
+_HINT: Final = "Check that it is a whole GGUF file of version 2 or 3; download it again."
+
+
+class Cursor:
+    """A place in a file that only moves forward; `fail` raises the error about what stands there."""
+
+    def __init__(self, source: ByteSource) -> None:
+        self._source = source
+        self._at = self._start = 0
+        self._chunk = b""
+        self.fail = partial(_fail, source.place)
+
+    @property
+    def at(self) -> int:
+        """Return how many bytes were passed."""
+        return self._at
+
+    @property
+    def left(self) -> int:
+        """Return how many bytes follow."""
+        return self._source.size - self._at
+
+    def take(self, count: int) -> bytes:
+        """Return the next `count` bytes."""
+        begin = self._at - self._start
+        if begin + count > len(self._chunk):
+            check_span(self._source, self._at, count)
+            self._chunk = self._source.read(self._at, min(max(count, _CHUNK_BYTES), self.left))
+            self._start, begin = self._at, 0
+        self._at += count
+        return self._chunk[begin : begin + count]
+
+    def skip(self, count: int) -> None:
+        """Pass `count` bytes without reading them."""
+        check_span(self._source, self._at, count)
+        self._at += count
+
+    def numbers(self, code: str, count: int = 1) -> tuple[int | float, ...]:
+        """Return the next `count` numbers of the kind that `struct` calls `code`."""
+        layout = f"<{count}{code}"
+        return struct.unpack(layout, self.take(struct.calcsize(layout)))
+
+    def count(self, size: int = 8) -> int:
+        """Return the next unsigned number of `size` bytes."""
+        return int.from_bytes(self.take(size), "little")
+
+    def text(self, limit: int, what: str) -> str:
+        """Return the next string, which has its length before it."""
+        length = self.count()
+        if length > limit:
+            self.fail(f"{what} has {length:,} bytes, more than {limit:,}")
+        raw = self.take(length)
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError:
+            self.fail(f"{what} is not text in UTF-8: {shown(raw.decode('utf-8', 'replace'))}")
+
+    def skip_strings(self, count: int) -> None:
+        """Pass `count` strings, reading only their lengths."""
+        while count:
+            chunk = self._ahead()
+            at, last = 0, len(chunk) - 8
+            while count and at <= last:
+                at += 8 + int.from_bytes(chunk[at : at + 8], "little")
+                count -= 1
+            self.skip(at)
+
+    def _ahead(self) -> bytes:
+        """Return a large piece of what follows, at least the eight bytes of a length."""
+        self.take(8)
+        self._at -= 8
+        return self._chunk[self._at - self._start :]
+
+
+def _fail(place: str, reason: str) -> NoReturn:
+    raise ModelFileError(place, reason, _HINT)
+
+
+MAX_KEYS: Final = 65_536
+MAX_TENSORS: Final = 100_000
+MAX_STRINGS: Final = 2_000_000
+"""Strings in arrays, of all of which a vocabulary has a few hundred thousand."""
+MAX_KEPT_BYTES: Final = 16 * MIB
+
+_MAGIC: Final = b"GGUF"
+_VERSIONS: Final = (2, 3)
+_KEY_BYTES: Final = 2**16 - 1
+_NAME_BYTES: Final = 63
+_DIMENSIONS: Final = 4
+_MAX_EXTENT: Final = 2**63
+_KEPT_STRING: Final = 65_536
+_KEPT_NUMBERS: Final = 4_096
+_MAX_ALIGNMENT: Final = 2**20
+_CODES: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_WIDTHS: Final = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+_STRING: Final = 8
+_ARRAY: Final = 9
+_TYPES: Final = {kind.number: kind for kind in GGML_TYPES}
+
+
+class Omitted(NamedTuple):
+    """A value that was passed over; `length` is the number of an array's entries, or of a string's bytes."""
+
+    length: int
+
+
+Value = int | float | bool | str | tuple[int | float, ...] | Omitted
+
+
+class GgufTensor(NamedTuple):
+    """One tensor; its shape begins with the extent that lies together in memory, as GGUF writes it."""
+
+    name: str
+    type: str
+    shape: tuple[int, ...]
+    elements: int
+    bytes: int
+
+
+class GgufFile(NamedTuple):
+    """The head of a file."""
+
+    metadata: Mapping[str, Value]
+    tensors: tuple[GgufTensor, ...]
+
+
+def read_gguf(source: ByteSource) -> GgufFile:
+    """Return the head of a GGUF file of version 2 or 3.
+
+    Raises:
+        ModelFileError: If the file is cut short, its counts or lengths cannot be, a key or tensor is there twice, or
+            its tensors do not lie where their sizes put them.
+    """
+    cursor = Cursor(source)
+    if source.size < len(_MAGIC) or cursor.take(len(_MAGIC)) != _MAGIC:
+        cursor.fail("is not a GGUF file: it does not begin with GGUF")
+    _check_version(cursor)
+    tensors, keys = cursor.count(), cursor.count()
+    if tensors > MAX_TENSORS or keys > MAX_KEYS:
+        cursor.fail(
+            f"would have {tensors:,} tensors and {keys:,} keys; at most {MAX_TENSORS:,} and {MAX_KEYS:,} are read"
+        )
+    metadata = _Metadata(cursor).read(keys)
+    return GgufFile(metadata, _tensors(cursor, tensors, _alignment(cursor, metadata)))
+
+
+def _check_version(cursor: Cursor) -> None:
+    version = cursor.count(4)
+    if version not in _VERSIONS:
+        swapped = int.from_bytes(version.to_bytes(4, "little"), "big")
+        reason = "is for big-endian machines" if swapped in _VERSIONS else f"has GGUF version {version:,}"
+        cursor.fail(f"{reason}; version 2 and 3 in little-endian order are read")
+
+
+def _alignment(cursor: Cursor, metadata: Mapping[str, Value]) -> int:
+    found = metadata.get("general.alignment", 32)
+    if type(found) is not int or not 0 < found <= _MAX_ALIGNMENT or found & (found - 1):
+        cursor.fail("general.alignment must be a power of two")
+    return found
+
+
+class _Metadata:
+    """Reads keys and values, keeping what is short."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+        self._kept = self._strings = 0
+
+    def read(self, count: int) -> dict[str, Value]:
+        """Return `count` values by key."""
+        found: dict[str, Value] = {}
+        for number in range(count):
+            key = self._cursor.text(_KEY_BYTES, f"key {number + 1:,}")
+            if key in found:
+                self._cursor.fail(f"the key {shown(key)} is there twice")
+            self._keep(len(key))
+            found[key] = self._value(shown(key), self._cursor.count(4))
+        return found
+
+    def _value(self, key: str, kind: int) -> Value:
+        if kind == _STRING:
+            return self._string(key)
+        if kind == _ARRAY:
+            return self._array(key, self._cursor.count(4), self._cursor.count())
+        return self._cursor.numbers(self._code(key, kind))[0]
+
+    def _string(self, key: str) -> str | Omitted:
+        length = int.from_bytes(self._cursor.take(8), "little")
+        if length > _KEPT_STRING:
+            self._cursor.skip(length)
+            return Omitted(length)
+        self._keep(length)
+        return self._cursor.take(length).decode("utf-8", "replace")
+
+    def _array(self, key: str, kind: int, count: int) -> tuple[int | float, ...] | Omitted:
+        if kind == _STRING:
+            self._strings += count
+            if self._strings > MAX_STRINGS:
+                self._cursor.fail(f"{key} makes {self._strings:,} strings in arrays; at most {MAX_STRINGS:,} are read")
+            self._cursor.skip_strings(count)
+            return Omitted(count)
+        code = self._code(key, kind)
+        if count > _KEPT_NUMBERS:
+            self._cursor.skip(count * _WIDTHS[kind])
+            return Omitted(count)
+        self._keep(8 * count)
+        return self._cursor.numbers(code, count)
+
+    def _code(self, key: str, kind: int) -> str:
+        code = _CODES.get(kind)
+        if code is None:
+            self._cursor.fail(f"{key} has a value of type {kind:,}, which is not known here")
+        return code
+
+    def _keep(self, count: int) -> None:
+        self._kept += count
+        if self._kept > MAX_KEPT_BYTES:
+            self._cursor.fail(f"the metadata has more than {MAX_KEPT_BYTES:,} bytes besides the vocabulary")
+
+
+def _tensors(cursor: Cursor, count: int, alignment: int) -> tuple[GgufTensor, ...]:
+    found: dict[str, GgufTensor] = {}
+    expected = end = 0
+    for _ in range(count):
+        tensor, offset = _tensor(cursor)
+        if tensor.name in found:
+            cursor.fail(f"tensor {shown(tensor.name)} is there twice")
+        if offset != expected:
+            cursor.fail(f"tensor {shown(tensor.name)} lies at {offset:,}; after those before it that is {expected:,}")
+        found[tensor.name] = tensor
+        end = offset + tensor.bytes
+        expected = ceil_div(end, alignment) * alignment
+    if found:
+        cursor.skip(ceil_div(cursor.at, alignment) * alignment - cursor.at + end)
+    return tuple(found.values())
+
+
+def _tensor(cursor: Cursor) -> tuple[GgufTensor, int]:
+    name = cursor.text(_NAME_BYTES, "a tensor's name")
+    where = f"tensor {shown(name)}"
+    dimensions = cursor.count(4)
+    if dimensions > _DIMENSIONS:
+        cursor.fail(f"{where} has {dimensions:,} dimensions; at most {_DIMENSIONS} are read")
+    shape = tuple(cursor.count() for _ in range(dimensions)) or (1,)
+    kind = _TYPES.get(number := cursor.count(4))
+    if kind is None:
+        cursor.fail(f"{where} has type {number:,}, which is not known here")
+    elements = prod(shape)
+    if elements >= _MAX_EXTENT or shape[0] % kind.block:
+        cursor.fail(f"{where}: rows of {shape[0]:,} do not divide into blocks of {kind.name}, or are too many")
+    return GgufTensor(name, kind.name, shape, elements, elements // kind.block * kind.block_bytes), cursor.count()

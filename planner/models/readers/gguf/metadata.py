@@ -1,0 +1,144 @@
+"""Typed, validated access to the metadata of a GGUF file, under the prefix of its architecture."""
+
+from typing import Final, NoReturn
+
+from planner.errors import ModelFileError
+from planner.models.readers.fields import MAX_LAYERS, MAX_WIDTH
+from planner.models.readers.gguf.header import GgufFile, GgufTensor, Omitted
+from planner.models.readers.sources import shown
+
+_HINT: Final = "Check that it is a language model's GGUF file as llama.cpp's converter writes it."
+_EMBEDDING: Final = "token_embd.weight"
+_MAX_WINDOW: Final = 10**9
+_MAX_CONTEXT: Final = 10**9
+
+
+class GgufHead:
+    """What one file says about its network."""
+
+    def __init__(self, file: GgufFile, place: str) -> None:
+        self._file, self._place = file, place
+        self._tensors = {tensor.name: tensor for tensor in file.tensors}
+
+    @property
+    def architecture(self) -> str:
+        """Return llama.cpp's name of the architecture."""
+        found = self._file.metadata.get("general.architecture")
+        if not isinstance(found, str):
+            self.fail("general.architecture", "is missing or no text")
+        return found
+
+    @property
+    def kind(self) -> str:
+        """Return what the file holds: a model unless it says otherwise."""
+        return str(self._file.metadata.get("general.type", "model"))
+
+    @property
+    def layers(self) -> int:
+        """Return the layers of the network, without those that only predict further tokens."""
+        count = self.integer("block_count", high=MAX_LAYERS)
+        more = self.optional("nextn_predict_layers", low=0, high=count - 1) or 0
+        return count - more
+
+    @property
+    def vocabulary(self) -> int:
+        """Return the rows of the token embedding, or the tokens of the vocabulary where the file has no tensors."""
+        table = self._tensors.get(_EMBEDDING)
+        if table is not None:
+            return table.shape[-1]
+        tokens = self._file.metadata.get("tokenizer.ggml.tokens")
+        return tokens.length if isinstance(tokens, Omitted) else self.integer("vocab_size")
+
+    @property
+    def context(self) -> int | None:
+        """Return the longest context."""
+        return self.optional("context_length", high=_MAX_CONTEXT)
+
+    @property
+    def dense_width(self) -> int | None:
+        """Return the width of a dense block by its tensors: some converters write what the family usually has."""
+        tensor = self.tensor("ffn_down.weight")
+        return self.optional("feed_forward_length", low=0) or None if tensor is None else tensor.shape[0]
+
+    @property
+    def kv_heads(self) -> int | None:
+        """Return the key/value heads of the layers that have some: layers of other mixers state 0."""
+        found = set(self.each("attention.head_count_kv") or ()) - {0}
+        if len(found) > 1:
+            self.fail("attention.head_count_kv", "differs from layer to layer, which is not read for this architecture")
+        return found.pop() if found else None
+
+    @property
+    def window(self) -> int | None:
+        """Return the tokens that limited layers look back, or nothing where there are none."""
+        return self.optional("attention.sliding_window", low=0, high=_MAX_WINDOW) or None
+
+    @property
+    def expert_width(self) -> int:
+        """Return the width of an expert, which old files leave to their tensors."""
+        stated = self.optional("expert_feed_forward_length")
+        tensor = self.tensor("ffn_up_exps.weight")
+        if stated is None and tensor is not None and len(tensor.shape) == 3:
+            return tensor.shape[1]
+        return stated or self.integer("feed_forward_length")
+
+    @property
+    def shared_width(self) -> int:
+        """Return the width of all shared experts together, 0 where there are none."""
+        tensor = self.tensor("ffn_up_shexp.weight")
+        stated = self.optional("expert_shared_feed_forward_length", low=0)
+        return stated or (tensor.shape[-1] if tensor is not None else 0)
+
+    @property
+    def file_type(self) -> object:
+        """Return the number of the file's mixture of types."""
+        return self._file.metadata.get("general.file_type")
+
+    def has(self, *endings: str) -> bool:
+        """Return whether the file has a tensor of one of these names, in some layer or outside them."""
+        return any(self.tensor(ending) is not None for ending in endings)
+
+    def tensor(self, ending: str) -> GgufTensor | None:
+        """Return the first tensor of this name, in some layer or outside them."""
+        return next(
+            (tensor for name, tensor in self._tensors.items() if name == ending or name.endswith(f".{ending}")), None
+        )
+
+    def integer(self, name: str, *, low: int = 1, high: int = MAX_WIDTH) -> int:
+        """Return a whole number that must be there; where every layer has its own, they must be equal."""
+        found = self.optional(name, low=low, high=high)
+        if found is None:
+            self.fail(name, "is missing")
+        return found
+
+    def optional(self, name: str, *, low: int = 1, high: int = MAX_WIDTH) -> int | None:
+        """Return a whole number, or nothing where it is missing."""
+        found = self.each(name, low=low, high=high)
+        if found is None:
+            return None
+        if len(set(found)) != 1:
+            self.fail(name, "differs from layer to layer, which is not read for this architecture")
+        return found[0]
+
+    def each(self, name: str, *, low: int = 0, high: int = MAX_WIDTH) -> tuple[int, ...] | None:
+        """Return the whole numbers of a list, one for each layer, or a single one; nothing where they are missing."""
+        value = self._file.metadata.get(self._key(name))
+        if value is None:
+            return None
+        items = value if isinstance(value, tuple) and not isinstance(value, Omitted) else (value,)
+        found = tuple(item for item in items if isinstance(item, int) and low <= item <= high)
+        if len(found) != len(items) or not found:
+            self.fail(name, f"must hold whole numbers from {low:,} to {high:,}")
+        return found
+
+    def flag(self, name: str) -> bool | None:
+        """Return true or false, or nothing where it is missing."""
+        value = self._file.metadata.get(self._key(name))
+        return value if isinstance(value, bool) else None
+
+    def fail(self, name: str, reason: str) -> NoReturn:
+        """Raise the error about one value."""
+        raise ModelFileError(self._place, f"{shown(self._key(name))} {reason}", _HINT)
+
+    def _key(self, name: str) -> str:
+        return name if name.startswith("general.") else f"{self.architecture}.{name}"

@@ -1,0 +1,130 @@
+"""A network from a GGUF file, or from all parts of a split one, with the exact bytes of its tensors."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from planner.dtypes import GGUF_FILE_TYPES
+from planner.errors import ModelFileError
+from planner.ggml import FILE_TYPE_NAMES
+from planner.models.architecture import Architecture
+from planner.models.readers.checkpoint.safetensors import numbered_parts
+from planner.models.readers.checkpoint.stored import Place, sum_stored
+from planner.models.readers.config_json import read_config
+from planner.models.readers.gguf.architectures import config_of
+from planner.models.readers.gguf.header import MAX_TENSORS, GgufFile, GgufTensor, read_gguf
+from planner.models.readers.gguf.metadata import GgufHead
+from planner.models.readers.sources import open_local, shown
+
+_LAYER: Final = re.compile(r"blk\.(\d{1,6})\.")
+# Tensors that are no parameters of the network: rotary frequencies, a correction of the router's scores, and the
+# scales that llama.cpp keeps beside quantised tensors.
+_NO_PARAMETERS: Final = re.compile(
+    r"rope_(freqs|factors\w*)\.weight$|exp_probs_b(\.bias)?$|layer_output_scale\.weight$|\.(input_)?scale$"
+)
+_OTHER_KINDS: Final = {
+    "adapter": "is an adapter, which needs the model that it was made for",
+    "imatrix": "is an importance matrix, which only quantisation reads",
+    "mmproj": "is a projector of images or sound, which belongs to a language model",
+    "vocab": "holds a vocabulary without a network",
+}
+_CHOOSE_MODEL: Final = "Choose the GGUF file of the language model itself."
+
+
+def read_gguf_model(path: Path) -> Architecture:
+    """Return the network in a GGUF file, and what its tensors take; of a split file, any part may be named.
+
+    Raises:
+        ModelFileError: If a part is missing or cannot be read, it holds no language model, or one that is not known.
+    """
+    parts = numbered_parts(path)
+    files = [_read(part) for part in parts]
+    whole = GgufFile(files[0].metadata, _together(files, path))
+    return architecture_of_gguf(whole, str(parts[0]))
+
+
+def read_gguf_config(path: Path) -> Mapping[str, object]:
+    """Return the metadata of a GGUF file as the configuration of a Hugging Face model.
+
+    Raises:
+        ModelFileError: As `read_gguf_model`.
+    """
+    first = numbered_parts(path)[0]
+    return config_of(_head(_read(first), str(first)))
+
+
+def architecture_of_gguf(file: GgufFile, place: str) -> Architecture:
+    """Return the network that the head of a GGUF file describes; `place` names it in errors.
+
+    Raises:
+        ModelFileError: If it holds no language model, or one that is not known.
+    """
+    head = _head(file, place)
+    architecture = read_config(config_of(head), place)
+    counted = [tensor for tensor in file.tensors if not _beyond(tensor, head.layers)]
+    number = head.file_type
+    name = FILE_TYPE_NAMES.get(number) if isinstance(number, int) else None
+    notes = (*_extra_note(file.tensors, counted), *_size_note(architecture, counted))
+    return architecture.evolve(
+        container="gguf",
+        stored=sum_stored((_place(tensor.name), tensor.type, tensor.elements, tensor.bytes) for tensor in counted),
+        quantization=name if name in GGUF_FILE_TYPES else None,
+        reader_notes=(*architecture.reader_notes, *notes),
+    )
+
+
+def _head(file: GgufFile, place: str) -> GgufHead:
+    head = GgufHead(file, place)
+    kind = "mmproj" if head.architecture == "clip" else head.kind
+    reason = _OTHER_KINDS.get(kind if file.tensors else "vocab")
+    if reason is not None:
+        raise ModelFileError(place, reason, _CHOOSE_MODEL)
+    return head
+
+
+def _read(path: Path) -> GgufFile:
+    with open_local(path) as file:
+        return read_gguf(file)
+
+
+def _together(files: list[GgufFile], path: Path) -> tuple[GgufTensor, ...]:
+    found = {tensor.name: tensor for file in files for tensor in file.tensors}
+    count = sum(len(file.tensors) for file in files)
+    if len(found) != count or count > MAX_TENSORS:
+        raise ModelFileError(path, "its parts hold a tensor twice, or too many", "Download all parts of one model.")
+    stated = files[0].metadata.get("split.tensors.count", count)
+    if stated != count:
+        raise ModelFileError(
+            path, f"split.tensors.count is {stated}, and its parts hold {count:,}", "Download all parts of one model."
+        )
+    return tuple(found.values())
+
+
+def _beyond(tensor: GgufTensor, layers: int) -> bool:
+    match = _LAYER.match(tensor.name)
+    return match is not None and int(match[1]) >= layers
+
+
+def _place(name: str) -> Place:
+    if _LAYER.match(name):
+        return "layers"
+    if name.startswith(("token_embd.", "position_embd.", "per_layer_token_embd.", "token_types.")):
+        return "embedding"
+    return "output" if name.startswith("output.") else "other"
+
+
+def _extra_note(tensors: tuple[GgufTensor, ...], counted: list[GgufTensor]) -> Iterator[str]:
+    extra = len(tensors) - len(counted)
+    if extra:
+        size = sum(tensor.bytes for tensor in tensors) - sum(tensor.bytes for tensor in counted)
+        yield f"{extra:,} tensors of layers that predict further tokens, {size:,} bytes, are not counted"
+
+
+def _size_note(architecture: Architecture, counted: list[GgufTensor]) -> Iterator[str]:
+    held = sum(tensor.elements for tensor in counted if not _NO_PARAMETERS.search(tensor.name))
+    if held != architecture.parameters:
+        yield (
+            f"the file holds {held:,} parameters where {shown(architecture.model_type)} of these sizes has "
+            f"{architecture.parameters:,}: its own bytes are counted"
+        )

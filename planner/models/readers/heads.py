@@ -1,0 +1,109 @@
+"""What networks have behind their last layer, by task.
+
+The names of tasks are how the class names of transformers end. Without an `architectures` field a text encoder has the
+head of its pre-training, masked language modelling: the checkpoints of these families, and their published sizes,
+include it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from planner.models.readers.fields import Fields
+from planner.models.readers.parts import LAYER, Tensors, linear, norm_tensors, tensor
+
+MASKED: Final = "ForMaskedLM"
+# The number of classes that transformers assumes where a configuration names none.
+_DEFAULT_LABELS: Final = 2
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a network has behind its last layer for one task."""
+
+    after: Tensors = ()
+    head: Tensors = ()
+    labels: int | None = None
+    tied: bool = False
+
+
+Heads = Mapping[str, Head]
+
+
+def labels(fields: Fields) -> int:
+    """Return the number of classes of a classification head."""
+    return fields.size("id2label") or fields.integer("num_labels", default=_DEFAULT_LABELS)
+
+
+def classifier(count: int, width: int, *, name: str = "classifier", after: Tensors = ()) -> Head:
+    """Return a linear classification head, with what stands before it."""
+    return Head(after=after, head=linear(name, count, width, bias=True, role="head"), labels=count)
+
+
+def task_head(fields: Fields, heads: Heads, default: str) -> Head:
+    """Return the head that the `architectures` field names by the end of its first class, else the default one."""
+    named = (fields.texts("architectures") or (default,))[0]
+    found = max((task for task in heads if named.endswith(task)), key=len, default=None)
+    if found is None:
+        fields.note(f"the head of {named[:60]} is not known; that of {default} was taken")
+        return heads[default]
+    return heads[found]
+
+
+def dense(name: str, width: int, into: int | None = None) -> Tensors:
+    """Return a projection with a bias, by default from its own width."""
+    return linear(name, width, width if into is None else into, bias=True)
+
+
+def masked_head(
+    fields: Fields, transform: Tensors, projection: str, width: int, *, bias: str, biased: bool = True
+) -> Head:
+    """Return a head that scores the vocabulary: the embedding again, or a projection of its own, and a bias."""
+    rows = fields.integer("vocab_size")
+    tied = fields.flag("tie_word_embeddings", default=True)
+    own = () if tied else linear(projection, rows, width, role="head")
+    return Head(after=transform, head=(*own, *(tensor(bias, rows, role="bias") if biased else ())), tied=tied)
+
+
+@dataclass(frozen=True)
+class EncoderHeads:
+    """The heads of a family of text encoders; the defaults are BERT's.
+
+    `transform` are the projection and the norm before the scores of the vocabulary, at the width of the embedding
+    where they are `narrow`. `model_pooler` stands behind the bare model, `pooler` before the classes of a whole text,
+    `choice_pooler` before the score of one of several; the field `pooler_width` says how wide the latter two are.
+    `pretraining` adds the heads of further tasks, from the one that scores the vocabulary.
+    """
+
+    transform: tuple[str, str] = ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm")
+    decoder: str = "cls.predictions.decoder"
+    bias: str = "cls.predictions.bias"
+    narrow: bool = False
+    scores: tuple[str, ...] = (MASKED,)
+    model_pooler: str | None = "pooler.dense"
+    pooler_width: str | None = None
+    pooler: str = "pooler.dense"
+    choice_pooler: str | None = "pooler.dense"
+    classes: str = "classifier"
+    answers: str | None = "qa_outputs"
+    pretraining: Callable[[Fields, int, Head], Heads] | None = None
+
+    def of(self, fields: Fields, hidden: int) -> Heads:
+        """Return the head of every task."""
+        width = fields.integer("embedding_size", default=hidden) if self.narrow else hidden
+        pooled = fields.integer(self.pooler_width, default=hidden) if self.pooler_width else hidden
+        projection, norm = self.transform
+        transform = (*dense(projection, width, hidden), *norm_tensors(norm, width, LAYER))
+        masked = masked_head(fields, transform, self.decoder, width, bias=self.bias)
+        count = labels(fields)
+        found = {
+            "Model": Head(after=dense(self.model_pooler, hidden) if self.model_pooler else ()),
+            **dict.fromkeys(self.scores, masked),
+            "ForSequenceClassification": classifier(count, pooled, name=self.classes, after=dense(self.pooler, pooled)),
+            "ForTokenClassification": classifier(count, hidden),
+        }
+        if self.answers is not None:
+            found["ForQuestionAnswering"] = classifier(count, hidden, name=self.answers)
+        if self.choice_pooler is not None:
+            found["ForMultipleChoice"] = classifier(1, pooled, after=dense(self.choice_pooler, pooled))
+        return found if self.pretraining is None else {**found, **self.pretraining(fields, hidden, masked)}

@@ -1,0 +1,1 @@
+"""Readers of models on the Hugging Face Hub."""

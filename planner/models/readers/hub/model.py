@@ -1,0 +1,194 @@
+"""Read a model from the Hugging Face Hub by its name: its configuration, and only the headers of its weights."""
+
+import re
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from planner.errors import ModelFileError, NetworkError
+from planner.models.architecture import Architecture
+from planner.models.readers.checkpoint.safetensors import (
+    INDEX,
+    MAX_INDEX_BYTES,
+    SINGLE,
+    Checkpoint,
+    FileTensor,
+    checked_parts,
+    read_header,
+    read_index,
+)
+from planner.models.readers.checkpoint.stored import with_stored
+from planner.models.readers.config_json import MAX_FILE_BYTES, parse_config, read_config
+from planner.models.readers.diffusers.files import MODEL_INDEX, WEIGHT_NAMES, read_pipeline_files
+from planner.models.readers.gguf.header import read_gguf
+from planner.models.readers.gguf.model import architecture_of_gguf
+from planner.models.readers.hub.repository import Hub, HubError, RemoteFile, Repository, Stop
+from planner.models.readers.model_file import read_model_file
+
+_NAME: Final = re.compile(
+    r"hf:(?P<name>[\w.-]{1,96}(?:/[\w.-]{1,96})?)"
+    r"(?:@(?P<revision>[\w./-]{1,100}))?"
+    r"(?::(?P<file>[\w./ -]{1,200}\.gguf))?",
+    re.ASCII,
+)
+_CONFIG: Final = "config.json"
+_AT_ONCE: Final = 8
+
+
+def read_hub_model(text: str, stop: Stop = lambda: False) -> Architecture:
+    """Return the network that `hf:owner/name`, `hf:owner/name@revision` or `hf:owner/name:file.gguf` names.
+
+    Where the Hub cannot be reached, a copy that `huggingface_hub` keeps on this machine is read instead.
+
+    Raises:
+        ModelFileError: If the name cannot be, or the Hub has no such model, or keeps it from this person.
+        NetworkError: If the Hub cannot be reached, or `stop` says that nobody waits any more.
+    """
+    repository, gguf = _parsed(text)
+    try:
+        return _read(Hub(stop), repository, gguf)
+    except NetworkError:
+        kept = None if stop() else _kept(repository, gguf or _CONFIG)
+        if kept is None:
+            raise
+        return _read_kept(kept)
+
+
+def read_hub_config(text: str) -> Mapping[str, object]:
+    """Return the configuration of a model on the Hub.
+
+    Raises:
+        ModelFileError: As `read_hub_model`.
+        NetworkError: As `read_hub_model`.
+    """
+    repository, _ = _parsed(text)
+    config = _config(Hub(), repository)
+    return parse_config(config.read(0, config.size), config.place)
+
+
+def _parsed(text: str) -> tuple[Repository, str | None]:
+    match = _NAME.fullmatch(text)
+    if match is None:
+        raise ModelFileError(
+            text[:200],
+            "is no name of a model on the Hugging Face Hub",
+            "Write hf:owner/name or hf:owner/name@revision.",
+        )
+    return Repository(match["name"], match["revision"]), match["file"]
+
+
+def _read(hub: Hub, repository: Repository, gguf: str | None) -> Architecture:
+    if gguf is not None:
+        file = RemoteFile(hub, repository, gguf)
+        return architecture_of_gguf(read_gguf(file), file.place)
+    config = _config_or_index(hub, repository)
+    if config.file == MODEL_INDEX:
+        return _read_pipeline(hub, repository._replace(revision=config.commit or repository.revision), config)
+    # All further files come from the commit that the configuration came from.
+    fixed = repository._replace(revision=config.commit or repository.revision)
+    architecture = read_config(parse_config(config.read(0, config.size), config.place), config.place)
+    checkpoint = _checkpoint(hub, fixed)
+    if checkpoint is None:
+        note = "the Hub has no safetensors files of it: the weights as stored follow from its configuration"
+        return architecture.evolve(reader_notes=(*architecture.reader_notes, note))
+    return with_stored(architecture, checkpoint.tensors, checkpoint.notes)
+
+
+def _config_or_index(hub: Hub, repository: Repository) -> RemoteFile:
+    """Return the model's configuration, or the index of a pipeline, which has no configuration of its own."""
+    try:
+        return _config(hub, repository)
+    except HubError as error:
+        index = _if_there(hub, repository, MODEL_INDEX) if error.missing else None
+        if index is None:
+            raise
+        return index
+
+
+def _read_pipeline(hub: Hub, repository: Repository, index: RemoteFile) -> Architecture:
+    def config_of(name: str) -> Mapping[str, object] | None:
+        file = _if_there(hub, repository, f"{name}/{_CONFIG}")
+        return None if file is None else _parsed_file(file)
+
+    def tensors_of(name: str) -> Iterable[FileTensor] | None:
+        found = _first_checkpoint(hub, repository, name)
+        return None if found is None else found.tensors
+
+    return read_pipeline_files(_parsed_file(index), config_of, tensors_of, index.place)
+
+
+def _first_checkpoint(hub: Hub, repository: Repository, folder: str) -> Checkpoint | None:
+    """Return the tensors of a component, whatever its weights are called."""
+    for name in WEIGHT_NAMES:
+        file = _if_there(hub, repository, f"{folder}/{name}")
+        if file is not None:
+            return _indexed(hub, repository, file, f"{folder}/") if name.endswith(".json") else _single(file)
+    return None
+
+
+def _parsed_file(file: RemoteFile) -> Mapping[str, object]:
+    _check_size(file, MAX_FILE_BYTES)
+    return parse_config(file.read(0, file.size), file.place)
+
+
+def _check_size(file: RemoteFile, limit: int) -> None:
+    if file.size > limit:
+        raise ModelFileError(file.place, f"has {file.size:,} bytes", f"At most {limit:,} are read.")
+
+
+def _config(hub: Hub, repository: Repository) -> RemoteFile:
+    try:
+        file = RemoteFile(hub, repository, _CONFIG)
+    except HubError as error:
+        if error.missing:
+            error.hint = f"For a GGUF file, write {repository.title}:file.gguf with the file's name. {error.hint}"
+        raise
+    _check_size(file, MAX_FILE_BYTES)
+    return file
+
+
+def _checkpoint(hub: Hub, repository: Repository) -> Checkpoint | None:
+    """Return the tensors of the model's safetensors files; nothing where it has none."""
+    index = _if_there(hub, repository, INDEX)
+    if index is not None:
+        return _indexed(hub, repository, index)
+    single = _if_there(hub, repository, SINGLE)
+    return None if single is None else _single(single)
+
+
+def _indexed(hub: Hub, repository: Repository, index: RemoteFile, folder: str = "") -> Checkpoint:
+    """Return the tensors of the files that an index in `folder` lists."""
+    _check_size(index, MAX_INDEX_BYTES)
+    listed = read_index(index.read(0, index.size), index.place)
+    files = tuple(dict.fromkeys(listed.values()))
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        headers = pool.map(lambda name: read_header(RemoteFile(hub, repository, f"{folder}{name}")), files)
+        return checked_parts(listed, zip(files, headers, strict=True), index.place)
+
+
+def _single(file: RemoteFile) -> Checkpoint:
+    return Checkpoint(read_header(file))
+
+
+def _if_there(hub: Hub, repository: Repository, file: str) -> RemoteFile | None:
+    try:
+        return RemoteFile(hub, repository, file)
+    except HubError as error:
+        if error.missing:
+            return None
+        raise
+
+
+def _kept(repository: Repository, file: str) -> Path | None:
+    """Return where `huggingface_hub` keeps a file of the model on this machine, if it does."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(repository.name, file, revision=repository.revision)
+    return Path(found) if isinstance(found, str) else None
+
+
+def _read_kept(file: Path) -> Architecture:
+    found = read_model_file(file.parent if file.name == _CONFIG else file)
+    note = "the Hugging Face Hub was not reached: this is the copy that was downloaded before"
+    return found.evolve(reader_notes=(*found.reader_notes, note))

@@ -1,0 +1,1 @@
+"""Readers of models that join a vision tower and a language model."""

@@ -1,0 +1,324 @@
+"""Models that put a vision tower before a language model: LLaVA, Qwen-VL, Llama 3.2 Vision, Gemma 3 and their kin.
+
+The parts of the configuration state only what differs from their classes' defaults (`class_defaults`). The language
+model is the last stack and decides the head; the projector between the two stands at the end of the vision tower.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from planner.models.architecture import Architecture, Attention, Layer, Stack
+from planner.models.readers.blocks import AttentionStyle, MlpStyle, Sizes, attention_blocks, mlp_block, read_sizes
+from planner.models.readers.class_defaults import class_defaults, part_of
+from planner.models.readers.decoder.experts import QWEN_EXPERTS
+from planner.models.readers.decoder.family import Family, Frame, network
+from planner.models.readers.decoder.llama_like import HEAD_NORMED
+from planner.models.readers.fields import Fields
+from planner.models.readers.parts import (
+    LAYER,
+    RMS,
+    Tensors,
+    attention_tensors,
+    embedding,
+    grouped,
+    linear,
+    norm_tensors,
+    qk_norm_tensors,
+    tensor,
+)
+from planner.models.readers.places import upper_layers
+from planner.models.readers.registry import Reader, read_fields
+from planner.models.readers.vision.towers import vision_tower
+
+_QWEN2: Final = Family(attention=AttentionStyle(bias=True, places=upper_layers), kv_heads=8)
+_QWEN3: Final = Family(attention=HEAD_NORMED, kv_heads=32, head_dim=128)
+_QWEN3_EXPERTS: Final = Family(
+    attention=HEAD_NORMED,
+    kv_heads=16,
+    forwards=replace(
+        QWEN_EXPERTS, prefix="mlp.experts.", names=("gate_up_proj", "down_proj"), layout="transposed"
+    ).blocks,
+)
+
+
+Projector = Callable[[Fields, Fields, Stack, int], Tensors]
+"""What stands between the two, from the whole configuration, that of the tower, the tower, and the text's width."""
+
+_PALIGEMMA_WIDTH: Final = 2048
+_GEMMA3_TOKENS: Final = 256
+
+
+def no_projector(_: Fields, __: Fields, ___: Stack, ____: int) -> Tensors:
+    """Say that the tower itself ends in what the language model reads."""
+    return ()
+
+
+Merge = Callable[[Fields, Fields, Stack], int]
+"""How many patches make one token of the prompt, from the whole configuration, that of the tower, and the tower."""
+
+
+def one_each(_: Fields, __: Fields, ___: Stack) -> int:
+    """Say that each patch is a token."""
+    return 1
+
+
+def _merged_by_side(name: str, default: int, *, of_tower: bool = False) -> Merge:
+    """Return that squares of patches are merged, whose side the field `name` says."""
+    return lambda fields, vision, _: (vision if of_tower else fields).integer(name, default=default, high=64) ** 2
+
+
+def _shrunk(name: str, *, of_tower: bool = False) -> Merge:
+    """Return that squares of patches are merged, by a ratio of their sides."""
+    return lambda fields, vision, _: (
+        int(1 / (vision if of_tower else fields).number(name, default=0.5, low=0.01, high=1)) ** 2
+    )
+
+
+def _to_so_many(fields: Fields, _: Fields, tower: Stack) -> int:
+    return max(1, (tower.positions or 1) // fields.integer("mm_tokens_per_image", default=_GEMMA3_TOKENS))
+
+
+@dataclass(frozen=True)
+class Composite:
+    """How a family is put together.
+
+    `text` and `vision` are the parts' usual `model_type`s; those that `states_text` or `states_vision` may name
+    others. `flat` files hold the fields of the language model beside everything else. `merge` says how many patches
+    make a token, and is none where layers attend to images across.
+    """
+
+    text: str
+    vision: str
+    projector: Projector = no_projector
+    tied: bool = False
+    states_text: bool = False
+    states_vision: bool = False
+    flat: bool = False
+    merge: Merge | None = one_each
+
+    def read(self, fields: Fields) -> Architecture:
+        """Return the architecture that a configuration of this family describes."""
+        text_fields = self._text_fields(fields)
+        default = text_fields.flag("tie_word_embeddings", default=self.tied)
+        tied = fields.flag("tie_word_embeddings", default=default)
+        text = read_fields(text_fields.changed({"tie_word_embeddings": tied}))
+        vision_fields = part_of(fields, "vision_config", self.vision, names_class=self.states_vision)
+        tower = vision_tower(vision_fields)
+        projector = self.projector(fields, vision_fields, tower, text.hidden)
+        return text.evolve(
+            model_type=fields.model_type,
+            kind="vision-language",
+            stacks=(
+                tower.evolve(
+                    after=(*tower.after, *projector),
+                    merge=None if self.merge is None else self.merge(fields, vision_fields, tower),
+                ),
+                *text.stacks,
+            ),
+        )
+
+    def _text_fields(self, fields: Fields) -> Fields:
+        if self.flat and not fields.has("text_config") and fields.has("hidden_size"):
+            return fields.over(class_defaults(self.text)).changed({"model_type": self.text})
+        return part_of(fields, "text_config", self.text, names_class=self.states_text)
+
+
+def _llava(fields: Fields, _: Fields, tower: Stack, text: int) -> Tensors:
+    bias = fields.flag("multimodal_projector_bias", default=True)
+    return _two_layers(tower.hidden * _feature_layers(fields), text, bias=bias)
+
+
+def _two_layers(into: int, text: int, *, bias: bool) -> Tensors:
+    return (
+        *linear("multi_modal_projector.linear_1", text, into, bias=bias),
+        *linear("multi_modal_projector.linear_2", text, text, bias=bias),
+    )
+
+
+def _llava_next(fields: Fields, vision: Fields, tower: Stack, text: int) -> Tensors:
+    return (*tensor("image_newline", text), *_llava(fields, vision, tower, text))
+
+
+def _feature_layers(fields: Fields) -> int:
+    """Return how many layers of the tower the projector reads; a list names several."""
+    return (fields.size("vision_feature_layer") or 1) if fields.lists("vision_feature_layer") else 1
+
+
+def _mistral3(fields: Fields, _: Fields, tower: Stack, text: int) -> Tensors:
+    merged = tower.hidden * fields.integer("spatial_merge_size", default=2) ** 2
+    bias = fields.flag("multimodal_projector_bias", default=False)
+    return (
+        *norm_tensors("multi_modal_projector.norm", tower.hidden, RMS),
+        *linear("multi_modal_projector.patch_merger.merging_layer", tower.hidden, merged),
+        *_two_layers(tower.hidden * _feature_layers(fields), text, bias=bias),
+    )
+
+
+def _internvl(fields: Fields, _: Fields, tower: Stack, text: int) -> Tensors:
+    ratio = fields.number("downsample_ratio", default=0.5, low=0.01, high=1)
+    merged = tower.hidden * int(1 / ratio) ** 2
+    return (
+        *norm_tensors("multi_modal_projector.layer_norm", merged, LAYER),
+        *_two_layers(merged, text, bias=True),
+    )
+
+
+def _gemma3(_: Fields, __: Fields, tower: Stack, text: int) -> Tensors:
+    return (
+        *tensor("multi_modal_projector.mm_input_projection_weight", tower.hidden, text, role="linear"),
+        *norm_tensors("multi_modal_projector.mm_soft_emb_norm", tower.hidden, RMS),
+    )
+
+
+def _paligemma(fields: Fields, _: Fields, tower: Stack, __: int) -> Tensors:
+    width = fields.integer("projection_dim", default=_PALIGEMMA_WIDTH)
+    return linear("multi_modal_projector.linear", width, tower.hidden, bias=True)
+
+
+def _idefics3(fields: Fields, _: Fields, tower: Stack, text: int) -> Tensors:
+    merged = tower.hidden * fields.integer("scale_factor", default=2) ** 2
+    return linear("connector.modality_projection.proj", text, merged)
+
+
+def _mllama(_: Fields, vision: Fields, tower: Stack, text: int) -> Tensors:
+    """Return the projector, which reads the output beside that of some layers."""
+    width = tower.hidden * (1 + (vision.size("intermediate_layers_indices") or 0))
+    return linear("multi_modal_projector", text, vision.integer("vision_output_dim", default=width), bias=True)
+
+
+def _llama4(_: Fields, vision: Fields, __: Stack, text: int) -> Tensors:
+    return linear("multi_modal_projector.linear_1", text, vision.integer("vision_output_dim"))
+
+
+_LLAVA: Final = Composite(
+    text="llama",
+    vision="clip_vision_model",
+    projector=_llava,
+    states_text=True,
+    states_vision=True,
+)
+_IDEFICS3: Final = Composite(
+    text="llama",
+    vision="idefics3_vision",
+    projector=_idefics3,
+    states_text=True,
+    merge=_merged_by_side("scale_factor", 2),
+)
+
+_QWEN_MERGE: Final = _merged_by_side("spatial_merge_size", 2, of_tower=True)
+
+
+_NORMS: Final = ("input_layernorm", "post_attention_layernorm")
+_CROSS_LAYERS: Final = (3, 8, 13, 18, 23, 28, 33, 38)
+# Rows of the embedding beyond the vocabulary, for the image token and its neighbours.
+_SPECIAL_TOKENS: Final = 8
+
+
+def read_mllama_text(fields: Fields) -> Architecture:
+    """Read the decoder; a cross-attention layer has no self-attention."""
+    sizes = read_sizes(fields, kv_heads=8)
+    listed = fields.integers("cross_attention_layers")
+    crossing = frozenset(_CROSS_LAYERS if listed is None else listed)
+    groups = grouped(
+        (place in crossing for place in range(sizes.layers)),
+        lambda crosses: _cross_layer(fields, sizes) if crosses else _self_layer(fields, sizes),
+    )
+    before = embedding("model.embed_tokens", sizes.vocabulary + _SPECIAL_TOKENS, sizes.hidden)
+    # Its head is its own, whatever the file says.
+    return network(fields.changed({"tie_word_embeddings": False}), sizes, Frame(), groups, before=before)
+
+
+def _self_layer(fields: Fields, sizes: Sizes) -> Layer:
+    attention = attention_blocks(fields, sizes, AttentionStyle(dropout=0.0))[0]
+    forward = mlp_block(fields, sizes, MlpStyle())
+    return Layer(
+        mixer=attention.mixer,
+        feed_forward=forward.block,
+        norm=RMS,
+        norm_count=2,
+        tensors=(*attention.tensors, *forward.tensors, *_norms(sizes.hidden)),
+    )
+
+
+def _cross_layer(fields: Fields, sizes: Sizes) -> Layer:
+    attention = Attention(
+        heads=sizes.heads, kv_heads=sizes.kv_heads, head_dim=sizes.head_dim, qk_norm="head", rotary=False
+    )
+    forward = mlp_block(fields, sizes, MlpStyle())
+    return Layer(
+        cross_attention=attention,
+        feed_forward=forward.block,
+        norm=RMS,
+        norm_count=2,
+        tensors=(
+            *tensor("cross_attn_attn_gate", 1),
+            *tensor("cross_attn_mlp_gate", 1),
+            *attention_tensors(attention, sizes.hidden, prefix="cross_attn."),
+            *qk_norm_tensors(attention, prefix="cross_attn."),
+            *forward.tensors,
+            *_norms(sizes.hidden),
+        ),
+    )
+
+
+def _norms(hidden: int) -> Tensors:
+    return tuple(found for name in _NORMS for found in norm_tensors(name, hidden, RMS))
+
+
+READERS: Final[Mapping[str, Reader]] = {
+    "gemma3": Composite(
+        text="gemma3_text", vision="siglip_vision_model", projector=_gemma3, tied=True, merge=_to_so_many
+    ).read,
+    "idefics3": _IDEFICS3.read,
+    "internvl": Composite(
+        text="qwen2",
+        vision="internvl_vision",
+        projector=_internvl,
+        states_text=True,
+        tied=True,
+        merge=_shrunk("downsample_ratio"),
+    ).read,
+    "llama4": Composite(
+        text="llama4_text",
+        vision="llama4_vision_model",
+        projector=_llama4,
+        merge=_shrunk("pixel_shuffle_ratio", of_tower=True),
+    ).read,
+    "llava": _LLAVA.read,
+    "llava_next": Composite(
+        text="llama",
+        vision="clip_vision_model",
+        projector=_llava_next,
+        states_text=True,
+        states_vision=True,
+    ).read,
+    "mistral3": Composite(
+        text="mistral",
+        vision="pixtral",
+        projector=_mistral3,
+        states_text=True,
+        tied=True,
+        merge=_merged_by_side("spatial_merge_size", 2),
+    ).read,
+    "mllama": Composite(text="mllama_text_model", vision="mllama_vision_model", projector=_mllama, merge=None).read,
+    "paligemma": Composite(
+        text="gemma",
+        vision="siglip_vision_model",
+        projector=_paligemma,
+        states_text=True,
+        tied=True,
+    ).read,
+    "qwen2_5_vl": Composite(text="qwen2_5_vl_text", vision="qwen2_5_vl_vision", flat=True, merge=_QWEN_MERGE).read,
+    "qwen2_vl": Composite(text="qwen2_vl_text", vision="qwen2_vl_vision", flat=True, merge=_QWEN_MERGE).read,
+    "qwen3_5": Composite(text="qwen3_5_text", vision="qwen3_5_vision", merge=_QWEN_MERGE).read,
+    "qwen3_5_moe": Composite(text="qwen3_5_moe_text", vision="qwen3_5_moe_vision", merge=_QWEN_MERGE).read,
+    "qwen3_vl": Composite(text="qwen3_vl_text", vision="qwen3_vl_vision", merge=_QWEN_MERGE).read,
+    "qwen3_vl_moe": Composite(text="qwen3_vl_moe_text", vision="qwen3_vl_moe_vision", merge=_QWEN_MERGE).read,
+    "smolvlm": _IDEFICS3.read,
+    "qwen2_5_vl_text": _QWEN2.read,
+    "qwen2_vl_text": _QWEN2.read,
+    "qwen3_vl_moe_text": _QWEN3_EXPERTS.read,
+    "qwen3_vl_text": _QWEN3.read,
+    "mllama_text_model": read_mllama_text,
+}

@@ -1,0 +1,419 @@
+"""The vision towers of composite models, by the `model_type` of their part of the configuration.
+
+**Source**: the modelling code of transformers 5.23; tensor names are those of the published checkpoints.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from planner.models.architecture import LayerGroup, Norm, Stack
+from planner.models.readers.blocks import (
+    PLAIN_MLP,
+    AttentionStyle,
+    Chance,
+    LayerStyle,
+    MlpStyle,
+    MoreTensors,
+    Sizes,
+    chance,
+    equal_heads,
+    no_tensors,
+)
+from planner.models.readers.fields import MAX_LAYERS, Fields
+from planner.models.readers.parts import (
+    LAYER,
+    RMS,
+    Tensors,
+    conv,
+    embedding,
+    grouped,
+    linear,
+    norm_tensors,
+    qk_norm_tensors,
+    repeated,
+    tensor,
+)
+
+_QKVO: Final = ("q_proj", "k_proj", "v_proj", "o_proj")
+CLIP_LAYER: Final = LayerStyle(
+    attention=AttentionStyle(names=("q_proj", "k_proj", "v_proj", "out_proj"), bias=True, out_bias=True),
+    mlp=replace(PLAIN_MLP, activation="quick_gelu"),
+    norms=("layer_norm1", "layer_norm2"),
+)
+SIGLIP_LAYER: Final = replace(CLIP_LAYER, mlp=replace(PLAIN_MLP, activation="gelu_pytorch_tanh"))
+
+
+def patches(fields: Fields, image: int | None = None, patch: int | None = None) -> int:
+    """Return how many patches an image is cut into; `image` and `patch` are the family's default sizes."""
+    height, width = fields.pair("image_size", default=image)
+    rows, columns = fields.pair("patch_size", default=patch)
+    if height < rows or width < columns:
+        fields.fail("image_size", f"is {height} × {width}, smaller than a patch of {rows} × {columns}")
+    return (height // rows) * (width // columns)
+
+
+def patch_conv(fields: Fields, name: str, hidden: int, *, patch: int | None = None, bias: bool = True) -> Tensors:
+    """Return the convolution that makes a vector of each patch; `patch` is the family's default side."""
+    kernel = fields.pair("patch_size", default=patch)
+    return conv(name, hidden, fields.integer("num_channels", default=3), *kernel, bias=bias)
+
+
+def vision_stack(
+    hidden: int,
+    groups: tuple[LayerGroup, ...],
+    *,
+    before: Tensors,
+    after: Tensors = (),
+    positions: int | None = None,
+    dropout: float = 0.0,
+) -> Stack:
+    """Return a tower that reads images; `positions` is its number of patches and tokens, where that is fixed."""
+    return Stack(
+        name="vision",
+        hidden=hidden,
+        groups=groups,
+        before=before,
+        after=after,
+        positions=positions,
+        embedding_dropout=dropout,
+    )
+
+
+@dataclass(frozen=True)
+class Tower:
+    """How a tower of equal layers is written; the defaults are CLIP's.
+
+    `before` takes the length of the sequence: the patches and `tokens` more. Towers that read images of any size have
+    no such length, and `before` gets 0. `inside` are further tensors of each layer.
+    """
+
+    before: Callable[[Fields, Sizes, int], Tensors]
+    after: MoreTensors = no_tensors
+    layer: LayerStyle = CLIP_LAYER
+    inside: MoreTensors = no_tensors
+    tokens: int | None = 1
+    rotary: bool = False
+    dropout: Chance = 0.0
+
+    def read(self, fields: Fields) -> Stack:
+        """Return the tower that a configuration describes."""
+        sizes = equal_heads(fields)
+        rows = None if self.tokens is None else patches(fields) + self.tokens
+        layer = self.layer.layer(fields, sizes, rotary=self.rotary, extra=self.inside(fields, sizes))
+        return vision_stack(
+            sizes.hidden,
+            repeated(layer, sizes.layers),
+            before=self.before(fields, sizes, rows or 0),
+            after=self.after(fields, sizes),
+            positions=rows,
+            dropout=chance(fields, self.dropout),
+        )
+
+
+def post_norm(_: Fields, sizes: Sizes) -> Tensors:
+    """Return the last norm of CLIP's towers."""
+    return norm_tensors("post_layernorm", sizes.hidden, LAYER)
+
+
+def _clip_before(fields: Fields, sizes: Sizes, rows: int) -> Tensors:
+    hidden = sizes.hidden
+    return (
+        *tensor("embeddings.class_embedding", hidden),
+        *patch_conv(fields, "embeddings.patch_embedding", hidden, bias=False),
+        *embedding("embeddings.position_embedding", rows, hidden),
+        # The checkpoints spell it so.
+        *norm_tensors("pre_layrnorm", hidden, LAYER),
+    )
+
+
+def _siglip_before(fields: Fields, sizes: Sizes, rows: int) -> Tensors:
+    convolution = patch_conv(fields, "embeddings.patch_embedding", sizes.hidden)
+    return (*convolution, *embedding("embeddings.position_embedding", rows, sizes.hidden))
+
+
+def _siglip_after(fields: Fields, sizes: Sizes) -> Tensors:
+    """Return SigLIP's last norm, and its pooling head unless it is switched off; Idefics 3 has none."""
+    head = fields.flag("vision_use_head", default=True) and fields.model_type == "siglip_vision_model"
+    return (
+        *post_norm(fields, sizes),
+        *(_pooling_head(sizes.hidden, fields.integer("intermediate_size")) if head else ()),
+    )
+
+
+def _pooling_head(hidden: int, intermediate: int) -> Tensors:
+    """Return the attention with one learned query that pools the patches."""
+    return (
+        *tensor("head.probe", 1, 1, hidden),
+        *tensor("head.attention.in_proj_weight", 3 * hidden, hidden, role="linear"),
+        *tensor("head.attention.in_proj_bias", 3 * hidden, role="bias"),
+        *linear("head.attention.out_proj", hidden, hidden, bias=True),
+        *norm_tensors("head.layernorm", hidden, LAYER),
+        *linear("head.mlp.fc1", intermediate, hidden, bias=True),
+        *linear("head.mlp.fc2", hidden, intermediate, bias=True),
+    )
+
+
+def _pixtral_before(fields: Fields, sizes: Sizes, _: int) -> Tensors:
+    convolution = patch_conv(fields, "patch_conv", sizes.hidden, bias=False)
+    return (*convolution, *norm_tensors("ln_pre", sizes.hidden, RMS))
+
+
+def _internvl(fields: Fields) -> Stack:
+    norm = fields.choice("norm_type", among={"layer_norm": LAYER, "rms_norm": RMS}, default="layer_norm")
+    return replace(_INTERNVL, layer=replace(_INTERNVL.layer, norm=norm)).read(fields)
+
+
+def _internvl_before(fields: Fields, sizes: Sizes, rows: int) -> Tensors:
+    hidden = sizes.hidden
+    masked = fields.flag("use_mask_token", default=False)
+    absolute = fields.flag("use_absolute_position_embeddings", default=True)
+    return (
+        *tensor("embeddings.cls_token", 1, 1, hidden),
+        *(tensor("embeddings.mask_token", 1, 1, hidden) if masked else ()),
+        *(tensor("embeddings.position_embeddings", 1, rows, hidden, role="embedding") if absolute else ()),
+        *patch_conv(fields, "embeddings.patch_embeddings.projection", hidden),
+    )
+
+
+def _internvl_after(fields: Fields, sizes: Sizes) -> Tensors:
+    pooled = fields.flag("use_mean_pooling", default=True)
+    return () if pooled else norm_tensors("layernorm", sizes.hidden, LAYER)
+
+
+def _internvl_scales(_: Fields, sizes: Sizes) -> Tensors:
+    return (*tensor("lambda_1", sizes.hidden), *tensor("lambda_2", sizes.hidden))
+
+
+def _llama4_before(fields: Fields, sizes: Sizes, rows: int) -> Tensors:
+    """Return what makes the sequence of one tile."""
+    height, width = fields.pair("patch_size")
+    pixels = fields.integer("num_channels", default=3) * height * width
+    return (
+        *tensor("class_embedding", sizes.hidden),
+        *tensor("positional_embedding_vlm", rows, sizes.hidden, role="embedding"),
+        *linear("patch_embedding.linear", sizes.hidden, pixels),
+        *norm_tensors("layernorm_pre", sizes.hidden, LAYER),
+    )
+
+
+def _llama4_after(fields: Fields, sizes: Sizes) -> Tensors:
+    """Return the last norm, and the adapter that shrinks the patches."""
+    middle, out = fields.integer("projector_input_dim"), fields.integer("projector_output_dim")
+    return (
+        *norm_tensors("layernorm_post", sizes.hidden, LAYER),
+        *linear("vision_adapter.mlp.fc1", middle, fields.integer("intermediate_size")),
+        *linear("vision_adapter.mlp.fc2", out, out),
+    )
+
+
+# The patches of a tile of mllama are padded to a multiple of this.
+_PADDING: Final = 8
+_ASPECT_RATIOS: Final = 8
+_TILES: Final = 4
+_MLLAMA_LAYER: Final = LayerStyle(
+    attention=AttentionStyle(names=_QKVO, dropout=0.0),
+    mlp=PLAIN_MLP,
+    norms=("input_layernorm", "post_attention_layernorm"),
+)
+
+
+def _mllama(fields: Fields) -> Stack:
+    """Return the tower of Llama 3.2: local layers, and global ones behind gates, over all tiles of an image at once."""
+    sizes = equal_heads(fields, heads=("attention_heads",))
+    gates = (*tensor("gate_attn", 1), *tensor("gate_ffn", 1))
+    local = sizes.layers
+    layers = local + fields.integer("num_global_layers", high=MAX_LAYERS)
+    rows = patches(fields) + 1
+    tiles = fields.integer("max_num_tiles", default=_TILES)
+    groups = grouped(
+        (place >= local for place in range(layers)),
+        lambda gated: _MLLAMA_LAYER.layer(fields, sizes, extra=gates if gated else ()),
+    )
+    return vision_stack(
+        sizes.hidden,
+        groups,
+        before=_mllama_before(fields, sizes.hidden, rows, tiles),
+        after=norm_tensors("layernorm_post", sizes.hidden, LAYER),
+        positions=tiles * -(-rows // _PADDING) * _PADDING,
+    )
+
+
+def _mllama_before(fields: Fields, hidden: int, rows: int, tiles: int) -> Tensors:
+    ratios = (fields.size("supported_aspect_ratios") or _ASPECT_RATIOS) + 1
+    table = "gated_positional_embedding"
+    return (
+        *tensor("class_embedding", hidden),
+        *patch_conv(fields, "patch_embedding", hidden, bias=False),
+        *tensor(f"{table}.gate", 1),
+        *tensor(f"{table}.embedding", rows, hidden, role="embedding"),
+        *embedding(f"{table}.tile_embedding", ratios, tiles * rows * hidden),
+        *tensor("pre_tile_positional_embedding.gate", 1),
+        *embedding("pre_tile_positional_embedding.embedding", ratios, tiles * hidden),
+        *tensor("post_tile_positional_embedding.gate", 1),
+        *embedding("post_tile_positional_embedding.embedding", ratios, tiles * hidden),
+        *norm_tensors("layernorm_pre", hidden, LAYER),
+    )
+
+
+_QWEN_LAYER: Final = LayerStyle(
+    attention=AttentionStyle(prefix="attn.", names=("qkv", "proj"), bias=True, out_bias=True, dropout=0.0),
+    mlp=replace(PLAIN_MLP, activation="quick_gelu"),
+    norms=("norm1", "norm2"),
+)
+_QWEN2_5_LAYER: Final = replace(
+    _QWEN_LAYER,
+    mlp=replace(PLAIN_MLP, names=("gate_proj", "up_proj", "down_proj"), activation="silu"),
+    norm=RMS,
+)
+_QWEN3_LAYER: Final = replace(
+    _QWEN_LAYER, mlp=replace(PLAIN_MLP, names=("linear_fc1", "linear_fc2"), activation="gelu_pytorch_tanh")
+)
+
+
+def _qwen_sizes(fields: Fields, hidden: str = "hidden_size") -> Sizes:
+    return equal_heads(fields, hidden=(hidden,), heads=("num_heads",), layers=("depth",))
+
+
+def _qwen2(fields: Fields) -> Stack:
+    """Return the tower of Qwen2-VL, where `hidden_size` is the width of the language model."""
+    sizes = _qwen_sizes(fields, "embed_dim")
+    wide = int(sizes.hidden * fields.number("mlp_ratio", default=4.0, high=1000))
+    layer = _QWEN_LAYER.layer(fields, sizes, rotary=True, width=wide)
+    return vision_stack(
+        sizes.hidden,
+        repeated(layer, sizes.layers),
+        before=_qwen_patches(fields, sizes, bias=False),
+        after=_qwen_merger(fields, sizes.hidden, fields.integer("hidden_size"), LAYER),
+    )
+
+
+def _qwen2_5(fields: Fields) -> Stack:
+    """Return the tower of Qwen2.5-VL: all but a few layers attend within windows of the image."""
+    sizes = _qwen_sizes(fields)
+    whole = frozenset(fields.integers("fullatt_block_indexes") or ())
+    side = max(1, fields.integer("window_size") // fields.integer("patch_size"))
+    groups = grouped(
+        (None if place in whole else side * side for place in range(sizes.layers)),
+        lambda window: _QWEN2_5_LAYER.layer(fields, sizes, rotary=True, window=window),
+    )
+    return vision_stack(
+        sizes.hidden,
+        groups,
+        before=_qwen_patches(fields, sizes, bias=False),
+        after=_qwen_merger(fields, sizes.hidden, fields.integer("out_hidden_size"), RMS),
+    )
+
+
+def _qwen3(fields: Fields) -> Stack:
+    """Return the tower of Qwen3-VL and Qwen3.5; the former hands the features of several layers on."""
+    sizes = _qwen_sizes(fields)
+    hidden, out = sizes.hidden, fields.integer("out_hidden_size")
+    wide = hidden * fields.integer("spatial_merge_size", default=2) ** 2
+    mergers = {"merger": hidden}
+    mergers |= {f"deepstack_merger_list.{at}": wide for at in range(fields.size("deepstack_visual_indexes") or 0)}
+    return vision_stack(
+        hidden,
+        repeated(_QWEN3_LAYER.layer(fields, sizes, rotary=True), sizes.layers),
+        before=(
+            *_qwen_patches(fields, sizes, bias=True),
+            *embedding("pos_embed", fields.integer("num_position_embeddings"), hidden),
+        ),
+        after=tuple(
+            found
+            for name, normed in mergers.items()
+            for found in (
+                *norm_tensors(f"{name}.norm", normed, LAYER),
+                *linear(f"{name}.linear_fc1", wide, wide, bias=True),
+                *linear(f"{name}.linear_fc2", out, wide, bias=True),
+            )
+        ),
+    )
+
+
+def _qwen_patches(fields: Fields, sizes: Sizes, *, bias: bool) -> Tensors:
+    side = fields.integer("patch_size")
+    frames = fields.integer("temporal_patch_size", default=2)
+    channels = fields.integer("in_channels", "in_chans", default=3)
+    return conv("patch_embed.proj", sizes.hidden, channels, frames, side, side, bias=bias)
+
+
+def _qwen_merger(fields: Fields, hidden: int, out: int, norm: Norm) -> Tensors:
+    """Return the MLP that makes one token of the language model from a square of patches."""
+    wide = hidden * fields.integer("spatial_merge_size", default=2) ** 2
+    return (
+        *norm_tensors("merger.ln_q", hidden, norm),
+        *linear("merger.mlp.0", wide, wide, bias=True),
+        *linear("merger.mlp.2", out, wide, bias=True),
+    )
+
+
+CLIP: Final = Tower(before=_clip_before, after=post_norm)
+SIGLIP: Final = Tower(before=_siglip_before, after=_siglip_after, layer=SIGLIP_LAYER, tokens=0)
+_PIXTRAL: Final = Tower(
+    before=_pixtral_before,
+    layer=LayerStyle(
+        attention=AttentionStyle(prefix="attention.", names=_QKVO),
+        mlp=MlpStyle(
+            prefix="feed_forward.", activation="gelu", activation_fields=("hidden_act",), width=("intermediate_size",)
+        ),
+        norm=RMS,
+        norms=("attention_norm", "ffn_norm"),
+    ),
+    tokens=None,
+    rotary=True,
+)
+_INTERNVL: Final = Tower(
+    before=_internvl_before,
+    after=_internvl_after,
+    layer=LayerStyle(
+        attention=AttentionStyle(
+            prefix="attention.",
+            names=("q_proj", "k_proj", "v_proj", "projection_layer"),
+            bias=("attention_bias", False),
+            out_bias=True,
+            qk_norm="all",
+            qk_norm_when=("use_qk_norm", False),
+            qk_tensors=partial(qk_norm_tensors, prefix="attention."),
+            fp32_softmax=False,
+        ),
+        mlp=PLAIN_MLP,
+        norms=("layernorm_before", "layernorm_after"),
+        dropout=("hidden_dropout_prob", 0.0),
+    ),
+    inside=_internvl_scales,
+    dropout=("hidden_dropout_prob", 0.0),
+)
+_LLAMA4: Final = Tower(
+    before=_llama4_before,
+    after=_llama4_after,
+    layer=replace(_MLLAMA_LAYER, attention=AttentionStyle(names=_QKVO, bias=True, out_bias=True, fp32_softmax=False)),
+    rotary=True,
+)
+
+TOWERS: Final[Mapping[str, Callable[[Fields], Stack]]] = {
+    "clip_vision_model": CLIP.read,
+    "idefics3_vision": SIGLIP.read,
+    "internvl_vision": _internvl,
+    "llama4_vision_model": _LLAMA4.read,
+    "mllama_vision_model": _mllama,
+    "pixtral": _PIXTRAL.read,
+    "qwen2_5_vl_vision": _qwen2_5,
+    "qwen2_vl_vision": _qwen2,
+    "qwen3_5_moe_vision": _qwen3,
+    "qwen3_5_vision": _qwen3,
+    "qwen3_vl_moe_vision": _qwen3,
+    "qwen3_vl_vision": _qwen3,
+    "siglip_vision_model": SIGLIP.read,
+    "smolvlm_vision": SIGLIP.read,
+}
+
+
+def vision_tower(fields: Fields) -> Stack:
+    """Return the vision tower that a part of a configuration describes.
+
+    Raises:
+        ModelFileError: If its `model_type` is not known.
+    """
+    return fields.choice("model_type", among=TOWERS)(fields)

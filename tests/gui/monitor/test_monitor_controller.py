@@ -1,0 +1,299 @@
+"""Recording, replaying, marking, alerts and processes in the Monitor tab."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fake_nvml_kit import A, B, card
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QInputDialog
+
+from planner.gui.monitor.dialogs import SummaryDialog
+from planner.gui.monitor.replay import Loader, Replay
+from planner.monitor.alert_rules import AlertRules
+from planner.monitor.alerts import AlertKind
+from planner.monitor.inventory import Inventory
+from planner.monitor.recording.recorder import Recorder
+from planner.monitor.sample import Sample
+
+LONGEST_MS = 30_000
+
+
+def wait(qtbot, holds):
+    qtbot.waitUntil(lambda: bool(holds()), timeout=LONGEST_MS)
+
+
+@pytest.fixture
+def sleeper():
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def test_what_is_recorded_is_replayed_in_the_same_view_and_live_goes_on(qtbot, make_tab, driver, recording: Path):
+    driver.say(card(0, A, utilization=33))
+    tab = make_tab()
+    wait(qtbot, lambda: tab.feed.now)
+    tab.controller.record_to(recording)
+    assert tab.toolbar.record.text() == "Stop &recording"
+    begun = tab.feed.now
+    tab.feed.add_mark(tab.feed.now, "here")
+    wait(qtbot, lambda: tab.feed.now > begun + 0.5)
+    tab.toolbar.record.click()
+    assert tab.toolbar.record.text() == "&Record"
+    driver.say(card(0, A, utilization=66))
+    tab.controller.open(recording)
+    wait(qtbot, lambda: not tab.feed.is_live)
+    assert tab.toolbar.source.text() == f"Replay of {recording.name}"
+    wait(qtbot, lambda: "33" in tab.cards.texts[0])
+    assert [mark.text for mark in tab.feed.history.marks] == ["here"]
+    assert not tab.toolbar.record.isVisible()
+    tab.toolbar.live.click()
+    wait(qtbot, lambda: "66" in tab.cards.texts[0])
+    assert tab.toolbar.source.text() == "Live"
+
+
+def test_a_recording_that_cannot_be_made_or_read_is_told(qtbot, make_tab, driver, workspace, tmp_path):
+    driver.say(card(0, A))
+    tab = make_tab()
+    with qtbot.waitSignal(workspace.failed) as told:
+        tab.controller.record_to(tmp_path / "none" / "run.gpurec")
+    assert "cannot be written" in told.args[0].message
+    with qtbot.waitSignal(workspace.failed, timeout=LONGEST_MS) as told:
+        tab.controller.open(tmp_path / "none.gpurec")
+    assert "cannot be read" in told.args[0].message
+
+
+def test_the_demo_is_labelled_and_says_what_holds_the_cards_back(qtbot, make_tab, driver):
+    tab = make_tab(without_driver=True)
+    tab.empty_state.demo.click()
+    wait(qtbot, lambda: not tab.feed.is_live)
+    assert tab.toolbar.source.text() == "Demo: invented readings"
+    wait(qtbot, lambda: all("Waits for data: the processor is full" in text for text in tab.cards.texts))
+    assert "invented" in tab.copy_result()
+    tab.replay_bar.slider.setValue(8800)
+    assert "lost" in tab.cards.texts[1]
+    assert not tab.toolbar.pause.isVisible()
+    tab.replay_bar.play.click()
+    assert not tab.feed.replay.is_playing
+
+
+def test_a_replay_moves_with_the_clock_and_stops_at_its_end(qapp, qtbot):
+    now = [0.0]
+    from planner.gui.monitor.controller import DEMO
+
+    replay = Replay(Loader(DEMO, is_demo=False).load(), lambda: now[0])
+    replay.set_speed(10.0)
+    replay.play()
+    now[0] = 6.0
+    wait(qtbot, lambda: replay.seconds == 60.0)
+    now[0] = 1000.0
+    wait(qtbot, lambda: not replay.is_playing)
+    assert replay.seconds == replay.length
+    replay.play()
+    assert replay.seconds == 0.0
+    replay.stop()
+
+
+def test_a_note_is_asked_for_and_put_on_the_time_line(qtbot, make_tab, driver):
+    driver.say(card(0, A))
+    tab = make_tab()
+    wait(qtbot, lambda: tab.feed.now)
+    tab.toolbar.note.click()
+    assert isinstance(tab.controller.dialog, QInputDialog)
+    tab.controller.dialog.setTextValue("new batch")
+    tab.controller.dialog.accept()
+    assert [mark.text for mark in tab.feed.history.marks] == ["new batch"]
+
+
+def test_an_alert_is_told_and_marked(qtbot, make_tab, driver, workspace):
+    driver.say(card(0, A, temperature__0=95))
+    with qtbot.waitSignal(workspace.noticed, timeout=LONGEST_MS) as told:
+        tab = make_tab(rules=AlertRules(is_on=True, temperature_celsius=90, hold_seconds=0))
+    assert told.args[0] == "Card 0 Test 0 is at 95\u2009°C"
+    assert [mark.text for mark in tab.feed.history.marks] == [told.args[0]]
+
+
+def test_alerts_are_switched_on_and_remembered(qtbot, make_tab, driver, workspace):
+    driver.say(card(0, A))
+    tab = make_tab()
+    assert not tab.feed.is_busy_unseen
+    tab.toolbar.alerts.click()
+    dialog = tab.controller.dialog
+    assert not dialog.temperature.number.isEnabled()
+    dialog.is_on.setChecked(True)
+    dialog.temperature.number.setValue(77)
+    dialog.memory.setChecked(False)
+    dialog.may_end_others.setChecked(True)
+    dialog.accept()
+    remembered = workspace.settings.current.monitor
+    assert remembered.alerts.is_on
+    assert remembered.alerts.temperature_celsius == 77
+    assert remembered.alerts.memory_fraction is None
+    assert remembered.may_end_others
+    assert tab.feed.is_busy_unseen
+    assert tab.toolbar.alerts.toolTip() == "Alerts: on"
+    assert AlertKind.LOST == "lost"
+
+
+def test_processes_are_listed_filtered_copied_and_ended_after_a_question(qtbot, make_tab, driver, sleeper):
+    pid = sleeper.pid
+    driver.say(
+        card(0, A) | {"0.process.compute": f"{pid}:{2**30}"}, card(1, B) | {"1.process.graphics": f"999999:{2**20}"}
+    )
+    tab = make_tab()
+    tab.focus_search()
+    table = tab.processes.table
+    wait(qtbot, lambda: table.records().rowCount() == 2)
+    assert tab.process_section.is_open
+    tab.processes.search.setText(str(pid))
+    assert table.records().rowCount() == 1
+    tab.processes.copy()
+    assert f"{pid}\t0\t" in QGuiApplication.clipboard().text()
+    tab.processes.search.clear()
+    tab.processes.only_own.setChecked(True)
+    assert table.records().rowCount() == 1
+    table.enter()
+    table.choose(table.records().identify(table.records().record(0)))
+    assert tab.processes.end.isEnabled()
+    tab.processes.end.click()
+    box = tab.processes.kill_process.box
+    assert str(pid) in box.text()
+    next(button for button in box.buttons() if "End it" in button.text()).click()
+    assert sleeper.wait(10) != 0
+
+
+def test_a_process_that_is_not_of_this_machine_is_not_ended(qtbot, make_tab, driver, workspace):
+    driver.say(card(0, A) | {"0.process.compute": f"999999:{2**20}"})
+    tab = make_tab()
+    tab.focus_search()
+    table = tab.processes.table
+    wait(qtbot, lambda: table.records().rowCount() == 1)
+    table.enter()
+    with qtbot.waitSignal(workspace.failed) as told:
+        tab.processes.end.click()
+    assert "number means nothing here" in told.args[0].hint
+    assert tab.processes.kill_process.box is None
+
+
+def test_a_diagnosis_is_shown_in_full_with_its_evidence(qtbot, make_tab, driver):
+    tab = make_tab(without_driver=True)
+    tab.controller.show_demo()
+    wait(qtbot, lambda: tab.cards.texts and "Waits for data" in tab.cards.texts[0])
+    tab.cards.opened.emit(tab.feed.latest.inventory.devices[0].uuid)
+    text = tab.controller.dialog.text.toPlainText()
+    assert "Host" in text or "CPU" in text
+    assert "What to try, the likeliest first" in text
+    tab.controller.dialog.close()
+
+
+def test_the_plan_is_laid_beside_the_card_it_is_for(qtbot, make_tab, driver, workspace):
+    process = {"0.process.compute": f"999999:{18 * 2**30}"}
+    driver.say(card(0, A, name="NVIDIA GeForce RTX 4090", memory__used=19 * 2**30) | process, card(1, B))
+    tab = make_tab()
+    wait(qtbot, lambda: "predicted" in tab.plan_strip.sentence.text())
+    assert tab.plan_strip.sentence.text().startswith("Card 0: predicted ")
+    assert set(tab.plan_strip.expected) == {A}
+    workspace.apply("card", gpu="tesla-t4")
+    wait(qtbot, lambda: "none of the cards here" in tab.plan_strip.sentence.text())
+    tab.plan_strip.plan.click()
+    assert workspace.plan.gpu == "rtx-4090"
+    workspace.undo_stack.undo()
+    assert workspace.plan.gpu == "tesla-t4"
+
+
+def test_a_measured_speed_takes_the_place_of_the_estimate(qtbot, make_tab, driver, workspace):
+    driver.say(card(0, A, name="NVIDIA GeForce RTX 4090"), card(1, B))
+    tab = make_tab()
+    wait(qtbot, lambda: tab.plan_strip.expected)
+    estimated = workspace.evaluation.time
+    tab.plan_strip.speed.click()
+    questions = tab.controller.dialog.questions
+    questions.speed.edited.emit(estimated.tokens_per_second / 2)
+    assert workspace.plan.timing.measured.gpu == "rtx-4090"
+    assert workspace.evaluation.time.tokens_per_second == pytest.approx(estimated.tokens_per_second / 2)
+    assert workspace.evaluation.time.basis == "measured"
+    workspace.undo_stack.undo()
+    assert workspace.evaluation.time == estimated
+    tab.controller.dialog.close()
+
+
+def test_a_recording_is_laid_beside_the_plan_that_it_was_made_with(qtbot, make_tab, driver, workspace, recording):
+    driver.say(card(0, A, name="NVIDIA GeForce RTX 4090"))
+    workspace.apply("card", gpu="tesla-t4")
+    tab = make_tab()
+    wait(qtbot, lambda: tab.feed.now)
+    tab.controller.record_to(recording)
+    begun = tab.feed.now
+    workspace.apply("card", gpu="rtx-4090")
+    wait(qtbot, lambda: tab.feed.now > begun + 0.5)
+    tab.toolbar.record.click()
+    workspace.apply("card", gpu="tesla-t4")
+    tab.controller.open(recording)
+    wait(qtbot, lambda: tab.plan_strip.sentence.text().endswith("yet. This is the plan that was recorded."))
+    assert set(tab.plan_strip.expected) == {A}
+    tab.toolbar.live.click()
+    wait(qtbot, lambda: "none of the cards here" in tab.plan_strip.sentence.text())
+
+
+def test_a_recording_whose_plan_cannot_be_read_is_laid_beside_the_window_s(
+    qtbot, make_tab, driver, workspace, recording
+):
+    with Recorder(recording) as recorder:
+        recorder.note(Inventory("580"))
+        recorder.note_plan({"schema_version": 999})
+        recorder.note(Sample(1.0, 1e9))
+    tab = make_tab(without_driver=True)
+    with qtbot.waitSignal(workspace.noticed, timeout=LONGEST_MS) as told:
+        tab.controller.open(recording)
+    assert told.args[0] == "The recording's plan cannot be read here, so yours stands beside it."
+    assert "newer version" in told.args[1]
+
+
+def test_the_processes_are_brought_into_sight_where_there_is_no_room_for_all(qtbot, make_tab, driver):
+    driver.say(card(0, A))
+    tab = make_tab()
+    tab.resize(1150, 420)
+    wait(qtbot, lambda: tab.cards.texts)
+    wait(qtbot, lambda: tab.plots.height() >= tab.plots.minimumSizeHint().height())
+    tab.focus_search()
+    wait(qtbot, lambda: not tab.processes.search.visibleRegion().isEmpty())
+
+
+def test_what_a_recording_came_to_is_told_when_it_ends_and_has_a_price_once_one_is_set(
+    qtbot, make_tab, driver, workspace, recording
+):
+    driver.say(card(0, A, power=200_000))
+    tab = make_tab()
+    wait(qtbot, lambda: tab.feed.now)
+    tab.controller.record_to(recording)
+    begun = tab.feed.now
+    wait(qtbot, lambda: tab.feed.now > begun + 0.5)
+    tab.toolbar.record.click()
+    wait(qtbot, lambda: isinstance(tab.controller.dialog, SummaryDialog))
+    dialog = tab.controller.dialog
+    assert "Wh on the cards" in dialog.text
+    assert "$" not in dialog.text
+    dialog.tariff.setValue(0.3)
+    assert "at $0.30 a kWh" in dialog.text
+    assert workspace.settings.current.monitor.usd_per_kwh == 0.3
+    dialog.copy.click()
+    assert "Test 0" in QGuiApplication.clipboard().text()
+    dialog.replay.click()
+    wait(qtbot, lambda: not tab.feed.is_live)
+    tab.controller.show_summary()
+    wait(qtbot, lambda: tab.controller.dialog is not None)
+    assert "at $0.30 a kWh" in tab.controller.dialog.text
+    tab.controller.dialog.close()
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_a_recording_is_exported(qtbot, make_tab, driver, workspace, tmp_path, ending):
+    tab = make_tab(without_driver=True)
+    tab.controller.show_demo()
+    wait(qtbot, lambda: not tab.feed.is_live)
+    with qtbot.waitSignal(workspace.noticed, timeout=LONGEST_MS) as told:
+        tab.controller.export_to(tmp_path / f"table{ending}", tab.feed.replay.loaded.recording)
+    assert told.args[0].startswith("Exported ")
+    assert (tmp_path / f"table{ending}").stat().st_size > 10_000

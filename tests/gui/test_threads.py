@@ -1,0 +1,86 @@
+"""Modules are imported beside the window's thread."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from planner.gui.threads import import_soon, is_imported
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module that takes until a file appears."""
+    text = "import pathlib, time\nwhile not pathlib.Path(__file__).with_name('go').exists():\n    time.sleep(0.001)\n"
+    (tmp_path / f"slow_{tmp_path.name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    return f"slow_{tmp_path.name}"
+
+
+def end_imports() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "imports":
+            thread.join()
+
+
+def test_a_module_is_there_once_it_was_imported_elsewhere(module, tmp_path):
+    assert not is_imported(module)
+    (tmp_path / "go").touch()
+    end_imports()
+    assert is_imported(module)
+    assert module in sys.modules
+
+
+def test_what_is_known_already_need_not_be_waited_for():
+    assert is_imported("json")
+
+
+def test_modules_are_imported_soon(qapp, qtbot, module, tmp_path):
+    (tmp_path / "go").touch()
+    import_soon([module], qapp)
+    qtbot.waitUntil(lambda: module in sys.modules)
+    end_imports()
+
+
+CLASSES = """
+import threading
+from importlib import import_module
+from PySide6 import QtCore, QtGui, QtWidgets
+from planner.gui import threads
+
+def unmade():
+    return [name for module in (QtCore, QtGui, QtWidgets) for name in dir(module) if name not in vars(module)]
+
+class Watched(threading.Thread):
+    def start(self):
+        print("begins with", len(unmade()))
+        super().start()
+        if QtCore.QCoreApplication.instance():
+            QtCore.QCoreApplication.quit()
+
+before, threads.Thread = unmade(), Watched
+"""
+"""Says how many of Qt's classes are not made yet where a thread begins that imports."""
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        "print(threads.is_imported('json'))",
+        "app = QtCore.QCoreApplication([])\nthreads.import_soon(['json'], app)\n"
+        "QtCore.QTimer.singleShot(20_000, app.quit)\napp.exec()",
+    ],
+    ids=["at once", "soon"],
+)
+def test_no_other_thread_imports_before_all_classes_of_qt_are_made(begin):
+    program = f"{CLASSES}\nprint(len(before) > 100)\n{begin}"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
+    assert run.stdout.splitlines()[:2] == ["True", "begins with 0"]
+
+
+def test_classes_are_made_a_few_at_a_time():
+    program = f"{CLASSES}\nprint(threads.make_classes(0.0), len(unmade()) > 100, threads.make_classes(), unmade())"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
+    assert run.stdout.splitlines() == ["False True True []"]

@@ -1,0 +1,92 @@
+"""How the package is built: what must not be, and that the check for it finds it."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+MOST_MODULES = 32
+
+
+@pytest.fixture(scope="module")
+def structure():
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        import structure
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+    return structure
+
+
+@pytest.fixture(scope="module")
+def modules(structure):
+    return structure.modules_of(BENCHMARKS.parent)
+
+
+def test_nothing_is_compared_with_a_programs_name(structure, modules):
+    assert [str(place) for module in modules for place in structure.comparisons(module)] == []
+
+
+def test_no_modules_import_each_other(structure, modules):
+    assert structure.cycles(modules) == []
+
+
+def test_no_folder_is_too_full_to_read(structure, modules):
+    assert {name: count for name, count in structure.folders(modules).items() if count > MOST_MODULES} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if workload.profile == 'vllm': pass",
+        "if 'hf' != profile: pass",
+        "if profile in ('liger', None): pass",
+        "if 'vllm' in formats: pass",
+        "_ONE = 'megatron'\nused = sharder == _ONE",
+        "match engine:\n    case 'llama.cpp': pass",
+        "match engine:\n    case 'sglang' | 'other': pass",
+        "TITLES = {'hf': 'transformers'}",
+        "TABLE = {('decode', 'vllm'): 1}",
+        "BATCHING = ('vllm', 'trtllm')",
+        "found = TITLES['unsloth']",
+        "found = TITLES.get('litgpt')",
+    ],
+)
+def test_a_comparison_with_a_programs_name_is_found(structure, text):
+    assert len(structure.comparisons(_module(structure, text))) == 1
+    assert structure.comparisons(_module(structure, text, "planner/memory/software/vllm.py")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Engine = Literal['hf', 'vllm']",
+        "profile: Engine = 'hf'",
+        "draft.move('profile', 'hf')",
+        "print('vllm')",
+        "if profile == other: pass",
+        "SOURCES = ('vllm', 'a table of speeds')",
+    ],
+)
+def test_what_only_names_a_program_is_no_comparison(structure, text):
+    assert structure.comparisons(_module(structure, text)) == []
+
+
+def test_a_reader_of_other_programs_files_may_name_their_keys(structure):
+    path = "planner/workload/recipes/trainer.py"
+    assert structure.comparisons(_module(structure, "if 'deepspeed' in fields: pass", path)) == []
+    assert len(structure.comparisons(_module(structure, "if draft.profile == 'liger': pass", path))) == 1
+
+
+def test_a_cycle_is_found_however_far_around(structure):
+    texts = {"a": "from planner import b", "b": "def f():\n    import planner.c", "c": "from planner.a import x"}
+    modules = [_module(structure, text, f"planner/{name}.py") for name, text in texts.items()]
+    assert structure.cycles(modules) == [["planner.a", "planner.b", "planner.c"]]
+    typed = _module(structure, "if TYPE_CHECKING:\n    from planner.a import x", "planner/c.py")
+    assert structure.cycles([*modules[:2], typed]) == []
+
+
+def _module(structure, text, path="planner/plan/made_up.py"):
+    return structure.Module(path.removesuffix(".py").replace("/", "."), path, text, ast.parse(text))
