@@ -23,13 +23,11 @@ def default_profile(
 
     `own` are the values of `OWN_FIELDS`.
     """
-    for setting in settings:
-        if owner := setting_owner(setting):
-            return owner.name
+    owners = [owner.name for name in settings if (owner := setting_owner(name))]
     given = [name for name, value in zip(OWN_FIELDS, own, strict=True) if value is not None]
     container = "gguf" if _is_gguf(_stored(weights, architecture), architecture) else "safetensors"
-    owners = (name for name in servers() if set(given) & set(serving(name).own_fields))
-    return next(owners, next(name for name in servers() if serving(name).containers[0] == container))
+    owners += [name for name in servers() if set(given) & set(serving(name).own_fields)]
+    return next(iter(owners), next(name for name in servers() if serving(name).containers[0] == container))
 
 
 def why_not_run(profile: str, weights: str | None, architecture: Architecture) -> tuple[str, ...]:

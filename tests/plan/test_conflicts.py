@@ -133,6 +133,7 @@ def test_what_an_answer_makes_impossible_moves_along(catalog, before, answer, mo
         (Inference(profile="vllm"), {"workload.kv_cache": "q8_0"}, "workload"),
         (Training(), {"count": 0}, "count"),
         (Training(), {"gpu": "gtx-0"}, "gpu"),
+        (Training(), {"model": ModelChoice(id="nobody/nothing")}, "model"),
     ],
 )
 def test_an_answer_that_is_not_allowed_is_refused(catalog, before, answer, field):

@@ -87,6 +87,22 @@ def test_one_option_is_one_declaration(monkeypatch):
     assert declared["lora.rank"].option is field_of("lora.rank").option
 
 
+def test_what_stands_for_a_value_in_the_help():
+    names = ("lora.rank", "lora.targets", "context_length", "kv_cache", "image_size")
+    assert [field_of(name).metavar for name in names] == ["N", "NAMES", "TOKENS", "NAME", "WxH"]
+
+
+def test_training_is_asked_by_its_own_conditions(catalog):
+    architecture = catalog.models.model("meta-llama/Llama-3.1-8B")
+    asked = {
+        field.name
+        for field in fields_of("training").values()
+        if field.is_asked(Situation(Training(), architecture, from_scratch=True))
+    }
+    assert {"micro_batch", "optimizer_step"} <= asked
+    assert not asked & {"method", "trainable", "lora.rank", "parallel.tensor"}
+
+
 def test_stops_double():
     assert doubling(1, 8) == (1, 2, 4, 8)
     assert doubling(128, 1_000) == (128, 256, 512)

@@ -9,6 +9,7 @@ from planner.plan.answers.draft import Draft
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.plan.settings import choices_in
+from planner.workload.defaults import with_defaults
 from planner.workload.fields import fields_of
 from planner.workload.option import Situation
 from planner.workload.rules import OF_FORMS, RULES, Rule, Rulebook, is_offered, reader
@@ -121,6 +122,26 @@ def test_a_rule_is_refused_and_obeyed(catalog, architecture, before, answer, cou
 def test_every_rule_is_tried(architecture):
     tried = {rule for before, answer, count in BROKEN for rule in broken_rules(before, answer, count, architecture)}
     assert [rule.fields for rule in RULES if rule not in tried] == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"weights": "int8"}, "LLM.int8.*choose the method qlora or lora"),
+        ({"method": "qlora", "weights": "bf16"}, "qlora keeps the network in nf4 or nf4-dq, not in bf16"),
+        ({"method": "lora", "weights": "int8", "compute": "fp32"}, "int8 under adapters is not computed in fp32"),
+        ({"weights": "fp16", "compute": "bf16"}, "parameters in fp16 cannot be trained in bf16; it takes bf16"),
+    ],
+)
+def test_formats_are_refused_with_what_would_do(fields, sentence):
+    with pytest.raises(ValidationError, match=sentence):
+        Training.model_validate(fields)
+
+
+def test_plain_formats_have_names_of_their_own_in_files(architecture):
+    assert with_defaults(Inference(profile="hf", weights="F16"), architecture, 1).weights == "fp16"
+    assert with_defaults(Inference(profile="llama.cpp", weights="fp16"), architecture, 1).weights == "F16"
+    assert with_defaults(Inference(gpu_layers=3), architecture, 1).profile == "llama.cpp"
 
 
 @pytest.mark.parametrize("task", ["training", "inference"])

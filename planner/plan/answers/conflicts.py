@@ -72,10 +72,9 @@ def _resolved(plan: Plan, answer: Mapping[str, object], catalog: Catalog) -> Res
 
 def _obey_rules(draft: Draft) -> None:
     """Let the remedies of rules that do not hold adjust `draft`, until they do or nothing more can be adjusted."""
-    for _ in range(_MOST_ROUNDS):
-        adjusted = [rule for rule in RULES if draft.adjust(rule)]
-        if not adjusted:
-            return
+    rounds = 0
+    while rounds < _MOST_ROUNDS and [rule for rule in RULES if draft.adjust(rule)]:
+        rounds += 1
 
 
 def _model(plan: Plan, own: Mapping[str, object], catalog: Catalog) -> Architecture | None:
