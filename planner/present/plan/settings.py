@@ -71,7 +71,10 @@ def choices_in(field: WorkloadField, situation: Situation, value: FieldValue) ->
 
 def default_words(field: WorkloadField, used: FieldValue, situation: Situation) -> str:
     """Return what leaving `field` open is called: `Default (NF4)`, with the value that is then `used`."""
-    return "Default" if used is None else f"Default ({in_sentence(value_words(field, used, situation))})"
+    if used is None:
+        return "Default"
+    words, _, _ = value_words(field, used, situation).partition(" (")
+    return f"Default ({in_sentence(words)})"
 
 
 def summary(fields: Iterable[WorkloadField], situation: Situation) -> str:
