@@ -12,12 +12,10 @@ from speed import beside_loop, print_beside
 from planner.cost.demand import demand_of
 from planner.cost.estimate import estimate_cost
 from planner.cost.job import Pace, Run
-from planner.cost.modes import RENT_MODES
-from planner.cost.montecarlo import simulate
-from planner.cost.rent import RentFacts
-from planner.cost.sensitivity import tornado
-from planner.cost.table import Candidate, offer_rows
-from planner.cost.terms import BuyTerms, CostTerms, RentTerms
+from planner.cost.rent_or_buy.uncertainty import simulate, tornado
+from planner.cost.renting.rent import RentFacts
+from planner.cost.renting.table import Candidate, offer_rows
+from planner.cost.terms import RENT_MODES, BuyTerms, CostTerms, RentTerms
 from planner.plan.catalog import Catalog, load_catalog
 
 TODAY = date(2026, 11, 22)

@@ -10,15 +10,13 @@ from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
-from planner.monitor.device import Device
-from planner.monitor.events import Moment
-from planner.monitor.faults import Fault, FaultKind
-from planner.monitor.inventory import Inventory
-from planner.monitor.process import CardProcess, HostProcess
-from planner.monitor.reading import Cause, Reading, missing
+from planner.monitor.readings.events import Moment
+from planner.monitor.readings.faults import Fault, FaultKind
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.readings.sample import CardProcess, Cost, HostProcess, Sample
 from planner.monitor.recording.records import End, Header, Mark
 from planner.monitor.recording.writer import RecordingWriter
-from planner.monitor.sample import Cost, Sample
 from planner.units import GIB
 
 # A Monday morning; any would do.

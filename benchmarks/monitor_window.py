@@ -20,8 +20,8 @@ import numpy as np
 from PySide6.QtCore import QSocketNotifier, QTimer
 from PySide6.QtWidgets import QApplication, QGridLayout, QWidget
 
-from planner.monitor.reading import Reading
-from planner.monitor.sample import Sample
+from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.sample import Sample
 
 PLOTS = ("utilization", "memory_used", "power", "temperature", "sm_clock", "memory_controller")
 CURVES_A_PLOT = 8

@@ -77,7 +77,7 @@ def run_for_real(request: TraceRequest) -> None:
     """Build and run `request` as the tracer does, with real tensors."""
     import torch
 
-    from planner.trace.worker.build import build
+    from planner.trace.worker.building.build import build
     from planner.trace.worker.running import run
     from planner.trace.worker.watcher import Watcher
 
@@ -113,7 +113,7 @@ def _measure_operators(request: TraceRequest) -> list[dict[str, Any]]:
     from torch.profiler import record_function
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    from planner.trace.worker.cpu_kernels import hidden_bytes
+    from planner.trace.worker.cpu.kernels import hidden_bytes
 
     calls: list[tuple[str, int]] = []
 

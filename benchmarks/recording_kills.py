@@ -19,15 +19,14 @@ from statistics import median
 from time import monotonic, sleep, time
 from typing import NamedTuple
 
-from planner.monitor.device import Device
-from planner.monitor.events import Moment
-from planner.monitor.inventory import Inventory
-from planner.monitor.metrics import DEVICE_METRICS, Metric
-from planner.monitor.reading import Reading
-from planner.monitor.recording.opening import read_recording
+from planner.monitor.readings.events import Moment
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.metrics import DEVICE_METRICS, Metric
+from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.recorder import Recorder
+from planner.monitor.recording.recording import read_recording
 from planner.monitor.recording.writer import RecordingWriter
-from planner.monitor.sample import Sample
 from planner.units import MIB
 
 _CARDS = tuple(f"GPU-{number}" for number in range(8))

@@ -11,10 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from planner.trace.allocator.blocks import Block, Pool
-from planner.trace.allocator.device import CachingAllocator
-from planner.trace.allocator.settings import AllocatorSettings
-from planner.trace.allocator.sizes import SMALL_BYTES, SMALL_SEGMENT_BYTES, round_size
+from planner.trace.allocator.allocator import Block, CachingAllocator, Pool
+from planner.trace.allocator.settings import SMALL_BYTES, SMALL_SEGMENT_BYTES, AllocatorSettings, round_size
 
 Entry = dict[str, Any]
 GROWS = ("segment_alloc", "segment_map")

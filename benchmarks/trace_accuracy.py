@@ -20,8 +20,7 @@ from nets.catalogue import CASES, Case
 from real_peaks import MIB, real_peak
 
 from planner.errors import PlannerError
-from planner.trace.analysis.course import course_of
-from planner.trace.analysis.peak import peak_moment
+from planner.trace.analysis.course import course_of, peak_moment
 from planner.trace.recording import Recording
 from planner.trace.run import trace
 

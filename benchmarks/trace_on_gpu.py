@@ -16,8 +16,7 @@ from typing import NamedTuple
 from nets.catalogue import CASES, Case
 from real_peaks import MIB, run_for_real
 
-from planner.trace.analysis.course import course_of
-from planner.trace.analysis.peak import peak_moment
+from planner.trace.analysis.course import course_of, peak_moment
 from planner.trace.request import TraceRequest
 from planner.trace.run import trace
 

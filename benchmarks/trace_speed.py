@@ -22,7 +22,7 @@ import json, resource, sys, time
 import torch
 from planner.trace.request import TraceRequest
 from planner.trace.analysis.summary import facts_of
-from planner.trace.worker.build import build
+from planner.trace.worker.building.build import build
 from planner.trace.worker.job import record
 from planner.trace.worker.running import run
 from planner.trace.worker.watcher import Watcher

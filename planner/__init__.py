@@ -145,7 +145,7 @@ if TYPE_CHECKING:
     from planner.hardware.query import GpuQuery, select
     from planner.hardware.software import software_of
     from planner.hardware.speeds import speeds_of
-    from planner.hardware.system_query import SystemQuery
+    from planner.hardware.system_fields import SystemQuery
     from planner.memory.estimate import estimate_memory
     from planner.memory.logs.read import read_log
     from planner.models.load import load_model
@@ -157,16 +157,16 @@ if TYPE_CHECKING:
     from planner.plan.files import load_plan, save_plan
     from planner.plan.logs.comparison import compare_plan
     from planner.plan.money import evaluate_cost
+    from planner.plan.placement import try_on
     from planner.plan.plan import ModelChoice, Plan
     from planner.plan.prices import price_words, prices_by_card, prices_of
     from planner.plan.recipes.files import load_recipe
     from planner.plan.recipes.preset import load_presets, plan_of_preset, with_preset
+    from planner.plan.recommend.option import Wish
     from planner.plan.recommend.recommend import recommend
-    from planner.plan.recommend.wish import Wish
     from planner.plan.solve import fewest_cards, largest_that_fits, smallest_card
-    from planner.plan.tried import try_on
     from planner.plan.versus import versus
-    from planner.plan.warnings.warn import warnings_about
+    from planner.plan.warnings import warnings_about
     from planner.trace.analysis.conclude import conclude
     from planner.trace.analysis.summary import facts_of
     from planner.trace.files import load_recording, save_recording
@@ -247,11 +247,11 @@ _HOMES = {
     "PlannerError": "planner.errors",
     "Run": "planner.cost.job",
     "Service": "planner.cost.job",
-    "SystemQuery": "planner.hardware.system_query",
+    "SystemQuery": "planner.hardware.system_fields",
     "Target": "planner.trace.request",
     "TraceRequest": "planner.trace.request",
     "Training": "planner.workload.workload",
-    "Wish": "planner.plan.recommend.wish",
+    "Wish": "planner.plan.recommend.option",
     "advise": "planner.plan.advice.advise",
     "compare_plan": "planner.plan.logs.comparison",
     "conclude": "planner.trace.analysis.conclude",
@@ -287,9 +287,9 @@ _HOMES = {
     "software_of": "planner.hardware.software",
     "speeds_of": "planner.hardware.speeds",
     "start_trace": "planner.trace.run",
-    "try_on": "planner.plan.tried",
+    "try_on": "planner.plan.placement",
     "versus": "planner.plan.versus",
-    "warnings_about": "planner.plan.warnings.warn",
+    "warnings_about": "planner.plan.warnings",
     "with_preset": "planner.plan.recipes.preset",
 }
 

@@ -18,7 +18,7 @@ LATER = (
         "planner.gui.memory.trace.evidence",
         "planner.gui.widgets.tables.record_table",
     ),
-    *("planner.cost.offer", "planner.monitor.supervisor", "planner.plan.advice.advise", "planner.plan.recipes"),
+    *("planner.cost.renting.offer", "planner.monitor.supervisor", "planner.plan.advice.advise", "planner.plan.recipes"),
     *("planner.present.catalog.system_columns", "planner.trace.run"),
 )
 """What a window that shows the sample plan has no use for yet, each worth five thousandths of a second or more."""

@@ -8,10 +8,9 @@ from planner.errors import SpecError
 from planner.plan.advice.advise import Advice, advise
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
-from planner.plan.judge import AtWorst
 from planner.plan.plan import Plan
-from planner.plan.solve import Field, Solved, fewest_cards, largest_that_fits, smallest_card
-from planner.plan.warnings.warn import warnings_about
+from planner.plan.solve import AtWorst, Field, Solved, fewest_cards, largest_that_fits, smallest_card
+from planner.plan.warnings import warnings_about
 from planner.present.memory.advice import advice_row, advice_title, no_advice
 from planner.present.memory.solved import solved_sentence
 from planner.present.memory.verdict import in_need

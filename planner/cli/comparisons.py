@@ -17,7 +17,7 @@ from planner.memory.logs.text import MAX_BYTES, decode_log
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import is_plan_file, load_plan
-from planner.plan.logs.compared import Comparison
+from planner.plan.logs.actuals import Comparison
 from planner.plan.logs.comparison import compare_plan
 from planner.plan.logs.corrected import correction_key, with_correction
 from planner.plan.logs.corrections import suggest_correction

@@ -16,10 +16,9 @@ from planner.cli.table import Head, table, terminal_width
 from planner.cli.user_catalog import user_catalog
 from planner.cost.carbon import carbon_by_region
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
-from planner.cost.hybrid import Hybrid
-from planner.cost.montecarlo import simulate
+from planner.cost.rent_or_buy.hybrid import Hybrid
+from planner.cost.rent_or_buy.uncertainty import simulate, tornado
 from planner.cost.result import CostResult, Footprint
-from planner.cost.sensitivity import tornado
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate

@@ -19,7 +19,7 @@ from planner.present.memory.verdict import in_need
 from planner.present.plan.phrase import evaluation_view, plan_phrase
 
 if TYPE_CHECKING:
-    from planner.plan.logs.compared import Comparison
+    from planner.plan.logs.actuals import Comparison
     from planner.plan.recipes.preset import Preset
     from planner.plan.versus import Versus
 

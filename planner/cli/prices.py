@@ -10,8 +10,8 @@ from pydantic_core import to_json
 
 from planner.cli.parser import Parser, with_descending
 from planner.cli.table import Head, table, terminal_width
-from planner.cost.offer import Offer
 from planner.cost.refresh.store import PriceStore, Stored, offers_in_use, read_offers
+from planner.cost.renting.offer import Offer
 from planner.errors import PriceError, SpecError
 from planner.hardware.names import resolve_gpu
 from planner.paths import prices_dir

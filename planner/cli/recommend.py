@@ -18,10 +18,8 @@ from planner.cost.terms import CostTerms
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
-from planner.plan.recommend.option import Recommendation
-from planner.plan.recommend.recommend import recommend
-from planner.plan.recommend.spread import plan_of
-from planner.plan.recommend.wish import Having, Wish
+from planner.plan.recommend.option import Having, Recommendation, Wish
+from planner.plan.recommend.recommend import plan_of, recommend
 from planner.present.cost.recommendation import OPTION_COLUMNS, left_out_sentence, option_rows, recommendation_lines
 
 NOTHING: Final = 1

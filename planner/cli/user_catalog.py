@@ -6,9 +6,8 @@ from typing import Final
 
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog
-from planner.hardware.counted import counted
 from planner.hardware.gpu import Gpu
-from planner.hardware.names import resolve_hardware
+from planner.hardware.names import counted, resolve_hardware
 from planner.hardware.system import System
 from planner.paths import own_hardware_file, prices_dir
 from planner.plan.catalog import Catalog, load_catalog_or_bundled

@@ -6,7 +6,7 @@ from planner.base import Spec
 from planner.cost.catalog import CostCatalog
 from planner.cost.energy import Region
 from planner.cost.figure import Figure
-from planner.cost.offer import Offer
+from planner.cost.renting.offer import Offer
 from planner.cost.result import Footprint
 from planner.errors import SpecError
 

@@ -1,24 +1,19 @@
 """What the bundled catalog knows about money: offers, purchases, electricity, constants and places; read when asked."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
-
-from pydantic import TypeAdapter
 
 from planner.cost.constants import Constant, EgressTariff, egress_tariffs
 from planner.cost.energy import EnergyRecord, Region, region
 from planner.cost.figure import Figure
-from planner.cost.offer import Offer
-from planner.cost.ownership import Ownership
-from planner.cost.purchase import Purchase
+from planner.cost.owning.costs import Ownership
+from planner.cost.owning.purchase import Purchase
 from planner.cost.refresh.store import PriceStore, offers_in_use
+from planner.cost.renting.offer import Offer
 from planner.cost.terms import PlaceKind
 from planner.errors import SpecError
-from planner.records import Identified, read_records
-
-_Record = TypeVar("_Record", bound=Identified)
+from planner.records import read_records
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,27 +44,27 @@ class CostCatalog:
     @cached_property
     def bundled_offers(self) -> tuple[Offer, ...]:
         """Return the offers that come with the program."""
-        return _read(self.folder / "offers", TypeAdapter(tuple[Offer, ...]))
+        return read_records(self.folder / "offers", Offer)
 
     @cached_property
     def purchases(self) -> tuple[Purchase, ...]:
         """Return what hardware was sold for."""
-        return _read(self.folder / "purchases", TypeAdapter(tuple[Purchase, ...]))
+        return read_records(self.folder / "purchases", Purchase)
 
     @cached_property
     def energy(self) -> tuple[EnergyRecord, ...]:
         """Return what every source says about electricity."""
-        return _read(self.folder / "energy", TypeAdapter(tuple[EnergyRecord, ...]))
+        return read_records(self.folder / "energy", EnergyRecord)
 
     @cached_property
     def constants(self) -> tuple[Constant, ...]:
         """Return the published constants."""
-        return _read(self.folder / "constants", TypeAdapter(tuple[Constant, ...]))
+        return read_records(self.folder / "constants", Constant)
 
     @cached_property
     def ownerships(self) -> tuple[Ownership, ...]:
         """Return the places where cards may stand, with their figures."""
-        return _read(self.folder / "ownership", TypeAdapter(tuple[Ownership, ...]))
+        return read_records(self.folder / "ownership", Ownership)
 
     @cached_property
     def egress(self) -> dict[str, EgressTariff]:
@@ -87,10 +82,6 @@ class CostCatalog:
     @cached_property
     def _regions(self) -> dict[str, Region]:
         return {}
-
-    def with_offers(self, offers: tuple[Offer, ...]) -> "CostCatalog":
-        """Return the catalog with `offers` in place of the bundled ones."""
-        return replace(self, given_offers=offers)
 
     def offer(self, offer_id: str) -> Offer:
         """Return the offer with exactly this id.
@@ -121,7 +112,3 @@ class CostCatalog:
     def ownership(self, place: PlaceKind) -> Ownership:
         """Return the figures of a kind of place."""
         return next(ownership for ownership in self.ownerships if ownership.id == place)
-
-
-def _read(folder: Path, records: TypeAdapter[tuple[_Record, ...]]) -> tuple[_Record, ...]:
-    return read_records(folder, sorted(folder.glob("*.json")), records)

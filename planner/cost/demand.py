@@ -1,10 +1,10 @@
 """What a job asks of machines: how many at once, for how many hours, and how often."""
 
-import math
 from statistics import fmean
 from typing import Final, Literal
 
 from planner.base import Spec
+from planner.cost.finance import ceiling
 from planner.cost.job import HOURS_PER_YEAR, DailyHours, Job, Pace, Run, Service, run_hours
 from planner.errors import SpecError
 from planner.performance.inference.waiting import wait_seconds
@@ -13,7 +13,6 @@ HOURS_PER_MONTH: Final = HOURS_PER_YEAR / 12
 _DAYS_PER_MONTH: Final = HOURS_PER_MONTH / 24
 _PARTS: Final = 240
 """Parts of the time that a load is told in: so many that its mean is right to a thousandth."""
-_ROUNDING: Final = 1e-9
 _DAYS_PER_WEEK: Final = 7
 _SECONDS_PER_DAY: Final = 86_400
 _SECONDS_PER_HOUR: Final = 3_600
@@ -87,11 +86,6 @@ def loads_of(job: Service, average_groups: float) -> tuple[float, ...]:
     return tuple(average_groups * load_at(each, job.peak_factor) for each in middles)
 
 
-def whole_groups(load: float) -> int:
-    """Return the groups that a load takes: a part of one takes a whole one."""
-    return math.ceil(load - _ROUNDING)
-
-
 def groups_of(job: Service, pace: Pace) -> float:
     """Return how many groups the average load takes, each as busy as is planned with.
 
@@ -132,9 +126,9 @@ def _service_demand(job: Service, pace: Pace | None) -> Demand:
     average = groups_of(job, pace or Pace())
     loads = loads_of(job, average)
     peak = max(loads) if job.hourly_shares else average * job.peak_factor
-    groups = max(whole_groups(peak), 1)
+    groups = max(ceiling(peak), 1)
     busy = average * job.busy_fraction * HOURS_PER_MONTH
-    rented = HOURS_PER_MONTH * (fmean(map(whole_groups, loads)) if job.scales_down else groups)
+    rented = HOURS_PER_MONTH * (fmean(map(ceiling, loads)) if job.scales_down else groups)
     return Demand(
         period="month",
         groups=groups,

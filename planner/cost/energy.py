@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from planner.base import Spec
 from planner.cost.figure import DATE, Figure
-from planner.cost.offer import Currency
+from planner.cost.renting.offer import Currency
 from planner.errors import SpecError
 
 EnergyLevel = Literal["country", "group", "state", "cloud-region"]

@@ -4,22 +4,14 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from planner.errors import SpecError
-
 _BISECTIONS: Final = 200
 _HIGHEST_RATE: Final = 100.0
+_ROUNDING: Final = 1e-9
 
 
-def npv(rate: float, flows: Sequence[float]) -> float:
-    """Return the present value of `flows`, the first of which is paid now and each other a year after the one before.
-
-    **Formula** Σ flow_t / (1 + r)^t
-
-    Raises:
-        SpecError: If the rate is not from 0 up to, but not including, 100 %.
-    """
-    checked_rate(rate)
-    return sum(flow / (1 + rate) ** year for year, flow in enumerate(flows))
+def ceiling(amount: float) -> int:
+    """Return the next whole number, but for what rounding in a sum may have added."""
+    return math.ceil(amount - _ROUNDING)
 
 
 def irr(flows: Sequence[float]) -> float | None:
@@ -70,15 +62,3 @@ def loan_value(borrowed_usd: float, interest: float, loan_years: float, rate: fl
     if years >= loan_years:
         return paid
     return paid + discounted(payment * annuity(interest, loan_years - years), rate, years)
-
-
-def checked_rate(rate: float) -> float:
-    """Return the discount rate.
-
-    Raises:
-        SpecError: If it is not from 0 up to, but not including, 100 %.
-    """
-    if not 0 <= rate < 1:
-        reason = f"must be at least 0 and less than 1 (100 %), not {rate:g}"
-        raise SpecError("discount_rate", reason, "8 % a year is written 0.08.")
-    return rate

@@ -10,9 +10,9 @@ from functools import cached_property
 from statistics import median
 from typing import Final, Literal
 
-from planner.cost.modes import HISTORY_DAYS, RENT_MODES, RentMode
-from planner.cost.offer import Offer
-from planner.cost.purchase import Purchase
+from planner.cost.owning.purchase import Purchase
+from planner.cost.renting.offer import Offer
+from planner.cost.terms import HISTORY_DAYS, RENT_MODES, RentMode
 
 BoughtKind = Literal["list", "partner", "street", "used"]
 BOUGHT_KINDS: Final[tuple[BoughtKind, ...]] = ("list", "partner", "street", "used")
@@ -45,6 +45,7 @@ class PricePoint:
         return self.price_date or ""
 
 
+# A table of all cards sorts and shows these figures again and again: together they take tens of milliseconds.
 @dataclass(frozen=True)
 class PriceSpread:
     """The prices of one kind, the latest first and of one day the cheapest first."""
@@ -146,9 +147,9 @@ def card_prices(
     """Return what `purchases` and `offers` say of the card, with its price at launch among the list prices."""
     own = [purchase for purchase in purchases if gpu_id in (purchase.gpu, *purchase.candidates)]
     theirs = [offer for offer in offers if gpu_id in offer.cards]
-    sound = [offer for offer in theirs if not rent_doubts(offer)]
+    sound = [offer for offer in theirs if not offer.doubts]
     doubtful = [_bought_point(each, today) for each in own if _bought_doubts(each)]
-    doubtful += [point for offer in theirs if rent_doubts(offer) for _, point in _rented_points(offer, today)]
+    doubtful += [point for offer in theirs if offer.doubts for _, point in _rented_points(offer, today)]
     cards = [each for each in own if each.includes == "card" and not _bought_doubts(each)]
     servers = [each for each in own if each.includes != "card" and not _bought_doubts(each)]
     return CardPrices(
@@ -169,23 +170,12 @@ def rented_together(
     theirs = [
         offer
         for offer in offers
-        if (offer.system == system_id or (offer.gpu == gpu_id and offer.gpu_count == count)) and not rent_doubts(offer)
+        if (offer.system == system_id or (offer.gpu == gpu_id and offer.gpu_count == count)) and not offer.doubts
     ]
     return {
         mode: PriceSpread(tuple(replace(point, price_usd=point.price_usd * count) for point in spread.points))
         for mode, spread in _by_mode(theirs, today).items()
     }
-
-
-def rent_doubts(offer: Offer) -> tuple[str, ...]:
-    """Return why an offer's price may not stand beside the others."""
-    doubts = (
-        (f"one of {', '.join(offer.candidates)}: the source does not say which", offer.ambiguous),
-        ("the lowest price of a marketplace, seldom to be had", offer.price_kind == "from"),
-        (offer.incomplete or "", bool(offer.incomplete)),
-        ("the currency could not be verified", offer.billed_currency is None),
-    )
-    return tuple(text for text, holds in doubts if holds)
 
 
 def age_days(day: str | None, today: date) -> int | None:
@@ -250,7 +240,7 @@ def _bought_point(purchase: Purchase, today: date) -> PricePoint:
 
 
 def _rented_points(offer: Offer, today: date) -> list[tuple[RentMode, PricePoint]]:
-    remarks = list(rent_doubts(offer))
+    remarks = list(offer.doubts)
     if offer.price_kind == "median":
         remarks.append("the median of a marketplace's offers")
     if offer.gpu_count < 1:

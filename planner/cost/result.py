@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from planner.base import Spec
-from planner.cost.accounting import OwnedMonth
 from planner.cost.figure import Certainty, Figure
-from planner.cost.modes import RentMode
-from planner.cost.offer import Currency
+from planner.cost.owning.accounting import OwnedMonth
+from planner.cost.renting.offer import Currency
+from planner.cost.terms import RentMode
 
 SymbolValue = float | int | str
 
@@ -181,11 +181,6 @@ class CostResult(Spec):
     answer: Answer | None = None
     unsupported: str | None = None
     notes: tuple[str, ...] = ()
-
-
-def total_usd(terms: tuple[MoneyTerm, ...]) -> float:
-    """Return the sum of `terms`."""
-    return sum(term.usd for term in terms)
 
 
 def symbol(name: str, figure: Figure, meaning: str) -> MoneySymbol:

@@ -3,13 +3,18 @@
 What is left open takes the figure of a preset, with its source; what is written is the person's own.
 """
 
-from typing import Final, Literal, Self
+from typing import Final, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
 from planner.base import Spec
 from planner.cost.job import DailyHours, Job
-from planner.cost.modes import RentMode
+
+RentMode = Literal["on-demand", "spot", "reserved-1y", "reserved-3y"]
+RENT_MODES: Final[tuple[RentMode, ...]] = get_args(RentMode)
+HISTORY_DAYS: Final = 365
+"""From this age on an offer is history: what was once asked, not what is asked."""
+
 
 PlaceKind = Literal["desk", "lab", "colocation", "data-centre"]
 ColocationPower = Literal["included", "metered"]

@@ -6,8 +6,7 @@ from importlib import import_module
 
 # What the first picture needs, and no more: the rest is imported where it is first used.
 _CORE = (
-    "planner.hardware.counted",
-    "planner.hardware.mains",
+    "planner.hardware.power",
     "planner.models.load",
     "planner.models.readers.decoder.llama_like",
     "planner.monitor.alert_rules",

@@ -26,7 +26,7 @@ from planner.paths import own_hardware_file, prices_dir, state_dir
 from planner.plan.catalog import load_catalog_or_bundled
 
 if TYPE_CHECKING:
-    from planner.monitor.device import Device
+    from planner.monitor.readings.inventory import Device
 
 _KEY: Final = "machine"
 _LONGEST_START_SECONDS: Final = 10.0
@@ -48,10 +48,10 @@ _NEXT: Final = (
 
 def look_here() -> "tuple[Device, ...]":
     """Return the cards of this machine after one look by a process that ends at once; none without a driver."""
-    from planner.monitor.gathering import look_once  # the first picture of the window does without them
-    from planner.monitor.patience import Patience
+    from planner.monitor.settings import Timeouts
+    from planner.monitor.supervisor.gathering import look_once  # the first picture of the window does without them
 
-    return look_once(Patience(start=_LONGEST_START_SECONDS)).inventory.devices
+    return look_once(Timeouts(start=_LONGEST_START_SECONDS)).inventory.devices
 
 
 class Machine(QObject):

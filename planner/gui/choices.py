@@ -7,7 +7,6 @@ from typing import Final
 from planner.gui.widgets.marks import verdict_mark
 from planner.gui.widgets.search_list import Choice, search
 from planner.gui.workspace import Workspace
-from planner.hardware.counted import counted
 from planner.models.load import HUB_PREFIX
 from planner.plan.evaluate import fits_by_gpu
 from planner.plan.plan import ModelChoice
@@ -70,6 +69,8 @@ def hardware_choices(workspace: Workspace) -> list[Choice]:
 
 def several_of(choices: Sequence[Choice], text: str) -> Choice | None:
     """Return what `2 x DGX H100` asks for, as many of the best match among `choices`; none without a number."""
+    from planner.hardware.names import counted  # as above
+
     number, name = counted(text)
     best = next(iter(search(choices, name)), None)
     if best is None or number is None or not 1 <= number <= _MOST:

@@ -21,7 +21,7 @@ from planner.trace.facts import TracedFacts
 from planner.workload.workload import Inference, Training, Workload
 
 if TYPE_CHECKING:
-    from planner.monitor.device import Device
+    from planner.monitor.readings.inventory import Device
 
 GESTURE_IDLE_MS: Final = 1000
 SAMPLE_PLAN: Final = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference(), gpu="rtx-4090")

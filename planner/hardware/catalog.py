@@ -2,16 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import TypeAdapter
-
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
-from planner.hardware.machine import Machine
-from planner.hardware.system import System
+from planner.hardware.system import EquippedSystem, System
 from planner.hardware.usable import UsableMemory, UsableShares, measured_shares, usable_memory
 from planner.records import read_records
 
@@ -47,16 +44,16 @@ class HardwareCatalog:
             self._usable[gpu] = usable_memory(gpu, self.usable_shares)
         return self._usable[gpu]
 
-    def machine(self, system: System) -> Machine:
+    def machine(self, system: System) -> EquippedSystem:
         """Return a system together with its accelerator, none where its record does not name one.
 
         Raises:
             SpecError: If it names one that there is not.
         """
-        return Machine(system, self.gpu(system.gpu_id) if system.gpu_id else None)
+        return EquippedSystem(system, self.gpu(system.gpu_id) if system.gpu_id else None)
 
     @cached_property
-    def machines(self) -> tuple[Machine, ...]:
+    def machines(self) -> tuple[EquippedSystem, ...]:
         """Return every system together with its accelerator: what a `SystemQuery` selects from."""
         return tuple(map(self.machine, self.systems))
 
@@ -85,21 +82,7 @@ def load_hardware(folder: Path) -> HardwareCatalog:
         CatalogError: If a file cannot be read or a record does not validate or repeats an id; it names the file,
             the record and the field.
     """
-    gpus, systems = folder / "gpus", folder / "systems"
-    return HardwareCatalog(
-        gpus=read_records(gpus, sorted(gpus.rglob("*.json")), _gpu_list()),
-        systems=read_records(systems, sorted(systems.rglob("*.json")), _system_list()),
-    )
-
-
-@cache
-def _gpu_list() -> TypeAdapter[tuple[Gpu, ...]]:
-    return TypeAdapter(tuple[Gpu, ...])
-
-
-@cache
-def _system_list() -> TypeAdapter[tuple[System, ...]]:
-    return TypeAdapter(tuple[System, ...])
+    return HardwareCatalog(read_records(folder / "gpus", Gpu), read_records(folder / "systems", System))
 
 
 def _found(records: Mapping[str, _Record], field: str, name: str) -> _Record:

@@ -2,70 +2,38 @@
 
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from operator import attrgetter
 from typing import Final
 
 from planner.hardware.derived import DERIVED_FIGURES, DerivedFigure
 from planner.hardware.gpu import Gpu
-from planner.hardware.vocabulary import Facet, Known, QueryField, Value, Vocabulary, parse_version
+from planner.hardware.vocabulary import Facet, Known, QueryField, Value, Vocabulary, Words, parse_version
 from planner.units import GB, GIB
 
-_TERA: Final = 1e12
+TERA: Final = 1e12
 _NVLINK: Final = re.compile(r"NVLink(?!-C2C)")  # C2C joins a GPU to its processor, not to other GPUs
+_OF: Final = Words[Gpu]()
 
 
-def _rate(dtype: str) -> Callable[[Gpu, Known], Value]:
-    def read(gpu: Gpu, _: Known) -> Value:
+def _rate(dtype: str) -> Callable[[Gpu], float | None]:
+    def read(gpu: Gpu) -> float | None:
         rate = gpu.rate(dtype)
-        return None if rate is None else rate.ops_per_s / _TERA
+        return None if rate is None else rate.ops_per_s
 
     return read
 
 
-def _price(word: str) -> Callable[[Gpu, Known], Value]:
-    def read(gpu: Gpu, known: Known) -> Value:
-        return known.price(gpu, word)
-
-    return read
-
-
-def _memory_gib(gpu: Gpu, _: Known) -> Value:
-    return None if gpu.memory_bytes is None else gpu.memory_bytes / GIB
-
-
-def _bandwidth(gpu: Gpu, _: Known) -> Value:
-    return None if gpu.bandwidth_bytes_per_s is None else gpu.bandwidth_bytes_per_s / GB
-
-
-@lru_cache(maxsize=1024)
-def _has_nvlink(interconnect: str) -> bool:
-    return _NVLINK.search(interconnect) is not None
-
-
-def _nvlink(gpu: Gpu, _: Known) -> Value:
-    return None if gpu.interconnect is None else _has_nvlink(gpu.interconnect)
-
-
-@lru_cache(maxsize=1024)
-def _capability_order(capability: str) -> tuple[int, ...] | str:
-    return parse_version(capability) or capability
+def _nvlink(gpu: Gpu) -> bool | None:
+    return None if gpu.interconnect is None else _NVLINK.search(gpu.interconnect) is not None
 
 
 def _compute_capability(gpu: Gpu, _: Known) -> Value:
-    return None if gpu.compute_capability is None else _capability_order(gpu.compute_capability)
+    return None if gpu.compute_capability is None else parse_version(gpu.compute_capability) or gpu.compute_capability
 
 
 def _derived(figure: DerivedFigure) -> QueryField[Gpu]:
     at_launch = ", at launch" if figure.priced else ""
-    return QueryField(
-        figure.key,
-        figure.title,
-        figure.unit,
-        f"{figure.help}{at_launch}",
-        "number",
-        lambda gpu, _: figure.value(gpu),
-    )
+    return _OF.number(figure.key, figure.title, figure.unit, f"{figure.help}{at_launch}", figure.value)
 
 
 PRICE_WORDS: Final = {
@@ -75,100 +43,57 @@ PRICE_WORDS: Final = {
 }
 """The words of prices that are not in a card's record, with titles and what they stand for; kinds are never mixed."""
 
+_VENDORS: Final = "NVIDIA, AMD, Intel, Apple, Google or AWS"
+_SEGMENTS: Final = "consumer, workstation, datacenter, edge, soc or tpu"
+_CAPABILITY: Final = "NVIDIA compute capability, compared as a version; AMD target such as gfx942"
+_CERTAINTY: Final = "confirmed where two documents agree; single-source, conflicting, preliminary or yours"
+_HOURS: Final = "of a run of the plan's job; of a month's work for services and daily hours"
+_JOB: Final = "of a run, or of a month, at the cheapest offer that can be compared"
+_TOKENS: Final = "of the job's work: compares cards that do different amounts of it in a month"
+
 QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
     field.name: field
     for field in (
-        QueryField("name", "Name", "", "as sold", "text", lambda gpu, _: gpu.name),
-        QueryField(
-            "vendor", "Vendor", "", "NVIDIA, AMD, Intel, Apple, Google or AWS", "text", lambda gpu, _: gpu.vendor
+        _OF.text("name", "Name", "as sold", lambda gpu: gpu.name),
+        _OF.text("vendor", "Vendor", _VENDORS, lambda gpu: gpu.vendor),
+        _OF.text("segment", "Segment", _SEGMENTS, lambda gpu: gpu.segment),
+        _OF.text("architecture", "Architecture", "such as Ada Lovelace", lambda gpu: gpu.architecture),
+        _OF.number("year", "Year", "", "of release", lambda gpu: gpu.year),
+        _OF.number(
+            "memory_gib", "Memory", "GiB", "physical memory of the whole card", lambda gpu: gpu.memory_bytes, GIB
         ),
-        QueryField(
-            "segment",
-            "Segment",
-            "",
-            "consumer, workstation, datacenter, edge, soc or tpu",
-            "text",
-            lambda gpu, _: gpu.segment,
+        _OF.number(
+            "bandwidth",
+            "Bandwidth",
+            "GB/s",
+            "memory bandwidth of the whole card",
+            lambda gpu: gpu.bandwidth_bytes_per_s,
+            GB,
         ),
-        QueryField("architecture", "Architecture", "", "such as Ada Lovelace", "text", lambda gpu, _: gpu.architecture),
-        QueryField("year", "Year", "", "of release", "number", lambda gpu, _: gpu.year),
-        QueryField("memory_gib", "Memory", "GiB", "physical memory of the whole card", "number", _memory_gib),
-        QueryField("bandwidth", "Bandwidth", "GB/s", "memory bandwidth of the whole card", "number", _bandwidth),
-        QueryField("fp32", "FP32", "TFLOPS", "dense FP32 rate", "number", _rate("fp32")),
-        QueryField("bf16_dense", "BF16", "TFLOPS", "dense BF16 rate", "number", _rate("bf16")),
-        QueryField("fp16_dense", "FP16", "TFLOPS", "dense FP16 rate", "number", _rate("fp16")),
-        QueryField("fp8_dense", "FP8", "TFLOPS", "dense FP8 rate", "number", _rate("fp8")),
-        QueryField("int8_dense", "INT8", "TOPS", "dense INT8 rate", "number", _rate("int8")),
-        QueryField("power", "Power", "W", "board power", "number", lambda gpu, _: gpu.board_power_watts),
-        QueryField(
-            "price", "Launch price", "USD", "list price at launch", "number", lambda gpu, _: gpu.launch_price_usd
-        ),
-        QueryField(
-            "compute_capability",
-            "Capability",
-            "",
-            "NVIDIA compute capability, compared as a version; AMD target such as gfx942",
-            "version",
-            _compute_capability,
-        ),
-        *(QueryField(word, title, "USD", said, "number", _price(word)) for word, (title, said) in PRICE_WORDS.items()),
-        QueryField(
-            "paid", "Paid", "USD", "what you paid for one of your own", "number", lambda gpu, _: gpu.purchase_price_usd
-        ),
+        _OF.number("fp32", "FP32", "TFLOPS", "dense FP32 rate", _rate("fp32"), TERA),
+        _OF.number("bf16_dense", "BF16", "TFLOPS", "dense BF16 rate", _rate("bf16"), TERA),
+        _OF.number("fp16_dense", "FP16", "TFLOPS", "dense FP16 rate", _rate("fp16"), TERA),
+        _OF.number("fp8_dense", "FP8", "TFLOPS", "dense FP8 rate", _rate("fp8"), TERA),
+        _OF.number("int8_dense", "INT8", "TOPS", "dense INT8 rate", _rate("int8"), TERA),
+        _OF.number("power", "Power", "W", "board power", lambda gpu: gpu.board_power_watts),
+        _OF.number("price", "Launch price", "USD", "list price at launch", lambda gpu: gpu.launch_price_usd),
+        QueryField("compute_capability", "Capability", "", _CAPABILITY, "version", _compute_capability),
+        *(_OF.price(word, title, said) for word, (title, said) in PRICE_WORDS.items()),
+        _OF.number("paid", "Paid", "USD", "what you paid for one of your own", lambda gpu: gpu.purchase_price_usd),
         *(_derived(figure) for figure in DERIVED_FIGURES.values()),
-        QueryField("nvlink", "NVLink", "", "true where cards can be joined by NVLink", "flag", _nvlink),
-        QueryField("mig", "MIG", "", "true where the card can be split into instances", "flag", lambda gpu, _: gpu.mig),
-        QueryField(
-            "devices",
-            "Devices",
-            "",
-            "into how many devices frameworks see it split",
-            "number",
-            lambda gpu, _: gpu.device_count,
+        _OF.flag("nvlink", "NVLink", "true where cards can be joined by NVLink", _nvlink),
+        _OF.flag("mig", "MIG", "true where the card can be split into instances", lambda gpu: gpu.mig),
+        _OF.number(
+            "devices", "Devices", "", "into how many devices frameworks see it split", lambda gpu: gpu.device_count
         ),
-        QueryField("laptop", "Laptop", "", "true for parts of laptops", "flag", lambda gpu, _: gpu.is_laptop),
-        QueryField(
-            "preliminary", "Preliminary", "", "true where figures may change", "flag", lambda gpu, _: gpu.preliminary
-        ),
-        QueryField(
-            "certainty",
-            "Certainty",
-            "",
-            "confirmed where two documents agree; single-source, conflicting, preliminary or yours",
-            "text",
-            lambda gpu, _: gpu.provenance.certainty,
-        ),
-        QueryField(
-            "fits",
-            "Fits",
-            "",
-            "the plan's verdict: fits, tight or does-not-fit",
-            "text",
-            lambda gpu, known: known.judged(gpu).verdict,
-        ),
-        QueryField(
-            "hours",
-            "Hours of my job",
-            "h",
-            "of a run of the plan's job; of a month's work for services and daily hours",
-            "number",
-            lambda gpu, known: known.judged(gpu).hours,
-        ),
-        QueryField(
-            "job_cost",
-            "Cost of my job",
-            "USD",
-            "of a run, or of a month, at the cheapest offer that can be compared",
-            "number",
-            lambda gpu, known: known.judged(gpu).job_cost_usd,
-        ),
-        QueryField(
-            "job_cost_tokens",
-            "Cost of a million tokens",
-            "USD",
-            "of the job's work: compares cards that do different amounts of it in a month",
-            "number",
-            lambda gpu, known: known.judged(gpu).usd_per_million_tokens,
+        _OF.flag("laptop", "Laptop", "true for parts of laptops", lambda gpu: gpu.is_laptop),
+        _OF.flag("preliminary", "Preliminary", "true where figures may change", lambda gpu: gpu.preliminary),
+        _OF.text("certainty", "Certainty", _CERTAINTY, lambda gpu: gpu.provenance.certainty),
+        _OF.verdict(),
+        _OF.judged("hours", "Hours of my job", "h", _HOURS, lambda judged: judged.hours),
+        _OF.judged("job_cost", "Cost of my job", "USD", _JOB, lambda judged: judged.job_cost_usd),
+        _OF.judged(
+            "job_cost_tokens", "Cost of a million tokens", "USD", _TOKENS, lambda judged: judged.usd_per_million_tokens
         ),
     )
 }

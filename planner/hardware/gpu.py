@@ -1,13 +1,60 @@
 """One accelerator: what it is, what it can do, and how sure each figure is."""
 
+import re
 from collections.abc import Iterable
+from datetime import date
 from functools import cached_property
-from typing import Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
+from unicodedata import category
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from planner.base import Spec
-from planner.hardware.texts import Day, DayOrLess, Line
+
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_DAY_OR_LESS: Final = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?", re.ASCII)
+_UNSEEN: Final = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+"""Unicode's controls, marks of format (some turn a line around), halves of characters, and ends of lines."""
+_FIRST: Final = "-01-01"
+
+
+def _line(text: str) -> str:
+    """Refuse what a terminal would act on, and lines that say nothing."""
+    if not text.strip():
+        raise ValueError(f"{text!r} says nothing")
+    unseen = next((each for each in text if category(each) in _UNSEEN), "") if not text.isprintable() else ""
+    if unseen:
+        raise ValueError(f"holds {unseen!a}, which is no part of a line")
+    return text
+
+
+def _day(text: str) -> str:
+    if not _DAY.fullmatch(text) or not _is_day(text):
+        raise ValueError(f"{text!r} is no day of the calendar, such as 2026-11-22")
+    return text
+
+
+def _day_or_less(text: str) -> str:
+    if not _DAY_OR_LESS.fullmatch(text) or not _is_day(f"{text}{_FIRST[len(text) - 4 :]}"):
+        raise ValueError(f"{text!r} is no year, month or day of the calendar, such as 2026, 2026-11 or 2026-11-22")
+    return text
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+Line = Annotated[str, AfterValidator(_line)]
+"""A text that is not empty and stays on its line."""
+Day = Annotated[str, AfterValidator(_day)]
+"""A day of the calendar, year first."""
+DayOrLess = Annotated[str, AfterValidator(_day_or_less)]
+"""A day, a month or a year."""
+
 
 Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple", "Google", "AWS"]
 Segment = Literal["consumer", "workstation", "datacenter", "edge", "soc", "tpu"]
@@ -177,10 +224,11 @@ class Gpu(Spec):
 
     @cached_property
     def _rates(self) -> dict[str, Rate]:
+        # Every estimate of time asks for several rates of each card: kept, a look takes a tenth of the time.
         vector_first = sorted(self.rates, key=lambda rate: rate.unit == "tensor")
         return {rate.dtype: rate for rate in vector_first}
 
-    @cached_property
+    @property
     def search_text(self) -> str:
         """Return what a word search looks at: name, aliases, id, vendor and architecture, in lower case."""
         squeezed = self.id.replace("-", "")  # people type rtx4090
@@ -192,3 +240,15 @@ class Gpu(Spec):
             rate = self.rate(field.removeprefix("rate."))
             return (rate.provenance if rate else None) or self.provenance
         return provenance_in(self.figure_notes, field, self.provenance)
+
+
+_LINKS: Final = re.compile(r"(?:NVLink\d|NVLink-C2C|Fabric|ICI|NeuronLink-v\d|scale-up|RoCE)[^;]*?(\d+(?:\.\d+)?) GB/s")
+
+
+def links_bytes_per_s(interconnect: str | None) -> float | None:
+    """Return what all links of one accelerator carry, both directions together, as catalogs state it.
+
+    None where `interconnect` names no links, or no figure of them.
+    """
+    found = _LINKS.search(interconnect or "")
+    return float(found[1]) * 1e9 if found else None

@@ -161,13 +161,14 @@ def _with_words_of(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
 
 
 def _spelt_alike(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
-    from difflib import get_close_matches  # takes a while to load, and is seldom needed
+    from difflib import get_close_matches  # 2 ms to load, at every start, and seldom needed
 
     spelt = {name.lower(): gpu.id for gpu in catalog.gpus for name in (gpu.id, gpu.name, *gpu.aliases)}
     close = get_close_matches(text.lower(), spelt, n=_SUGGESTIONS, cutoff=0.6)
     return tuple(dict.fromkeys(spelt[name] for name in close))
 
 
+# Taking all names apart takes tens of milliseconds, and a refresh of prices asks for thousands of cards.
 @lru_cache(maxsize=4)
 def _names(catalog: HardwareCatalog) -> tuple[_Name, ...]:
     return tuple(name for gpu in catalog.gpus for name in _names_of(gpu))
@@ -201,3 +202,16 @@ def _words(text: str) -> Words:
     plain = _NUMBER_AND_UNIT.sub(r"\1gb", plain)
     plain = _SUFFIXED_NUMBER.sub(r"\1 ", _PREFIXED_NUMBER.sub(r"\1 ", plain))
     return frozenset(re.findall(r"[a-z0-9.]+", plain))
+
+
+# No card's name begins so; `7900XTX` has more digits.
+_COUNTED: Final = re.compile(r"(\d{1,6})\s*(?:[x×]\s+|×)(\S.*)|(\d{1,3})x(\S.*)", re.IGNORECASE)
+
+
+def counted(text: str) -> tuple[int | None, str]:
+    """Return how many `text` asks for and of what; none, and the text as it is, where it names no number."""
+    found = _COUNTED.fullmatch(text.strip())
+    if found is None:
+        return None, text
+    number, name = (part for part in found.groups() if part is not None)
+    return int(number), name

@@ -6,15 +6,12 @@ every card of it shares them.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from planner.base import Spec
 from planner.hardware.gpu import Gpu
-from planner.records import read_records
 
 Feature = Literal[
     "bf16", "fp8", "fp4", "flash-attention-2", "flash-attention-3", "marlin", "mig",
@@ -86,16 +83,6 @@ class FeatureSupport:
         return " ".join(part for part in parts if part)
 
 
-def load_software(folder: Path) -> tuple[SoftwareFact, ...]:
-    """Read every JSON file in `folder`, each a list of facts.
-
-    Raises:
-        CatalogError: If a file cannot be read or a record does not validate; it names the file, the record and the
-            field.
-    """
-    return read_records(folder, sorted(folder.glob("*.json")), _fact_list())
-
-
 def target_of(gpu: Gpu) -> str:
     """Return what software is built for on `gpu`.
 
@@ -141,11 +128,6 @@ def _concerns(gpu: Gpu, feature: Feature) -> bool:
     if feature in _ONLY_NVIDIA:
         return gpu.vendor == "NVIDIA"
     return gpu.vendor == "AMD" if feature == "rocm" else True
-
-
-@cache
-def _fact_list() -> TypeAdapter[tuple[SoftwareFact, ...]]:
-    return TypeAdapter(tuple[SoftwareFact, ...])
 
 
 OTHER_MACHINES: Final[dict[str, str]] = {

@@ -1,14 +1,11 @@
 """What was measured on a card and published: a few speeds of each, with model, precision and source."""
 
 from collections.abc import Iterable
-from functools import cache
-from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from planner.base import Spec
-from planner.records import read_records
 
 SpeedTask = Literal[
     "decode", "prefill", "many-requests", "training", "fine-tuning", "image-inference", "image-training"
@@ -69,23 +66,8 @@ class MeasuredSpeed(Spec):
         return usd_per_gpu_hour * self.gpu_count / (self.total_per_second * _SECONDS_PER_HOUR) * _MILLION
 
 
-def load_speeds(folder: Path) -> tuple[MeasuredSpeed, ...]:
-    """Read every JSON file in `folder`, each a list of measurements.
-
-    Raises:
-        CatalogError: If a file cannot be read or a record does not validate; it names the file, the record and the
-            field.
-    """
-    return read_records(folder, sorted(folder.glob("*.json")), _speed_list())
-
-
 def speeds_of(gpu_id: str, speeds: Iterable[MeasuredSpeed]) -> tuple[MeasuredSpeed, ...]:
     """Return what was measured on this card, by number of cards and in the order of tasks."""
     tasks = list(TASK_WORDS)
     found = (speed for speed in speeds if speed.gpu == gpu_id)
     return tuple(sorted(found, key=lambda speed: (speed.gpu_count, tasks.index(speed.task))))
-
-
-@cache
-def _speed_list() -> TypeAdapter[tuple[MeasuredSpeed, ...]]:
-    return TypeAdapter(tuple[MeasuredSpeed, ...])

@@ -70,6 +70,44 @@ class QueryField(Generic[AnyRecord]):
     read: Callable[[AnyRecord, Known], Value]
 
 
+class Words(Generic[AnyRecord]):
+    """Declares the words of one kind of record."""
+
+    def text(self, name: str, title: str, said: str, read: Callable[[AnyRecord], str | None]) -> QueryField[AnyRecord]:
+        """Return a word of text."""
+        return QueryField(name, title, "", said, "text", lambda record, _: read(record))
+
+    def flag(self, name: str, title: str, said: str, read: Callable[[AnyRecord], bool | None]) -> QueryField[AnyRecord]:
+        """Return a word that is true or false."""
+        return QueryField(name, title, "", said, "flag", lambda record, _: read(record))
+
+    def number(
+        self, name: str, title: str, unit: str, said: str, read: Callable[[AnyRecord], float | None], per: float = 1
+    ) -> QueryField[AnyRecord]:
+        """Return a word of a number, read in base units and told in `unit`, of which one is `per` of those."""
+
+        def scaled(record: AnyRecord, _: Known) -> Value:
+            value = read(record)
+            return value if value is None or per == 1 else value / per
+
+        return QueryField(name, title, unit, said, "number", scaled)
+
+    def price(self, name: str, title: str, said: str) -> QueryField[AnyRecord]:
+        """Return the word of a price that is not in a record."""
+        return QueryField(name, title, "USD", said, "number", lambda record, known: known.price(record, name))
+
+    def verdict(self) -> QueryField[AnyRecord]:
+        """Return the word of the plan's verdict."""
+        said = "the plan's verdict: fits, tight or does-not-fit"
+        return QueryField("fits", "Fits", "", said, "text", lambda record, known: known.judged(record).verdict)
+
+    def judged(
+        self, name: str, title: str, unit: str, said: str, read: Callable[[Judged], float | None]
+    ) -> QueryField[AnyRecord]:
+        """Return the word of a figure of the plan."""
+        return QueryField(name, title, unit, said, "number", lambda record, known: read(known.judged(record)))
+
+
 @dataclass(frozen=True)
 class Facet(Generic[AnyRecord]):
     """A word whose values are counted and chosen from; `chosen` is the field of a query that holds the chosen ones."""
@@ -96,7 +134,7 @@ class Vocabulary(Generic[AnyRecord]):
 
     def missing(self, word: str) -> str:
         """Return what to say of a word that is none of these: which are spelt alike, and which there are."""
-        from difflib import get_close_matches  # takes a while to load, and is seldom needed
+        from difflib import get_close_matches  # 2 ms to load, at every start, and seldom needed
 
         parts = [name for name in self.fields if word in name.split("_") or name in word.split("_")]
         alike = tuple(dict.fromkeys((*get_close_matches(word, self.fields, _SUGGESTIONS), *parts)))[:_SUGGESTIONS]

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import Field, TypeAdapter, field_validator
+from pydantic import Field, field_validator
 
 from planner.base import Spec
 from planner.dtypes import SCHEMES
@@ -150,10 +150,9 @@ def load_models(folder: Path) -> ModelCatalog:
     """
     aside = folder / _NOT_BUILT_FILE
     paths = [path for path in sorted(folder.glob("*.json")) if path != aside]
-    not_built = TypeAdapter(tuple[NotBuilt, ...])
     return ModelCatalog(
-        records=read_records(folder, paths, TypeAdapter(tuple[ModelRecord, ...])),
-        not_built=read_records(folder, [aside], not_built) if aside.exists() else (),
+        records=read_records(folder, ModelRecord, paths),
+        not_built=read_records(folder, NotBuilt, [aside]) if aside.exists() else (),
     )
 
 

@@ -1,4 +1,4 @@
-"""What the person wants to be told of; settings hold it, so it stands apart from what looks for it."""
+"""What the person wants to be told of: settings hold it, so that a start need not load what looks for it."""
 
 from pydantic import Field
 

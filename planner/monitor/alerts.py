@@ -5,11 +5,9 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from planner.monitor.alert_rules import AlertRules
-from planner.monitor.device import Device
-from planner.monitor.inventory import Inventory
-from planner.monitor.latest import Latest
-from planner.monitor.process import CardProcess
-from planner.monitor.sample import Sample
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.sample import CardProcess, Sample
 
 # 5 % for 15 minutes as idle and 2 °C to take a temperature back are all-smi's own; 5 points of memory follow from them.
 _IDLE_BELOW: Final = 0.05

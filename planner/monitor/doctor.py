@@ -6,13 +6,13 @@ from importlib import metadata
 from typing import Final, Literal, NamedTuple
 
 from planner.errors import MonitorUnavailableError
-from planner.monitor.device import Device
-from planner.monitor.faults import Fault, Severity
-from planner.monitor.latest import Latest
-from planner.monitor.metrics import DEVICE_METRICS, HOST_METRICS
-from planner.monitor.pci import PowerState, same_card
-from planner.monitor.reading import EXPLANATIONS, Cause, Reading
-from planner.monitor.surroundings import Surroundings
+from planner.monitor.host.pci import PowerState, same_card
+from planner.monitor.host.surroundings import Surroundings
+from planner.monitor.readings.faults import Fault, Severity
+from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.metrics import DEVICE_METRICS, HOST_METRICS
+from planner.monitor.readings.reading import EXPLANATIONS, Cause, Reading
 
 Outcome = Literal["works", "partly", "fails", "note"]
 

@@ -10,10 +10,10 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
-from planner.monitor.busy import Busy
-from planner.monitor.faults import FaultKind
-from planner.monitor.process import Kind
-from planner.monitor.reading import Cause
+from planner.monitor.readings.faults import FaultKind
+from planner.monitor.readings.reading import Cause
+from planner.monitor.readings.sample import Kind
+from planner.monitor.readings.wire import Busy
 
 Handle = Any
 

@@ -5,8 +5,7 @@ from functools import lru_cache
 from math import ceil, log2
 from typing import Final, NamedTuple
 
-from planner.hardware.gpu import Gpu
-from planner.hardware.links import links_bytes_per_s
+from planner.hardware.gpu import Gpu, links_bytes_per_s
 from planner.performance.setting import CardLink, TimeSetting
 
 _TABLES: Final = (

@@ -9,12 +9,13 @@ from planner.errors import CatalogError
 from planner.hardware.catalog import HardwareCatalog, load_hardware
 from planner.models.catalog import ModelCatalog, load_models
 from planner.paths import catalog_dir
+from planner.records import read_records
 
 if TYPE_CHECKING:
     from planner.cost.catalog import CostCatalog
     from planner.cost.energy import EnergyRecord
-    from planner.cost.offer import Offer
-    from planner.cost.purchase import Purchase
+    from planner.cost.owning.purchase import Purchase
+    from planner.cost.renting.offer import Offer
     from planner.hardware.software import SoftwareFact
     from planner.hardware.speeds import MeasuredSpeed
 
@@ -54,16 +55,16 @@ class Catalog:
     @cached_property
     def software(self) -> "tuple[SoftwareFact, ...]":
         """Return what software runs on which cards."""
-        from planner.hardware.software import load_software  # only details need it
+        from planner.hardware.software import SoftwareFact  # only details need it
 
-        return load_software(self.folder / "software")
+        return read_records(self.folder / "software", SoftwareFact)
 
     @cached_property
     def speeds(self) -> "tuple[MeasuredSpeed, ...]":
         """Return what was measured on cards."""
-        from planner.hardware.speeds import load_speeds  # only details need it
+        from planner.hardware.speeds import MeasuredSpeed  # only details need it
 
-        return load_speeds(self.folder / "speeds")
+        return read_records(self.folder / "speeds", MeasuredSpeed)
 
 
 def load_catalog(folder: Path | None = None, prices: Path | None = None, own: Path | None = None) -> Catalog:

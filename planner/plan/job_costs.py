@@ -6,8 +6,8 @@ from typing import Literal, NamedTuple
 
 from planner.cost.demand import Demand, demand_of
 from planner.cost.job import Pace, usd_per_million_tokens
-from planner.cost.rent import RentFacts
-from planner.cost.table import Candidate, OfferRow, cheapest, offer_rows
+from planner.cost.renting.rent import RentFacts
+from planner.cost.renting.table import Candidate, OfferRow, cheapest, offer_rows
 from planner.errors import SpecError
 from planner.performance.result import TimeResult
 from planner.plan.catalog import Catalog

@@ -8,8 +8,8 @@ from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_gpu
 from planner.memory.result import MemoryResult, TermName
-from planner.monitor.device import Device
-from planner.monitor.process import CardProcess
+from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.sample import CardProcess
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.plan import Plan

@@ -15,9 +15,9 @@ from planner.cost.market import (
     card_prices,
     rented_together,
 )
-from planner.cost.modes import RentMode
-from planner.cost.offer import Offer
-from planner.cost.purchase import Purchase
+from planner.cost.owning.purchase import Purchase
+from planner.cost.renting.offer import Offer
+from planner.cost.terms import RentMode
 from planner.hardware.gpu import Gpu
 from planner.hardware.system import System
 from planner.hardware.system_fields import RENT

@@ -3,20 +3,65 @@
 Apart from `planner.plan.evaluate`, so that who asks for memory alone does not load what estimates time.
 """
 
-from functools import lru_cache
-
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.performance.estimate import CardCounts, estimate_time
 from planner.performance.links import links_of
 from planner.performance.measured import scaled
 from planner.performance.result import TimeResult
-from planner.performance.setting import TimeSetting
-from planner.performance.traced import step_time
+from planner.performance.traced import Step, step_time
+from planner.performance.vision import Counts, Kind, Precision
 from planner.plan.plan import Plan
 from planner.trace.facts import TracedFacts
-from planner.trace.timing import step_of
+from planner.trace.request import InputValue, ListInput, TensorInput, TraceRequest
 from planner.workload.workload import Workload
+
+_GRADIENT_BYTES = {"bf16": 2, "fp16": 2}
+_UNSEEN = 1.5
+"""A training step moves three times what a forward pass does, and its products put out twice as much: themselves, and
+the gradients of what they read."""
+
+
+def step_of(facts: TracedFacts, *, compiled: bool = False, channels_last: bool = False) -> Step | None:
+    """Return what a traced step computes on one card, or none for traces from before that was counted.
+
+    Gradients are as wide as the parameters.
+
+    **Assumes** that PyTorch multiplies fp32 with TF32 in convolutions only, which is its default.
+    """
+    if facts.flops is None or facts.product_elements is None:
+        return None
+    convolves = 2 * (facts.convolution_flops or 0) >= facts.flops
+    kind: Kind = "convolutions" if convolves else "attention"
+    request = facts.request
+    trains = request.task == "training"
+    elements = facts.product_elements * (_UNSEEN if trains else 1.0)
+    counts = Counts(facts.flops, elements, kind, facts.operator_calls or 0, trains)
+    width = _GRADIENT_BYTES.get(request.dtype or "fp32", 4)
+    gradients = facts.trainable_parameters * width if trains else 0.0
+    precision = _precision(request, convolves=convolves)
+    return Step(request.task, counts, samples_of(request), precision, gradients, compiled, channels_last)
+
+
+def samples_of(request: TraceRequest) -> int:
+    """Return the samples of a step: the batch that was asked for, else the first extent of the first input."""
+    if request.batch is not None:
+        return request.batch * (request.gradient_accumulation if request.task == "training" else 1)
+    return next((size for given in request.inputs if (size := _extent(given.value))), 1)
+
+
+def _extent(value: InputValue) -> int | None:
+    if isinstance(value, TensorInput):
+        return value.shape[0] if value.shape else None
+    if isinstance(value, ListInput):
+        return next((size for item in value.items if (size := _extent(item))), None)
+    return None
+
+
+def _precision(request: TraceRequest, *, convolves: bool) -> Precision:
+    if request.autocast is not None or request.dtype in _GRADIENT_BYTES:
+        return "fp16"
+    return "tf32" if convolves else "fp32"
 
 
 def time_of(
@@ -28,19 +73,8 @@ def time_of(
     another one. A traced module has no architecture.
     """
     if architecture is not None:
-        return _estimated(architecture, workload, cards, plan.timing, measured_on)
+        return estimate_time(architecture, workload, cards, plan.timing, measured_on)
     return None if plan.model.trace is None else _traced(plan.model.trace, cards[0][0], plan, measured_on)
-
-
-@lru_cache(maxsize=256)
-def _estimated(
-    architecture: Architecture,
-    workload: Workload,
-    cards: CardCounts,
-    setting: TimeSetting,
-    measured_on: Gpu | None,
-) -> TimeResult:
-    return estimate_time(architecture, workload, cards, setting, measured_on)
 
 
 def _traced(facts: TracedFacts, gpu: Gpu, plan: Plan, measured_on: Gpu | None) -> TimeResult:

@@ -1,6 +1,5 @@
 """The summary of a trace that travels in a plan: enough to judge any card, without the timeline."""
 
-from functools import cached_property
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -26,7 +25,7 @@ class TracedPhase(Spec):
     explanation: str
     shares: tuple[CategoryShare, ...]
 
-    @cached_property
+    @property
     def bytes(self) -> int:
         """Return what is alive, together."""
         return sum(share.bytes for share in self.shares)
@@ -56,12 +55,12 @@ class TracedFacts(Spec):
     operator_calls: int | None = Field(default=None, ge=0, description="operators of the last step")
     digest: str
 
-    @cached_property
+    @property
     def peak(self) -> TracedPhase:
         """Return the phase with the most bytes alive, the earliest of equals."""
         return max(self.phases, key=lambda phase: phase.bytes)
 
-    @cached_property
+    @property
     def allocated_bytes(self) -> int:
         """Return the bytes alive at the peak."""
         return self.peak.bytes
@@ -71,7 +70,7 @@ class TracedFacts(Spec):
         """Return how much less than traced it may be, by the differences."""
         return sum(max(difference.bytes - difference.low_bytes, 0) for difference in self.differences)
 
-    @cached_property
+    @property
     def above_bytes(self) -> int:
         """Return how much more than traced it may be, by the differences."""
         return sum(max(difference.high_bytes - difference.bytes, 0) for difference in self.differences)

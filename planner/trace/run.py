@@ -11,8 +11,7 @@ from pydantic import Field
 
 from planner.base import Spec
 from planner.errors import TraceError
-from planner.trace.child.endings import explain_ending
-from planner.trace.child.messages import Answer, Failure, Progress, listen
+from planner.trace.child.messages import Answer, Failure, Progress, explain_ending, listen
 from planner.trace.child.process import Child, available_memory
 from planner.trace.consent import absolute, own_files
 from planner.trace.recording import Recording

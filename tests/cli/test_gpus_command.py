@@ -17,10 +17,9 @@ from planner.cost.terms import CostTerms
 from planner.hardware.gpu import Gpu
 from planner.hardware.query import QUERY_FIELDS
 from planner.hardware.system import System
-from planner.monitor.device import Device
-from planner.monitor.inventory import Inventory
-from planner.monitor.latest import Latest
-from planner.monitor.reading import Reading
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.reading import Reading
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.catalog.gpu_columns import GPU_COLUMNS

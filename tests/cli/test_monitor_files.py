@@ -11,7 +11,7 @@ from fake_nvml_kit import A, card
 from recording_kit import CARDS, sample, written
 
 from planner.cli import main as cli
-from planner.monitor.recording.opening import read_recording
+from planner.monitor.recording.recording import read_recording
 from planner.monitor.recording.records import Mark
 
 LOG = """\

@@ -4,7 +4,7 @@ import pytest
 
 from planner.cli.user_catalog import named_cards, named_machines, named_system
 from planner.errors import AmbiguousNameError, SpecError
-from planner.hardware.counted import counted
+from planner.hardware.names import counted
 from planner.plan.catalog import Catalog
 
 

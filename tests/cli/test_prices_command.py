@@ -7,9 +7,8 @@ import json
 import pytest
 
 from planner.cli.main import main
-from planner.cost.offer import Offer
-from planner.cost.refresh.snapshot import Part, Snapshot
-from planner.cost.refresh.store import PriceStore
+from planner.cost.refresh.store import Part, PriceStore, Snapshot
+from planner.cost.renting.offer import Offer
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from planner.base import Spec
 from planner.errors import CatalogError
@@ -19,9 +19,6 @@ class Thing(Spec):
     sizes: tuple[Size, ...] = ()
 
 
-THINGS = TypeAdapter(tuple[Thing, ...])
-
-
 @pytest.fixture
 def refused(tmp_path):
     """Return a check that a file of that content is refused, which gives the error and the file."""
@@ -30,7 +27,7 @@ def refused(tmp_path):
         path = tmp_path / "things.json"
         path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
         with pytest.raises(CatalogError) as caught:
-            read_records(tmp_path, [path], THINGS)
+            read_records(tmp_path, Thing, [path])
         assert caught.value.path == path
         return caught.value
 
@@ -41,7 +38,7 @@ def test_records_come_in_the_order_of_the_files(tmp_path):
     first, second = tmp_path / "z.json", tmp_path / "a.json"
     first.write_text('[{"id": "c"}, {"id": "a"}]', encoding="utf-8")
     second.write_text('[{"id": "b", "sizes": [{"bytes": 1}]}]', encoding="utf-8")
-    records = read_records(tmp_path, [first, second], THINGS)
+    records = read_records(tmp_path, Thing, [first, second])
     assert records == (Thing(id="c"), Thing(id="a"), Thing(id="b", sizes=(Size(bytes=1),)))
 
 
@@ -74,19 +71,19 @@ def test_an_id_may_not_come_twice_even_in_two_files(tmp_path):
     for path in (first, second):
         path.write_text('[{"id": "a"}]', encoding="utf-8")
     with pytest.raises(CatalogError, match="another record has this id") as caught:
-        read_records(tmp_path, [first, second], THINGS)
+        read_records(tmp_path, Thing, [first, second])
     assert (caught.value.path, caught.value.record, caught.value.field) == (second, "a", "id")
 
 
 @pytest.mark.parametrize("name", ["missing.json", "."])
 def test_a_file_that_cannot_be_read_is_named(tmp_path, name):
     with pytest.raises(CatalogError, match="cannot be read") as caught:
-        read_records(tmp_path, [tmp_path / name], THINGS)
+        read_records(tmp_path, Thing, [tmp_path / name])
     assert caught.value.path == tmp_path / name
 
 
 def test_a_folder_without_records_is_refused(tmp_path):
     with pytest.raises(CatalogError, match="no JSON files") as caught:
-        read_records(tmp_path, [], THINGS)
+        read_records(tmp_path, Thing, [])
     assert caught.value.path == tmp_path
     assert caught.value.hint

@@ -6,20 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.cost.breakeven import break_even, break_even_hours_per_year, break_even_years
 from planner.cost.demand import Demand, demand_of
 from planner.cost.figure import Figure
-from planner.cost.finance import annuity, npv
-from planner.cost.hybrid import best_mix
+from planner.cost.finance import annuity
 from planner.cost.job import DailyHours, Run
-from planner.cost.modes import RentMode
-from planner.cost.offer import ExchangeRate, Offer
-from planner.cost.owning import Shape
-from planner.cost.rent import RentFacts, quote
-from planner.cost.residual import own_curve
-from planner.cost.streams import Streams
-from planner.cost.table import Candidate, offer_rows
-from planner.cost.terms import RentTerms
+from planner.cost.owning.costs import Shape
+from planner.cost.owning.residual import own_curve
+from planner.cost.rent_or_buy.hybrid import best_mix
+from planner.cost.rent_or_buy.streams import Streams, break_even, break_even_hours_per_year, break_even_years
+from planner.cost.renting.offer import ExchangeRate, Offer
+from planner.cost.renting.rent import RentFacts, quote
+from planner.cost.renting.table import Candidate, offer_rows
+from planner.cost.terms import RentMode, RentTerms
 
 FACTS = RentFacts({}, Figure(value=0.02, source="a page"), ())
 TERMS = RentTerms(mean_hours_between_interruptions=48)
@@ -78,11 +76,6 @@ def test_the_side_of_break_even_is_the_decision(streams: Streams, years: float) 
         planned = streams.busy_hours_per_year * years
         if abs(planned / found.gpu_hours - 1) > 1e-6:
             assert (planned > found.gpu_hours) == (streams.saving_usd(years) > 0)
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30))
-def test_npv_without_interest_is_the_plain_sum(flows: list[float]) -> None:
-    assert npv(0, flows) == pytest.approx(sum(flows), abs=1e-6)
 
 
 @given(any_streams(), st.floats(0.2, 10))

@@ -4,17 +4,16 @@ import math
 
 import pytest
 
-from planner.cost.accounting import OwnedServers, break_even_utilization, owned_month, payback_month
-from planner.cost.breakeven import hours_to_pay_back
 from planner.cost.constants import Constant
 from planner.cost.demand import HOURS_PER_MONTH, demand_of, load_at, loads_of
-from planner.cost.depreciation import yearly_depreciation
 from planner.cost.figure import NINETY_PERCENT, Figure
-from planner.cost.finance import annuity, equivalent_annual, irr, loan_value, npv
+from planner.cost.finance import annuity, equivalent_annual, irr, loan_value
 from planner.cost.job import DailyHours, Job, Pace, Run, Service, run_hours, usd_per_million_tokens
-from planner.cost.owning import FIGURES, Shape, bought, financed, full_power_watts, kept, kilowatt_hours
-from planner.cost.residual import own_curve, resale_curve
-from planner.cost.spot import interruption_share, mean_hours_between, spot_waste
+from planner.cost.owning.accounting import OwnedServers, break_even_utilization, owned_month, payback_month
+from planner.cost.owning.costs import FIGURES, Shape, bought, financed, full_power_watts, kept, kilowatt_hours
+from planner.cost.owning.residual import own_curve, resale_curve, yearly_depreciation
+from planner.cost.rent_or_buy.streams import hours_to_pay_back
+from planner.cost.renting.rent import interruption_share, mean_hours_between, spot_waste
 from planner.errors import SpecError
 from planner.performance.result import TimeResult
 from planner.plan.catalog import Catalog
@@ -47,17 +46,6 @@ def test_a_certain_figure_does_not_move() -> None:
 def test_a_value_lies_within_its_range() -> None:
     with pytest.raises(ValueError, match="5 is not between 1 and 2"):
         Figure(value=5, low=1, high=2, source="a study")
-
-
-def test_npv_without_interest_is_the_plain_sum() -> None:
-    assert npv(0, [-100, 30, 30, 50]) == 10
-
-
-@pytest.mark.parametrize("rate", [-0.1, 1.0, 2.0])
-def test_an_absurd_discount_rate_is_refused(rate: float) -> None:
-    with pytest.raises(SpecError, match="discount_rate: must be at least 0 and less than 1") as caught:
-        npv(rate, [1])
-    assert caught.value.field == "discount_rate"
 
 
 def test_the_rate_of_return_makes_flows_worth_nothing() -> None:

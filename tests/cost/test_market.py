@@ -11,11 +11,10 @@ from planner.cost.market import (
     PriceSpread,
     age_days,
     card_prices,
-    rent_doubts,
     rented_together,
 )
-from planner.cost.offer import Offer
-from planner.cost.purchase import Purchase
+from planner.cost.owning.purchase import Purchase
+from planner.cost.renting.offer import Offer
 from planner.paths import catalog_dir
 
 TODAY = date(2026, 11, 22)
@@ -173,8 +172,8 @@ def test_what_is_doubtful_or_a_whole_server_is_kept_apart() -> None:
 
 def test_each_doubt_has_its_reason() -> None:
     doubtful = _offer(1, 0.2, None, price_kind="from", incomplete="without storage")
-    assert rent_doubts(doubtful) == ("the lowest price of a marketplace, seldom to be had", "without storage")
-    assert rent_doubts(_offer(2, 0.2, None)) == ()
+    assert doubtful.doubts == ("the lowest price of a marketplace, seldom to be had", "without storage")
+    assert _offer(2, 0.2, None).doubts == ()
 
 
 def test_medians_and_shares_of_cards_say_so() -> None:

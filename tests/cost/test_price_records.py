@@ -9,9 +9,9 @@ from planner.cost.catalog import CostCatalog
 from planner.cost.constants import Constant
 from planner.cost.energy import EnergyRecord
 from planner.cost.figure import Figure
-from planner.cost.offer import Offer
-from planner.cost.ownership import Ownership
-from planner.cost.purchase import Purchase
+from planner.cost.owning.costs import Ownership
+from planner.cost.owning.purchase import Purchase
+from planner.cost.renting.offer import Offer
 from planner.hardware.catalog import load_hardware
 from planner.paths import catalog_dir
 

@@ -6,8 +6,15 @@ from statistics import fmean
 
 import pytest
 
-from planner.cost.answer import flip_value
-from planner.cost.breakeven import (
+from planner.cost.carbon import carbon_by_region, rented_footprint
+from planner.cost.demand import groups_of, loads_of
+from planner.cost.estimate import CostEstimate, estimate_cost, flip_value, hybrid_of_plan
+from planner.cost.figure import Figure
+from planner.cost.job import DailyHours, Pace, Run, Service
+from planner.cost.owning.purchase import card_price
+from planner.cost.rent_or_buy.case import RENT_PRICE, RESALE, USE, Case
+from planner.cost.rent_or_buy.hybrid import best_mix
+from planner.cost.rent_or_buy.streams import (
     ALWAYS_CHEAPER,
     BEYOND,
     FIXED_RENT,
@@ -16,17 +23,8 @@ from planner.cost.breakeven import (
     RENT_CHEAPER,
     break_even,
 )
-from planner.cost.carbon import carbon_by_region, rented_footprint
-from planner.cost.card_price import card_price
-from planner.cost.case import RENT_PRICE, RESALE, USE, Case
-from planner.cost.demand import groups_of, loads_of
-from planner.cost.estimate import CostEstimate, estimate_cost, hybrid_of_plan
-from planner.cost.figure import Figure
-from planner.cost.hybrid import best_mix
-from planner.cost.job import DailyHours, Pace, Run, Service
-from planner.cost.montecarlo import SEED, simulate
-from planner.cost.result import OwnCost, total_usd
-from planner.cost.sensitivity import tornado
+from planner.cost.rent_or_buy.uncertainty import SEED, simulate, tornado
+from planner.cost.result import OwnCost
 from planner.cost.terms import DEFAULT_SOURCES, BuyTerms, CostTerms, RentTerms
 from planner.errors import SpecError
 from planner.hardware.own import CardChange, OwnHardware, with_own
@@ -73,8 +71,8 @@ def test_every_job_has_an_answer_in_every_place(catalog: Catalog, today: date, p
     assert answer is not None
     assert meeting is not None
     assert found.case is not None
-    assert total_usd(own.upfront) == pytest.approx(own.upfront_usd)
-    assert total_usd(own.monthly) == pytest.approx(own.monthly_cash_usd)
+    assert sum(term.usd for term in own.upfront) == pytest.approx(own.upfront_usd)
+    assert sum(term.usd for term in own.monthly) == pytest.approx(own.monthly_cash_usd)
     assert all(term.source and term.formula and term.symbols for term in (*own.upfront, *own.monthly, *rent.terms))
     assert answer.saves_usd == pytest.approx(abs(answer.rent_usd - answer.own_usd))
     assert (answer.decision == "buy") == (answer.own_usd < answer.rent_usd)

@@ -4,10 +4,10 @@ import pytest
 
 from planner.cost.demand import Demand, demand_of
 from planner.cost.job import DailyHours, Pace, Run, Service
-from planner.cost.offer import ExchangeRate, Offer
-from planner.cost.rent import RentFacts, RentQuote, commitment_share, quote
-from planner.cost.rent_terms import rent_cost
-from planner.cost.result import RentCost, total_usd
+from planner.cost.renting.offer import ExchangeRate, Offer
+from planner.cost.renting.rent import RentFacts, RentQuote, commitment_share, quote
+from planner.cost.renting.rent_terms import rent_cost
+from planner.cost.result import RentCost
 from planner.cost.terms import RentTerms
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
@@ -37,7 +37,7 @@ def facts(catalog: Catalog) -> RentFacts:
 
 def explained(found: RentQuote, demand: Demand, facts: RentFacts, terms: RentTerms = PLAIN) -> RentCost:
     cost = rent_cost(found, demand, terms, facts)
-    assert total_usd(cost.terms) == pytest.approx(cost.usd)
+    assert sum(term.usd for term in cost.terms) == pytest.approx(cost.usd)
     assert cost.low_usd <= cost.usd <= cost.high_usd
     assert all(term.low_usd <= term.usd <= term.high_usd for term in cost.terms)
     return cost

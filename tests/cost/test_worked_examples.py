@@ -2,15 +2,13 @@
 
 import pytest
 
-from planner.cost.accounting import OwnedServers, break_even_utilization, owned_month, payback_month
-from planner.cost.breakeven import hours_to_pay_back
-from planner.cost.depreciation import value_lost_per_hour, yearly_depreciation
-from planner.cost.finance import npv
 from planner.cost.job import Pace, usd_per_million_tokens
-from planner.cost.modes import RentMode
-from planner.cost.owning import FIGURES, Shape, bought, kilowatt_hours
-from planner.cost.rent import commitment_share
-from planner.cost.spot import best_interval_hours, spot_waste
+from planner.cost.owning.accounting import OwnedServers, break_even_utilization, owned_month, payback_month
+from planner.cost.owning.costs import FIGURES, Shape, bought, kilowatt_hours
+from planner.cost.owning.residual import value_lost_per_hour, yearly_depreciation
+from planner.cost.rent_or_buy.streams import hours_to_pay_back
+from planner.cost.renting.rent import best_interval_hours, commitment_share, spot_waste
+from planner.cost.terms import RentMode
 from planner.plan.catalog import Catalog
 
 CENT = 0.005
@@ -181,11 +179,6 @@ def test_cluster_capex_spreadsheet_parts() -> None:
 def test_amortised_chip_hour_of_an_a100() -> None:
     assert value_lost_per_hour(17_500 * 1.66) == pytest.approx(1.0683, abs=5e-5)
     assert value_lost_per_hour(17_500 * 1.66, 0.19) == pytest.approx(1.3189, abs=5e-5)
-
-
-def test_npv_of_a_purchase_with_residual() -> None:
-    flows = [-250_000, *[36_000] * 4, 36_000 + 0.25 * 250_000]
-    assert npv(0.10, flows) == pytest.approx(-74_724.09, abs=CENT)
 
 
 def test_spot_waste_of_an_hourly_checkpoint() -> None:

@@ -14,14 +14,13 @@ from time import monotonic
 import psutil
 import pytest
 
-from planner.monitor.faults import Fault, FaultKind
-from planner.monitor.gathering import note
-from planner.monitor.inventory import Inventory
-from planner.monitor.latest import Latest
-from planner.monitor.patience import Patience
-from planner.monitor.sample import Sample
-from planner.monitor.settings import Settings
-from planner.monitor.supervisor import Supervisor, Update
+from planner.monitor.readings.faults import Fault, FaultKind
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.sample import Sample
+from planner.monitor.settings import Settings, Timeouts
+from planner.monitor.supervisor.gathering import note
+from planner.monitor.supervisor.supervisor import Supervisor, Update
 
 SOURCE = Path(__file__).parent / "fake_nvml.c"
 LIBRARY = "libnvidia-ml.so.1"
@@ -30,7 +29,7 @@ B = "GPU-bbbbbbbb-0000-0000-0000-000000000000"
 C = "GPU-cccccccc-0000-0000-0000-000000000000"
 FAST = Settings(fast_seconds=0.1, slow_seconds=0.1, process_seconds=0.1, retry_seconds=0.1, look_again_seconds=0.1)
 # A busy machine may make a sampler wait: only tests of one that hangs are in a hurry.
-CALM = Patience(start=20.0, quiet=10.0, kill=20.0, end=5.0, first_retry=0.1, last_retry=0.2, healthy=0.3)
+CALM = Timeouts(start=20.0, quiet=10.0, kill=20.0, end=5.0, first_retry=0.1, last_retry=0.2, healthy=0.3)
 HURRIED = CALM._replace(start=5.0, quiet=0.15, kill=0.3)
 # Generous: only a test that fails waits so long.
 LONGEST_SECONDS = 30.0
@@ -119,9 +118,9 @@ class FakeNvml:
         """Return what was called so far, each with its card."""
         return self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
 
-    def supervisor(self, settings: Settings = FAST, patience: Patience = CALM) -> Supervisor:
+    def supervisor(self, settings: Settings = FAST, timeouts: Timeouts = CALM) -> Supervisor:
         """Return a supervisor whose updates `wait_for` hears."""
-        return Supervisor(self._queue.put, settings, patience, self.environment)
+        return Supervisor(self._queue.put, settings, timeouts, self.environment)
 
     def wait_for(self, holds: Callable[[Latest], bool]) -> Latest:
         """Hear updates until `holds` of what stands."""

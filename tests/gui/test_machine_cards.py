@@ -4,7 +4,7 @@ import pytest
 
 from planner.errors import PlannerError
 from planner.gui.app import Machine, look_here
-from planner.monitor.device import Device
+from planner.monitor.readings.inventory import Device
 
 CARD = Device("GPU-1", "NVIDIA GeForce RTX 4090", 0)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.hardware.counted import counted
+from planner.hardware.names import counted
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.hardware.mains import CIRCUITS, least_circuit, wall_steps
+from planner.hardware.power import CIRCUITS, least_circuit, wall_steps
 
 
 @pytest.mark.parametrize(

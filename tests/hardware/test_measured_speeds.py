@@ -6,15 +6,16 @@ from pathlib import Path
 import pytest
 
 from planner.hardware.catalog import HardwareCatalog
-from planner.hardware.speeds import TASK_WORDS, MeasuredSpeed, load_speeds, speeds_of
+from planner.hardware.speeds import TASK_WORDS, MeasuredSpeed, speeds_of
 from planner.paths import catalog_dir
+from planner.records import read_records
 
 TRUTH = Path(__file__).parent.parent / "truth" / "throughput.csv"
 
 
 @pytest.fixture(scope="module")
 def speeds() -> tuple[MeasuredSpeed, ...]:
-    return load_speeds(catalog_dir() / "speeds")
+    return read_records(catalog_dir() / "speeds", MeasuredSpeed)
 
 
 def test_every_record_is_of_a_card_and_as_the_truth_table_has_it(

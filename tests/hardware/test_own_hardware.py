@@ -19,10 +19,10 @@ from planner.hardware.own import (
     OwnHardware,
     card_change,
     card_like,
+    first_problem,
     unknown_changes,
     with_own,
 )
-from planner.hardware.own_checks import first_problem
 from planner.hardware.own_file import read_own, write_own
 
 TODAY = date(2026, 11, 22)

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.hardware.catalog import HardwareCatalog, load_hardware
-from planner.hardware.mains import CIRCUITS, USUAL_CIRCUIT
 from planner.hardware.power import (
+    CIRCUITS,
     HOST_WATTS,
+    USUAL_CIRCUIT,
     Build,
     BuildCards,
     efficiency,

@@ -17,11 +17,11 @@ from planner.hardware.software import (
     SoftwareFact,
     about_other_machines,
     lacking_formats,
-    load_software,
     software_of,
     target_of,
 )
 from planner.paths import catalog_dir
+from planner.records import read_records
 
 _FIRST_DRIVERS: Final = {"10.0": 410, "11.0": 450, "11.8": 520, "12.8": 570, "12.9": 575, "13": 580}
 """The driver branch that came with a CUDA toolkit. **Source** CUDA release notes, toolkit and driver versions."""
@@ -29,7 +29,7 @@ _FIRST_DRIVERS: Final = {"10.0": 410, "11.0": 450, "11.8": 520, "12.8": 570, "12
 
 @pytest.fixture(scope="module")
 def facts() -> tuple[SoftwareFact, ...]:
-    return load_software(catalog_dir() / "software")
+    return read_records(catalog_dir() / "software", SoftwareFact)
 
 
 def test_a_target_has_one_fact_of_each_feature(facts: tuple[SoftwareFact, ...]) -> None:
@@ -186,4 +186,4 @@ def test_a_wrong_file_is_named_with_its_field(tmp_path: Path) -> None:
     }
     (tmp_path / "mine.json").write_text(json.dumps([record]))
     with pytest.raises(CatalogError, match=r"mine\.json · x · feature: there is no 'bf17'; choose bf16"):
-        load_software(tmp_path)
+        read_records(tmp_path, SoftwareFact)

@@ -6,11 +6,10 @@ from pydantic import ValidationError
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
 from planner.hardware.fields import QUERY_FIELDS
-from planner.hardware.links import links_bytes_per_s
-from planner.hardware.machine import Machine, together
+from planner.hardware.gpu import links_bytes_per_s
 from planner.hardware.query import facet_counts, select, used_words
-from planner.hardware.system_fields import RENT, SYSTEM_FIELDS, SYSTEM_WORDS
-from planner.hardware.system_query import SystemQuery
+from planner.hardware.system import EquippedSystem, together
+from planner.hardware.system_fields import RENT, SYSTEM_FIELDS, SYSTEM_WORDS, SystemQuery
 from planner.hardware.vocabulary import Judged, Known
 from planner.paths import catalog_dir
 from planner.units import GB
@@ -20,7 +19,7 @@ MACHINES = HARDWARE.machines
 BY_ID = {machine.id: machine for machine in MACHINES}
 
 
-def ids(found: tuple[Machine, ...]) -> list[str]:
+def ids(found: tuple[EquippedSystem, ...]) -> list[str]:
     return [machine.id for machine in found]
 
 
@@ -78,7 +77,7 @@ def test_a_machine_is_preliminary_where_its_record_or_its_accelerator_is() -> No
     assert BY_ID["vera-rubin-nvl72"].preliminary
     assert not BY_ID["dgx-station-v100"].preliminary
     assert BY_ID["dgx-a100-640gb"].year is None
-    alone = Machine(BY_ID["dgx-h100"].system.evolve(gpu_count=None), BY_ID["dgx-h100"].gpu)
+    alone = EquippedSystem(BY_ID["dgx-h100"].system.evolve(gpu_count=None), BY_ID["dgx-h100"].gpu)
     assert alone.accelerators == "H100 SXM5 80 GB"
 
 

@@ -3,12 +3,10 @@
 import json
 from pathlib import Path
 
-from planner.monitor.device import Device
 from planner.monitor.history.history import History
-from planner.monitor.inventory import Inventory
-from planner.monitor.process import CardProcess, HostProcess
-from planner.monitor.reading import Cause, Reading, missing
-from planner.monitor.sample import Sample
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.readings.sample import CardProcess, HostProcess, Sample
 from planner.units import GIB, MIB
 
 UUID = "GPU-one"

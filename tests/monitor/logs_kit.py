@@ -1,7 +1,7 @@
 """Logs as recordings, and what they say."""
 
-from planner.monitor.inventory import Inventory
-from planner.monitor.sample import Sample
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.sample import Sample
 
 
 def samples(recording):

@@ -4,15 +4,13 @@ from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
 
-from planner.monitor.device import Device
-from planner.monitor.events import Moment
-from planner.monitor.inventory import Inventory
-from planner.monitor.reading import Reading
-from planner.monitor.recording.opening import recording_of_bytes
-from planner.monitor.recording.recording import Recording
+from planner.monitor.readings.events import Moment
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.sample import Sample
+from planner.monitor.recording.recording import Recording, recording_of_bytes
 from planner.monitor.recording.records import VERSION, End, Header, Record
 from planner.monitor.recording.writer import RecordingWriter
-from planner.monitor.sample import Sample
 
 A, B = "GPU-a", "GPU-b"
 WALL = 1_700_000_000.0

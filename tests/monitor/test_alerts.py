@@ -4,13 +4,11 @@ import pytest
 
 from planner.monitor.alert_rules import AlertRules
 from planner.monitor.alerts import AlertKind, AlertWatch
-from planner.monitor.device import Device
-from planner.monitor.gathering import note
-from planner.monitor.inventory import Inventory
-from planner.monitor.latest import Latest
-from planner.monitor.process import CardProcess
-from planner.monitor.reading import Cause, Reading, missing
-from planner.monitor.sample import Sample
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.readings.sample import CardProcess, Sample
+from planner.monitor.supervisor.gathering import note
 
 GIB = 2**30
 CARD = Device("GPU-a", "NVIDIA Test", 0, facts={"memory_total_bytes": Reading(10.0 * GIB)})

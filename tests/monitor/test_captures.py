@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 from fake_nvml_kit import A
 
-from planner.monitor.host_processes import HostProcesses
+from planner.monitor.host.processes import HostProcesses
 from planner.monitor.nvml import Nvml
-from planner.monitor.reading import Cause
-from planner.monitor.sampler.card_processes import CardProcesses
-from planner.monitor.sampler.session import Session
+from planner.monitor.readings.reading import Cause
+from planner.monitor.sampler.session import CardProcesses, Session
 
 _CAPTURES = json.loads((Path(__file__).parent / "data" / "nvidia_smi_captures.json").read_text())["captures"]
 

@@ -5,8 +5,8 @@ import os
 import pytest
 from fake_nvml_kit import FAST, LIBRARY, A, B, C, build, card, states_of
 
-from planner.monitor.faults import FaultKind
-from planner.monitor.reading import Cause
+from planner.monitor.readings.faults import FaultKind
+from planner.monitor.readings.reading import Cause
 
 
 def test_readings_arrive_in_their_units(fake_nvml):

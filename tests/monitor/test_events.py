@@ -1,12 +1,10 @@
 """Events are found by comparing what stands with what stood before."""
 
-from planner.monitor.device import Device
-from planner.monitor.events import EventDetector, EventKind
-from planner.monitor.faults import Fault, FaultKind
-from planner.monitor.inventory import Inventory
-from planner.monitor.process import CardProcess, HostProcess
-from planner.monitor.reading import Cause, Reading, missing
-from planner.monitor.sample import Sample, Xid
+from planner.monitor.readings.events import EventDetector, EventKind
+from planner.monitor.readings.faults import Fault, FaultKind
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.readings.sample import CardProcess, HostProcess, Sample, Xid
 
 A, B = "GPU-a", "GPU-b"
 

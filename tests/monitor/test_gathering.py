@@ -3,9 +3,9 @@
 from fake_nvml_kit import HURRIED, A, B, card
 
 from planner.monitor.doctor import what_blocked
-from planner.monitor.faults import FaultKind
-from planner.monitor.gathering import look_once
-from planner.monitor.reading import Cause
+from planner.monitor.readings.faults import FaultKind
+from planner.monitor.readings.reading import Cause
+from planner.monitor.supervisor.gathering import look_once
 
 
 def test_what_needs_two_readings_has_them(near_nvml):

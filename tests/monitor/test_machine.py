@@ -8,12 +8,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from planner.monitor import host as host_module
-from planner.monitor.host import Host, cpu_shares
-from planner.monitor.host_processes import HostProcesses
-from planner.monitor.pci import find_cards, same_card, sleeps_by_itself
-from planner.monitor.reading import Cause
-from planner.monitor.surroundings import Surroundings, look_around
+from planner.monitor.host import usage as host_module
+from planner.monitor.host.pci import find_cards, same_card, sleeps_by_itself
+from planner.monitor.host.processes import HostProcesses
+from planner.monitor.host.surroundings import Surroundings, look_around
+from planner.monitor.host.usage import Host, cpu_shares
+from planner.monitor.readings.reading import Cause
 
 
 def _device(folder: Path, name: str, **files: str) -> Path:

@@ -4,17 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.monitor.backoff import BackOff
-from planner.monitor.clock_reasons import CLOCK_REASONS, slowing
-from planner.monitor.device import Device
-from planner.monitor.endings import RESTART, explain_ending
-from planner.monitor.faults import FAULTS, Fault, FaultBook, FaultKind
-from planner.monitor.metrics import BY_NAME, DEVICE_METRICS, FACTS, HOST_METRICS, judged
-from planner.monitor.rates import EnergyMeter, Rates
-from planner.monitor.reading import EXPLANATIONS, Cause, Reading, from_plain, missing, to_plain
+from planner.monitor.host.usage import EnergyMeter, Rates
+from planner.monitor.readings.clock_reasons import CLOCK_REASONS, slowing
+from planner.monitor.readings.faults import FAULTS, RESTART, Fault, FaultBook, FaultKind, explain_ending
+from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.metrics import BY_NAME, DEVICE_METRICS, FACTS, HOST_METRICS, judged
+from planner.monitor.readings.reading import EXPLANATIONS, Cause, Reading, from_plain, missing, to_plain
 from planner.monitor.sampler.questions import FACTS as FACT_QUESTIONS
 from planner.monitor.sampler.questions import FAST, FAST_FIELDS, GPM, HELD_BACK_BY_MIG, SLOW, SLOW_FIELDS
-from planner.monitor.settings import bounded
+from planner.monitor.settings import BackOff, bounded
 
 READINGS = st.one_of(
     st.builds(Reading, st.integers(-(2**63), 2**64) | st.floats(allow_nan=False), st.none(), st.booleans()),

@@ -6,14 +6,13 @@ from itertools import pairwise
 
 from fake_nvml_kit import FAST, A, B, C, card, states_of
 
-from planner.monitor.device import Device
-from planner.monitor.faults import FaultKind
-from planner.monitor.inventory import Inventory
-from planner.monitor.latest import Latest
-from planner.monitor.metrics import DEVICE_METRICS, FACTS, HOST_METRICS
-from planner.monitor.reading import Cause
-from planner.monitor.report import report
-from planner.monitor.sample import Sample, Xid
+from planner.monitor.readings.faults import FaultKind
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.metrics import DEVICE_METRICS, FACTS, HOST_METRICS
+from planner.monitor.readings.reading import Cause
+from planner.monitor.readings.report import report
+from planner.monitor.readings.sample import Sample, Xid
 
 MIG = "MIG-11111111-0000-0000-0000-000000000000"
 INSTANCE = {

@@ -5,18 +5,16 @@ import json
 import pytest
 from pydantic_core import to_json
 
-from planner.monitor.device import Device
 from planner.monitor.doctor import binding_version, check_up, what_blocked, what_blocks
-from planner.monitor.faults import Fault, FaultKind
-from planner.monitor.inventory import Inventory, in_order
-from planner.monitor.latest import Latest
-from planner.monitor.metrics import DEVICE_METRICS, FACTS, HOST_METRICS
-from planner.monitor.process import CardProcess, HostProcess
-from planner.monitor.reading import Cause, Reading, missing
-from planner.monitor.report import report
-from planner.monitor.roster import is_first_word, merge
-from planner.monitor.sample import Cost, Sample
-from planner.monitor.surroundings import Surroundings
+from planner.monitor.host.surroundings import Surroundings
+from planner.monitor.readings.faults import Fault, FaultKind
+from planner.monitor.readings.inventory import Device, Inventory, in_order
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.metrics import DEVICE_METRICS, FACTS, HOST_METRICS
+from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.readings.report import report
+from planner.monitor.readings.sample import CardProcess, Cost, HostProcess, Sample
+from planner.monitor.supervisor.roster import is_first_word, merge
 
 A, B = "GPU-a", "GPU-b"
 DEVICE = Device(A, "NVIDIA A", 0, "00000000:01:00.0", facts={"memory_total_bytes": Reading(100)})

@@ -13,15 +13,15 @@ import psutil
 import pytest
 from fake_nvml_kit import CALM, FAST, HURRIED, A, B, FakeNvml, card, states_of
 
-from planner.monitor.child import Child
-from planner.monitor.faults import FaultKind
-from planner.monitor.inventory import Inventory
-from planner.monitor.sample import Sample
+from planner.monitor.readings.faults import FaultKind
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.sample import Sample
+from planner.monitor.supervisor.child import Child
 
 
 def test_a_call_that_hangs_is_named_then_ended_and_the_machine_is_read_meanwhile(fake_nvml):
     fake_nvml.say(card(0, A) | {"0.hang.nvmlDeviceGetPowerUsage": "2x0 1"}, card(1, B))
-    with fake_nvml.supervisor(patience=HURRIED) as supervisor:
+    with fake_nvml.supervisor(timeouts=HURRIED) as supervisor:
         fake_nvml.wait_for(lambda latest: latest.readings(B))
         first = supervisor.pid
         fake_nvml.wait_for_fault(FaultKind.NOT_ANSWERING, detail=f"nvmlDeviceGetPowerUsage of {A}")
@@ -36,7 +36,7 @@ def test_a_call_that_hangs_is_named_then_ended_and_the_machine_is_read_meanwhile
 
 def test_a_library_that_hangs_while_it_is_opened_is_ended_too(fake_nvml):
     fake_nvml.say(card(0, A), hang__nvmlInitWithFlags=1)
-    with fake_nvml.supervisor(patience=HURRIED._replace(start=0.5)):
+    with fake_nvml.supervisor(timeouts=HURRIED._replace(start=0.5)):
         fake_nvml.wait_for_fault(FaultKind.NOT_ANSWERING, detail="nvmlInit")
         fake_nvml.say(card(0, A))
         fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
@@ -55,7 +55,7 @@ def test_a_crash_in_the_library_is_named_and_survived(fake_nvml):
 def test_a_library_that_crashes_again_and_again_is_opened_ever_later(fake_nvml):
     fake_nvml.say(card(0, A), crash__nvmlInitWithFlags=1)
     waits: list[float] = []
-    with fake_nvml.supervisor(patience=CALM._replace(last_retry=0.8)) as supervisor:
+    with fake_nvml.supervisor(timeouts=CALM._replace(last_retry=0.8)) as supervisor:
         while 0.8 not in waits:
             fake_nvml.wait_for_sample(lambda sample: not sample.devices)
             # What the sampler was started with; it may have crashed by now.
@@ -77,7 +77,7 @@ def test_a_sampler_that_is_killed_is_started_again(fake_nvml):
 
 def test_a_sampler_that_is_stopped_is_ended(fake_nvml):
     fake_nvml.say(card(0, A))
-    with fake_nvml.supervisor(patience=HURRIED) as supervisor:
+    with fake_nvml.supervisor(timeouts=HURRIED) as supervisor:
         fake_nvml.wait_for(lambda latest: latest.readings(A))
         os.kill(supervisor.pid, signal.SIGSTOP)
         fake_nvml.wait_for_fault(FaultKind.NOT_ANSWERING, detail="the sampler does not say why")
@@ -141,7 +141,7 @@ def test_the_parent_may_die_and_nothing_is_left(fake_nvml):
     program = (
         "import sys, time\n"
         "from planner.monitor.settings import Settings\n"
-        "from planner.monitor.supervisor import Supervisor\n"
+        "from planner.monitor.supervisor.supervisor import Supervisor\n"
         "supervisor = Supervisor(lambda update: None, Settings(0.1))\n"
         "supervisor.start()\n"
         "print(supervisor.pid, flush=True)\n"
@@ -213,7 +213,7 @@ def test_a_sampler_that_cannot_be_ended_is_left_and_the_driver_too(fake_nvml, mo
     monkeypatch.setattr(Child, "kill", lambda self, seconds: False if hangs.is_set() else kill(self, seconds))
     monkeypatch.setattr(Child, "reap", lambda self: False if hangs.is_set() else reap(self))
     fake_nvml.say(card(0, A) | {"0.hang.nvmlDeviceGetPowerUsage": "1x0 1"})
-    with fake_nvml.supervisor(patience=HURRIED) as supervisor:
+    with fake_nvml.supervisor(timeouts=HURRIED) as supervisor:
         first = supervisor.pid
         fake_nvml.wait_for_fault(FaultKind.STUCK)
         fake_nvml.say(card(0, A))
@@ -229,7 +229,7 @@ def test_a_sampler_that_cannot_be_ended_is_left_and_the_driver_too(fake_nvml, mo
 
 def test_a_supervisor_that_is_stopped_while_the_driver_hangs_does_not_wait(fake_nvml):
     fake_nvml.say(card(0, A) | {"0.hang.nvmlDeviceGetPowerUsage": "1x0 1"})
-    with fake_nvml.supervisor(patience=HURRIED._replace(kill=60.0, start=60.0, end=60.0)):
+    with fake_nvml.supervisor(timeouts=HURRIED._replace(kill=60.0, start=60.0, end=60.0)):
         fake_nvml.wait_for_fault(FaultKind.NOT_ANSWERING)
         began = monotonic()
     assert monotonic() - began < 30
@@ -245,7 +245,7 @@ def test_commands_without_a_sampler_do_nothing(fake_nvml):
 
 def test_good_health_makes_the_next_pause_short_again(fake_nvml):
     fake_nvml.say(card(0, A))
-    with fake_nvml.supervisor(patience=CALM._replace(healthy=0.0)) as supervisor:
+    with fake_nvml.supervisor(timeouts=CALM._replace(healthy=0.0)) as supervisor:
         for _ in range(3):
             fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
             os.kill(supervisor.pid, signal.SIGKILL)

@@ -10,9 +10,9 @@ import pytest
 from fake_nvml_kit import A, card
 
 from planner.errors import PlannerError
-from planner.monitor.process import CardProcess, HostProcess
-from planner.monitor.reading import Reading
-from planner.monitor.termination import terminate, why_not
+from planner.monitor.host.termination import terminate, why_not
+from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.sample import CardProcess, HostProcess
 
 
 @pytest.fixture

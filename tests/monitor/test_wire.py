@@ -5,15 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_monitor_basics import READINGS
 
-from planner.monitor.busy import Busy
-from planner.monitor.device import Device
-from planner.monitor.faults import Fault, FaultKind
-from planner.monitor.inventory import Inventory
-from planner.monitor.metrics import BY_NAME
-from planner.monitor.process import CardProcess, HostProcess
-from planner.monitor.reading import Reading
-from planner.monitor.sample import Cost, Sample, Xid
-from planner.monitor.wire import BadLineError, busy_line, inventory_line, read_line, sample_line
+from planner.monitor.readings.faults import Fault, FaultKind
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.metrics import BY_NAME
+from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.sample import CardProcess, Cost, HostProcess, Sample, Xid
+from planner.monitor.readings.wire import BadLineError, Busy, busy_line, inventory_line, read_line, sample_line
 
 TIMES = st.floats(0, 1e10)
 TEXTS = st.text(max_size=20)

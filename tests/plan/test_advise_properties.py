@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import architectures, bundled, workloads
 
-from planner.plan.advice.advise import advise
-from planner.plan.advice.changes import CHANGES
+from planner.plan.advice.advise import CHANGES, advise
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.units import GIB

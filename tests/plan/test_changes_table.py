@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
+from planner.plan.advice.advise import CHANGES
 from planner.plan.advice.change import COSTS, RISKS, Change
-from planner.plan.advice.changes import CHANGES
 from planner.plan.advice.inference_changes import INFERENCE_CHANGES
 from planner.plan.advice.ladders import ladders
 from planner.plan.advice.pipeline_changes import PIPELINE_CHANGES

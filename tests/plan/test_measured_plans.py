@@ -8,9 +8,9 @@ from recordings import training, two_steps
 
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog
-from planner.monitor.device import Device
-from planner.monitor.process import CardProcess, HostProcess
-from planner.monitor.reading import Cause, Reading, missing
+from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.readings.sample import CardProcess, HostProcess
 from planner.plan.evaluate import evaluate
 from planner.plan.measured import (
     Measured,

@@ -4,7 +4,7 @@ import pytest
 
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.warnings.warn import warnings_about
+from planner.plan.warnings import warnings_about
 from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training
 

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from planner.errors import RecipeError
 from planner.plan.catalog import load_catalog
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.recipes.files import is_recipe_file, load_recipe, plan_of_recipe, with_recipe
-from planner.plan.recipes.text import MAX_BYTES, parse_recipe
+from planner.plan.recipes.files import MAX_BYTES, is_recipe_file, load_recipe, parse_recipe, plan_of_recipe, with_recipe
 from planner.present.plan.starting_points import recipe_details, recipe_summary
-from planner.workload.recipes.account import Account
 from planner.workload.recipes.detect import read_recipe
-from planner.workload.recipes.neutral import (
+from planner.workload.recipes.draft import Account
+from planner.workload.recipes.keys import (
     AXOLOTL_NEUTRAL,
     AXOLOTL_OTHERS,
     LLAMA_FACTORY_NEUTRAL,

@@ -13,10 +13,8 @@ from planner.performance.setting import MeasuredSpeed, TimeSetting
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.recommend.option import Option, Recommendation
-from planner.plan.recommend.recommend import recommend
-from planner.plan.recommend.spread import plan_of, spreads
-from planner.plan.recommend.wish import Wish
+from planner.plan.recommend.option import Option, Recommendation, Wish
+from planner.plan.recommend.recommend import plan_of, recommend, spreads
 from planner.trace.analysis.summary import facts_of
 from planner.units import GIB
 from planner.workload.parallel import CardCount, Parallel

@@ -5,8 +5,8 @@ import pytest
 from planner.memory.result import Verdict
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate, fits_among, moved_to
+from planner.plan.placement import fits_by_system
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.system_fits import fits_by_system
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.training import Training
 from planner.workload.workload import Inference

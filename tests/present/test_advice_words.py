@@ -2,8 +2,7 @@
 
 import pytest
 
-from planner.plan.advice.advise import advise
-from planner.plan.advice.changes import CHANGES
+from planner.plan.advice.advise import CHANGES, advise
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.solve import Solved

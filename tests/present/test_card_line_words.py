@@ -2,12 +2,11 @@
 
 import pytest
 
-from planner.monitor.device import Device
-from planner.monitor.faults import Fault, FaultKind
-from planner.monitor.inventory import Inventory
-from planner.monitor.latest import Latest
-from planner.monitor.reading import Cause, Reading, missing
-from planner.monitor.sample import Sample
+from planner.monitor.readings.faults import Fault, FaultKind
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.readings.sample import Sample
 from planner.present.monitor.headline import card_line, card_name, exact_memory
 from planner.present.monitor.readings import card_rows
 from planner.units import GIB

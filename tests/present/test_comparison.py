@@ -7,9 +7,9 @@ import pytest
 from planner.cost.market import CardPrices, PricePoint, PriceSpread
 from planner.hardware.system import System
 from planner.plan.catalog import load_catalog
+from planner.plan.placement import try_on
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.prices import prices_of
-from planner.plan.tried import try_on
 from planner.present.catalog.comparison import Entry, comparison_rows, sharing_notes, side_by_side, to_markdown
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_details import gpu_details

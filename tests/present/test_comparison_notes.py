@@ -6,8 +6,8 @@ import pytest
 
 from planner.performance.setting import TimeSetting
 from planner.plan.catalog import load_catalog
+from planner.plan.placement import Cards, try_all
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.tried import Cards, try_all
 from planner.present.catalog.comparison import card_entry, compared_notes, side_by_side, system_entry
 from planner.present.catalog.gpu_row import plain_row
 from planner.present.catalog.records import totals

@@ -1,8 +1,8 @@
 """Which cards of the catalog this machine has."""
 
 from planner.hardware.catalog import load_hardware
-from planner.monitor.device import Device
-from planner.monitor.reading import Reading
+from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.reading import Reading
 from planner.paths import catalog_dir
 from planner.present.catalog.detected_cards import NOWHERE, cards_here
 from planner.present.catalog.gpu_row import GpuRow

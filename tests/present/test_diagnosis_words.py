@@ -5,12 +5,11 @@ from dataclasses import replace
 import pytest
 from diagnosis_kit import OTHER, UUID, a_device, a_history, a_process
 
-from planner.monitor.device import Device
 from planner.monitor.diagnosis.checklist import CHECKLIST, check
 from planner.monitor.diagnosis.diagnose import diagnose, diagnose_all
 from planner.monitor.diagnosis.rules import RULES
 from planner.monitor.diagnosis.verdict import Evidence, Kind, Verdict
-from planner.monitor.inventory import Inventory
+from planner.monitor.readings.inventory import Device, Inventory
 from planner.present import format as fmt
 from planner.present.monitor.diagnosis import (
     ChecklistRow,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from planner.monitor.events import Event, EventKind, Moment
-from planner.monitor.faults import FAULTS, FaultKind
+from planner.monitor.readings.events import Event, EventKind, Moment
+from planner.monitor.readings.faults import FAULTS, FaultKind
 from planner.present.monitor.events import event_title, lasting
 
 NOW = Moment(0.0, 0.0)

@@ -2,9 +2,8 @@
 
 import pytest
 
-from planner.monitor.device import Device
 from planner.monitor.diagnosis.verdict import Also, Kind, Verdict
-from planner.monitor.inventory import Inventory
+from planner.monitor.readings.inventory import Device, Inventory
 from planner.present.monitor.headline import Headline, headline, monitor_answer
 
 HEAT = Verdict(Kind.THERMAL, "warning", "slowed by heat", "It is too hot.", 0.0, 60.0, advice=("Clear dust.", "Cool."))

@@ -4,7 +4,7 @@ import pytest
 
 from planner.memory.logs.read import read_log
 from planner.memory.logs.reading import LogReading
-from planner.plan.logs.compared import ComparedRow, Comparison
+from planner.plan.logs.actuals import ComparedRow, Comparison
 from planner.plan.logs.comparison import compare_plan
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.format import THIN

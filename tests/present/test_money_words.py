@@ -10,9 +10,8 @@ from planner.cost.energy import Region
 from planner.cost.estimate import CostEstimate, estimate_cost, hybrid_of_plan
 from planner.cost.figure import Figure
 from planner.cost.job import DailyHours, Job, Pace, Run, Service
-from planner.cost.montecarlo import simulate
+from planner.cost.rent_or_buy.uncertainty import Swing, simulate, tornado
 from planner.cost.result import Answer, BreakEven, CostResult, MoneySymbol, MoneyTerm
-from planner.cost.sensitivity import Swing, tornado
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.present.cost.amounts import SWING_TITLES, money_rows, short_source, swing_rows
 from planner.present.cost.summary import (

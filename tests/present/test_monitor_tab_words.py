@@ -3,14 +3,12 @@
 import pytest
 
 from planner.monitor.alerts import Alert, AlertKind
-from planner.monitor.device import Device
 from planner.monitor.doctor import Check
-from planner.monitor.faults import Fault, FaultKind
-from planner.monitor.inventory import Inventory
-from planner.monitor.latest import Latest
-from planner.monitor.process import CardProcess, HostProcess
-from planner.monitor.reading import Reading
-from planner.monitor.sample import Cost
+from planner.monitor.readings.faults import Fault, FaultKind
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.sample import CardProcess, Cost, HostProcess
 from planner.present.monitor.events import alert_sentence, elapsed, fault_views
 from planner.present.monitor.readings import check_lines, own_cost
 

@@ -2,13 +2,11 @@
 
 import pytest
 
-from planner.monitor.device import Device
-from planner.monitor.faults import Fault, FaultKind
-from planner.monitor.inventory import Inventory
-from planner.monitor.latest import Latest
-from planner.monitor.process import CardProcess, HostProcess
-from planner.monitor.reading import Cause, Reading, missing
-from planner.monitor.sample import Sample
+from planner.monitor.readings.faults import Fault, FaultKind
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.readings.sample import CardProcess, HostProcess, Sample
 from planner.present.monitor.processes import PROCESS_COLUMNS, process_rows
 from planner.present.monitor.readings import CARD_COLUMNS, card_rows, driver_line, fault_line, host_line
 from planner.units import GIB

@@ -2,12 +2,10 @@
 
 import pytest
 
-from planner.monitor.device import Device
-from planner.monitor.inventory import Inventory
-from planner.monitor.latest import Latest
-from planner.monitor.process import CardProcess
-from planner.monitor.reading import Reading
-from planner.monitor.sample import Sample
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.sample import CardProcess, Sample
 from planner.plan.evaluate import evaluate
 from planner.plan.measured import expected_of
 from planner.plan.plan import ModelChoice, Plan

@@ -4,11 +4,10 @@ from datetime import date
 
 import pytest
 
-from planner.cost.offer import Offer
 from planner.cost.refresh.listing import Refused
 from planner.cost.refresh.refresh import Outcome
-from planner.cost.refresh.snapshot import Part, Snapshot
-from planner.cost.refresh.store import Stored
+from planner.cost.refresh.store import Part, Snapshot, Stored
+from planner.cost.renting.offer import Offer
 from planner.errors import PriceError
 from planner.hardware.catalog import load_hardware
 from planner.paths import catalog_dir

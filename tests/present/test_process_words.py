@@ -1,8 +1,8 @@
 """The processes of the cards as a table: every cell, what is searched, and what is not known."""
 
-from planner.monitor.device import Device
-from planner.monitor.process import CardProcess, HostProcess
-from planner.monitor.reading import Cause, Reading, missing
+from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.readings.sample import CardProcess, HostProcess
 from planner.present.monitor.processes import (
     DETAILED_PROCESS_COLUMNS,
     ProcessRow,

@@ -7,9 +7,8 @@ import pytest
 from planner.cost.job import DailyHours, Run
 from planner.cost.terms import CostTerms
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.recommend.option import Option, Recommendation
+from planner.plan.recommend.option import Option, Recommendation, Wish
 from planner.plan.recommend.recommend import recommend
-from planner.plan.recommend.wish import Wish
 from planner.present.cost.recommendation import (
     OPTION_COLUMNS,
     award_views,

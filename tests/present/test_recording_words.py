@@ -3,10 +3,10 @@
 import pytest
 from recording_kit import CARDS, WALL, recording, sample
 
+from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.recording import Loss
 from planner.monitor.recording.records import Mark
 from planner.monitor.recording.summary import JOULES_PER_KWH, Statistic, Summary, summary
-from planner.monitor.sample import Sample
 from planner.present.monitor.recording import (
     SUMMARY_COLUMNS,
     cost,

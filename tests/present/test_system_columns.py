@@ -7,9 +7,9 @@ import pytest
 from planner.hardware.catalog import load_hardware
 from planner.paths import catalog_dir
 from planner.plan.catalog import load_catalog
+from planner.plan.placement import SystemFit, fits_by_system
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.prices import rent_words, rents_by_system, rents_of
-from planner.plan.system_fits import SystemFit, fits_by_system
 from planner.present.catalog.records import system_fields
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_details import system_details

@@ -9,7 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from planner.trace.recording import Difference
-from planner.trace.worker.cuda_operators import CudaOperators
+from planner.trace.worker.cuda.operators import CudaOperators
 
 SILENT = ("prim.device.default", "aten.detach.default")
 

@@ -8,7 +8,7 @@ import torch.distributed as dist
 from torch import multiprocessing
 
 from planner.trace.request import TraceRequest
-from planner.trace.worker.build import build
+from planner.trace.worker.building.build import build
 from planner.trace.worker.running import run
 from planner.trace.worker.watcher import Watcher
 

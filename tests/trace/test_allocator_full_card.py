@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.trace.allocator.device import CachingAllocator
+from planner.trace.allocator.allocator import CachingAllocator
 from planner.trace.allocator.settings import AllocatorSettings
 
 MIB = 1 << 20

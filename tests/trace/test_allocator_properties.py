@@ -5,10 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recordings import Recorder
 
-from planner.trace.allocator.device import CachingAllocator
+from planner.trace.allocator.allocator import CachingAllocator
 from planner.trace.allocator.replay import replay
-from planner.trace.allocator.settings import AllocatorSettings
-from planner.trace.allocator.sizes import round_size
+from planner.trace.allocator.settings import AllocatorSettings, round_size
 from planner.trace.analysis.course import course_of
 
 MIB = 1 << 20

@@ -3,7 +3,7 @@ from recordings import Recorder, two_steps
 
 from planner.trace.allocator.replay import Replay, RunOut, replay
 from planner.trace.allocator.settings import AllocatorSettings
-from planner.trace.analysis.reserved import reservation
+from planner.trace.analysis.conclude import reservation
 from planner.trace.recording import Allocations
 
 MIB = 1 << 20

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.trace.allocator.sizes import round_size, segment_size
+from planner.trace.allocator.settings import round_size, segment_size
 
 MIB = 1 << 20
 

@@ -10,8 +10,8 @@ from watched import Heard, config_target, file_target, heard_run
 
 from planner.errors import TraceError
 from planner.trace.request import Input, Lora, Target, TensorInput, TraceRequest
-from planner.trace.worker.build import build
-from planner.trace.worker.hugging_face import as_in_a_real_run
+from planner.trace.worker.building.build import build
+from planner.trace.worker.hugging_face.networks import as_in_a_real_run
 
 SMALL = {
     "num_hidden_layers": 2,

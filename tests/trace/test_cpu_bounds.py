@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from planner.trace.request import Target, TraceRequest
-from planner.trace.worker.cpu_bounds import differences
+from planner.trace.worker.cpu.kernels import differences
 
 PLAIN = TraceRequest(target=Target(kind="file", place="net.py", name="Net"), device="cpu")
 HALF = PLAIN.evolve(autocast="bf16")

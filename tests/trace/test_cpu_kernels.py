@@ -9,15 +9,15 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._pytree import tree_leaves
 
-from planner.trace.worker.cpu_convolutions import machine
-from planner.trace.worker.cpu_kernels import hidden_bytes
-from planner.trace.worker.cpu_recurrent import workspace_bytes
+from planner.trace.worker.cpu.convolutions import vector_units
+from planner.trace.worker.cpu.kernels import hidden_bytes
+from planner.trace.worker.cpu.rnn import workspace_bytes
 
 aten = torch.ops.aten
 FULL, HALF = torch.float32, torch.bfloat16
 
 blocked = pytest.mark.skipif(
-    not machine().has_avx512, reason="measured on a processor with AVX-512, whose layouts differ from others'"
+    not vector_units().has_avx512, reason="measured on a processor with AVX-512, whose layouts differ from others'"
 )
 
 
@@ -26,10 +26,10 @@ def one_thread() -> Iterator[None]:
     """Convolutions share their weights' gradients between threads in ways that no formula follows to the byte."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    machine.cache_clear()
+    vector_units.cache_clear()
     yield
     torch.set_num_threads(before)
-    machine.cache_clear()
+    vector_units.cache_clear()
 
 
 def held(func: Any, *args: Any, grad: bool = False) -> tuple[int, Any]:
@@ -212,13 +212,13 @@ def test_what_attention_holds_backward() -> None:
     agree(func, torch.randn_like(output), QUERY, KEY, KEY, output, sums, 0.0, True)
 
 
-@pytest.mark.skipif(not machine().has_tiles, reason="measured on a processor with matrix tiles")
+@pytest.mark.skipif(not vector_units().has_tiles, reason="measured on a processor with matrix tiles")
 @pytest.mark.parametrize(("rows", "depth", "columns"), [(256, 256, 768), (256, 1024, 256), (256, 704, 256)])
 def test_what_a_product_in_half_precision_holds(rows: int, depth: int, columns: int) -> None:
     agree(aten.mm.default, torch.randn(rows, depth, dtype=HALF), torch.randn(depth, columns, dtype=HALF), within=20_000)
 
 
-@pytest.mark.skipif(not machine().has_tiles, reason="measured on a processor with matrix tiles")
+@pytest.mark.skipif(not vector_units().has_tiles, reason="measured on a processor with matrix tiles")
 def test_a_convolution_in_half_precision_copies_its_result_twice() -> None:
     given, weight, _, *sizes = CONVOLUTIONS["3 × 3"]
     agree(aten.convolution.default, given.to(HALF), weight.to(HALF), None, *sizes)

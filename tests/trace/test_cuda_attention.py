@@ -8,7 +8,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
-from planner.trace.worker.cuda_attention import Attention, Backend, additive_mask, choose_backend
+from planner.trace.worker.cuda.attention import Attention, Backend, additive_mask, choose_backend
 
 AMPERE, ADA, HOPPER, BLACKWELL, CONSUMER_BLACKWELL = (8, 0), (8, 9), (9, 0), (10, 0), (12, 0)
 TURING, VOLTA = (7, 5), (7, 0)

@@ -7,8 +7,8 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
 
-from planner.trace.worker import cuda_autocast
-from planner.trace.worker.cuda_operators import CudaOperators
+from planner.trace.worker.cuda import autocast as cuda_autocast
+from planner.trace.worker.cuda.operators import CudaOperators
 
 HALF, BRAIN, SINGLE = torch.float16, torch.bfloat16, torch.float32
 

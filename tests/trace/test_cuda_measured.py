@@ -7,14 +7,13 @@ import pytest
 import torch
 from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
-from planner.trace.worker.assumed import Assumptions
-from planner.trace.worker.cuda_operators import CudaOperators
-from planner.trace.worker.flops import Flops
-from planner.trace.worker.hugging_face import as_in_a_real_run
-from planner.trace.worker.ledger import Ledger
+from planner.trace.worker.cuda.operators import CudaOperators
+from planner.trace.worker.fake_tensors.assumed import Assumptions
+from planner.trace.worker.fake_tensors.plain import plain_ways
+from planner.trace.worker.fake_tensors.values import KnownValues
+from planner.trace.worker.hugging_face.networks import as_in_a_real_run
+from planner.trace.worker.ledger import Flops, Ledger
 from planner.trace.worker.places import Places
-from planner.trace.worker.plain_ways import plain_ways
-from planner.trace.worker.values import KnownValues
 
 TRUTH = Path(__file__).resolve().parent.parent / "truth" / "memory.csv"
 MIB, GIB = 2**20, 2**30

@@ -12,7 +12,7 @@ from torch.optim import optimizer
 from torch.utils.checkpoint import checkpoint
 
 from planner.trace.recording import Difference
-from planner.trace.worker.cuda_operators import CudaOperators
+from planner.trace.worker.cuda.operators import CudaOperators
 
 HALF, BRAIN, SINGLE = torch.float16, torch.bfloat16, torch.float32
 

@@ -6,7 +6,7 @@ from cuda_runs import on_cuda
 from torch import nn
 
 from planner.trace.recording import Difference
-from planner.trace.worker.cuda_rnn import Call, reserve_bounds, reserve_bytes, workspace_bytes
+from planner.trace.worker.cuda.rnn import Call, reserve_bounds, reserve_bytes, workspace_bytes
 
 HALF, SINGLE = torch.float16, torch.float32
 LSTM, GRU, TANH = 2, 3, 1

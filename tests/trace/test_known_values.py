@@ -9,7 +9,7 @@ from test_ledger_books import Books
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from planner.errors import PlannerError
-from planner.trace.worker.shape_rules import ShapeRules
+from planner.trace.worker.fake_tensors.values import ShapeRules
 
 
 @pytest.fixture

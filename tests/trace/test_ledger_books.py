@@ -9,11 +9,10 @@ import torch
 from torch import nn
 
 from planner.trace.recording import CATEGORIES
-from planner.trace.worker.assumed import Assumptions
-from planner.trace.worker.flops import Flops
-from planner.trace.worker.ledger import HiddenBytes, Ledger
+from planner.trace.worker.fake_tensors.assumed import Assumptions
+from planner.trace.worker.fake_tensors.values import KnownValues
+from planner.trace.worker.ledger import Flops, HiddenBytes, Ledger
 from planner.trace.worker.places import Places
-from planner.trace.worker.values import KnownValues
 
 MIB = 2**20
 

@@ -9,13 +9,12 @@ from torch.utils._pytree import tree_leaves
 from watched import config_target
 
 from planner.trace.request import TraceRequest
-from planner.trace.worker.assumed import Assumptions
-from planner.trace.worker.build import build
-from planner.trace.worker.flops import Flops
-from planner.trace.worker.ledger import Ledger
+from planner.trace.worker.building.build import build
+from planner.trace.worker.fake_tensors.assumed import Assumptions
+from planner.trace.worker.fake_tensors.values import KnownValues
+from planner.trace.worker.ledger import Flops, Ledger
 from planner.trace.worker.places import Places
 from planner.trace.worker.running import run
-from planner.trace.worker.values import KnownValues
 from planner.trace.worker.watcher import Watcher
 
 DECODER = {

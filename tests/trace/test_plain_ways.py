@@ -11,13 +11,12 @@ from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 
 from planner.trace.recording import NEVER_FREED
-from planner.trace.worker.assumed import Assumptions
-from planner.trace.worker.cpu_kernels import hidden_bytes
-from planner.trace.worker.flops import Flops
-from planner.trace.worker.ledger import Ledger
+from planner.trace.worker.cpu.kernels import hidden_bytes
+from planner.trace.worker.fake_tensors.assumed import Assumptions
+from planner.trace.worker.fake_tensors.plain import plain_ways
+from planner.trace.worker.fake_tensors.values import KnownValues
+from planner.trace.worker.ledger import Flops, Ledger
 from planner.trace.worker.places import Places
-from planner.trace.worker.plain_ways import plain_ways
-from planner.trace.worker.values import KnownValues
 
 
 def real_levels(work: Callable[[], object]) -> list[int]:

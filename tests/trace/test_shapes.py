@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import SpecError
+from planner.trace.notation import input_text, parse_input
 from planner.trace.request import DTYPES, Input, ListInput, PlainInput, TensorInput
-from planner.trace.shapes import input_text, parse_input
 
 
 def tensor(*shape, dtype="float32", high=None):

@@ -8,8 +8,8 @@ from watched import Heard, file_target
 
 from planner.errors import TraceError
 from planner.trace.request import Argument, Input, ListInput, PlainInput, Target, TensorInput, TraceRequest
-from planner.trace.worker.build import build
-from planner.trace.worker.targets import function, make
+from planner.trace.worker.building.build import build
+from planner.trace.worker.building.targets import function, make
 
 NET = """
 class Net(nn.Module):

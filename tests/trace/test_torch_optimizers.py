@@ -1,6 +1,6 @@
 import pytest
 
-from planner.trace.optimizers import TORCH_NAMES, torch_optimizer
+from planner.trace.request import TORCH_NAMES, torch_optimizer
 from planner.workload.optimizers import OPTIMIZERS
 
 WAYS = [(name, step) for name in TORCH_NAMES for step in OPTIMIZERS[name].steps]

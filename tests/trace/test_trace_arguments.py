@@ -1,7 +1,7 @@
 import pytest
 
 from planner.errors import SpecError
-from planner.trace.arguments import arguments_text, parse_arguments
+from planner.trace.notation import arguments_text, parse_arguments
 from planner.trace.request import Argument
 
 

@@ -7,9 +7,7 @@ from traceback import FrameSummary
 import pytest
 
 import planner
-from planner.trace.child.endings import explain_ending
-from planner.trace.child.frames import last_own, own_part
-from planner.trace.child.messages import CHANNEL_LOST
+from planner.trace.child.messages import CHANNEL_LOST, explain_ending, last_own, own_part
 
 OURS = str(Path(planner.__file__).parent / "trace" / "worker" / "job.py")
 TIMEOUT = f"""Timeout (0:00:02)!

@@ -1,6 +1,17 @@
-from planner.trace.request import Input, ListInput, PlainInput, Target, TensorInput, TraceRequest
-from planner.trace.shapes import parse_input
-from planner.trace.sizes import batch_of, has_sequence, sequence_of, with_batch, with_sequence
+from planner.trace.notation import parse_input
+from planner.trace.request import (
+    Input,
+    ListInput,
+    PlainInput,
+    Target,
+    TensorInput,
+    TraceRequest,
+    batch_of,
+    has_sequence,
+    sequence_of,
+    with_batch,
+    with_sequence,
+)
 
 
 def request_of(*texts: str, kind: str = "file", **fields: object) -> TraceRequest:

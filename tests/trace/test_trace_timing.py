@@ -3,8 +3,8 @@
 import pytest
 from recordings import training, two_steps
 
+from planner.plan.timing import samples_of, step_of
 from planner.trace.analysis.summary import facts_of
-from planner.trace.timing import samples_of, step_of
 
 
 def facts(request=None, **changes):

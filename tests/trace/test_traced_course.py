@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from recordings import Recorder, any_recordings, two_steps
 
+from planner.trace.analysis.conclude import timeline_of
 from planner.trace.analysis.course import Maker, alive_at, course_of, maker_of, span_at
-from planner.trace.analysis.timeline import timeline_of
 from planner.trace.recording import CATEGORIES, Recording
 
 

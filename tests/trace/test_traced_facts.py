@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from pydantic import ValidationError
 from recordings import Recorder, any_recordings, training, two_steps
 
-from planner.trace.allocator.least import least_capacity
-from planner.trace.allocator.replay import replay
+from planner.trace.allocator.replay import least_capacity, replay
 from planner.trace.allocator.settings import AllocatorSettings
 from planner.trace.analysis.course import course_of
 from planner.trace.analysis.summary import digest_of, facts_of, together

@@ -3,8 +3,7 @@
 from hypothesis import given, settings
 from recordings import Recorder, any_recordings, two_steps
 
-from planner.trace.analysis.course import course_of
-from planner.trace.analysis.peak import module_shares, peak_moment
+from planner.trace.analysis.course import course_of, module_shares, peak_moment
 from planner.trace.recording import ModuleInfo, Recording
 from planner.trace.result import Alive, PeakMoment
 

@@ -7,9 +7,9 @@ from watched import Heard, file_target, heard_run
 
 from planner.errors import TraceError
 from planner.trace.request import Argument, Lora, TraceRequest
-from planner.trace.worker.adapters import LoraLinear
-from planner.trace.worker.build import build
-from planner.trace.worker.checkpointing import repeated
+from planner.trace.worker.building.adapters import LoraLinear
+from planner.trace.worker.building.build import build
+from planner.trace.worker.building.checkpointing import repeated
 from planner.trace.worker.losses import Loss
 from planner.trace.worker.optimizers import make_optimizer
 
@@ -119,7 +119,7 @@ def test_accumulation_runs_several_passes_for_a_step(tmp_path):
     ],
 )
 def test_gradients_live_as_long_as_the_policy_says(tmp_path, policy, seen):
-    from planner.trace.worker.targets import function as load
+    from planner.trace.worker.building.targets import function as load
 
     asked = request(tmp_path, "seeing", zero_grad=policy, gradient_accumulation=2, optimizer="SGD")
     heard_run(asked)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from planner.trace.request import Target, TraceRequest
-from planner.trace.worker.build import build
+from planner.trace.worker.building.build import build
 from planner.trace.worker.running import run
 from planner.trace.worker.watcher import Watcher
 

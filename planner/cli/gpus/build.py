@@ -11,9 +11,9 @@ from planner.cli.table import Head, folded, table, terminal_width
 from planner.cli.user_catalog import named_cards, named_system
 from planner.errors import SpecError
 from planner.hardware.gpu import MOST_WATTS, Gpu
-from planner.hardware.mains import CIRCUITS, least_circuit
 from planner.hardware.own import is_above_board_power
 from planner.hardware.power import (
+    CIRCUITS,
     EFFICIENCY,
     HOST_WATTS,
     NOISE,
@@ -21,6 +21,7 @@ from planner.hardware.power import (
     BuildCards,
     PowerAndCooling,
     Rating,
+    least_circuit,
     machine_steps,
     power_and_cooling,
 )

@@ -6,9 +6,9 @@ from pydantic_core import to_json
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
-from planner.monitor.device import Device
 from planner.monitor.doctor import unavailable, what_blocked
-from planner.monitor.gathering import look_once
+from planner.monitor.readings.inventory import Device
+from planner.monitor.supervisor.gathering import look_once
 from planner.plan.measured import matching_gpus
 from planner.present import format as fmt
 from planner.present.catalog.detected_cards import fact_lines

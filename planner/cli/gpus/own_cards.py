@@ -9,8 +9,7 @@ from typing import Final
 from planner.errors import CatalogError, PlannerError, SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.names import resolve_gpu
-from planner.hardware.own import CardChange, OwnHardware, card_change, unknown_changes, with_own
-from planner.hardware.own_checks import first_problem
+from planner.hardware.own import CardChange, OwnHardware, card_change, first_problem, unknown_changes, with_own
 from planner.hardware.own_file import own_json, read_own, write_own
 from planner.present import format as fmt
 from planner.present.catalog.gpu_row import change_words

@@ -20,8 +20,8 @@ from planner.hardware.software import software_of
 from planner.hardware.speeds import speeds_of
 from planner.hardware.system import System
 from planner.plan.catalog import Catalog
+from planner.plan.placement import Placement, try_all
 from planner.plan.prices import prices_of, rents_of
-from planner.plan.tried import Tried, try_all
 from planner.present.catalog.comparison import (
     MOST,
     ComparedRow,
@@ -125,7 +125,7 @@ def print_comparison(
     return 0
 
 
-def _record(entry: Entry, tried: Tried | None) -> dict[str, object] | None:
+def _record(entry: Entry, tried: Placement | None) -> dict[str, object] | None:
     """Return the record of an entry, with what the plan comes to on it where one was asked about."""
     source = entry.system.system if entry.system is not None else entry.row.gpu if entry.row is not None else None
     if source is None:
@@ -139,7 +139,7 @@ def _record(entry: Entry, tried: Tried | None) -> dict[str, object] | None:
     }
 
 
-def _outcome(tried: Tried) -> dict[str, object]:
+def _outcome(tried: Placement) -> dict[str, object]:
     evaluation = tried.evaluation
     if evaluation is None:
         return {"verdict": None, "reason": tried.reason}
@@ -180,6 +180,6 @@ def _entry(name: str, catalog: Catalog, prices: Mapping[str, CardPrices]) -> Ent
     return card_entry(name, row_of(catalog.hardware.gpu(cards.id)), cards.count)
 
 
-def _tried(word: str, entries: Sequence[Entry], catalog: Catalog, today: date) -> Mapping[str, Tried]:
+def _tried(word: str, entries: Sequence[Entry], catalog: Catalog, today: date) -> Mapping[str, Placement]:
     """Return what the plan about `word` comes to on each entry."""
     return try_all(plan_about(word, catalog), {entry.id: entry.cards for entry in entries}, catalog, today)

@@ -9,8 +9,7 @@ from pydantic_core import to_json
 
 from planner.cli.gpus.search import columns_of, listing, query_of, selected
 from planner.hardware.query import used_words
-from planner.hardware.system_fields import RENT, SYSTEM_WORDS
-from planner.hardware.system_query import SystemQuery
+from planner.hardware.system_fields import RENT, SYSTEM_WORDS, SystemQuery
 from planner.hardware.vocabulary import Fits, Judged
 from planner.plan.catalog import Catalog
 from planner.plan.prices import rent_words, rents_by_system
@@ -21,7 +20,7 @@ from planner.present.columns import Column, words
 from planner.present.record_text import to_csv
 
 if TYPE_CHECKING:
-    from planner.plan.system_fits import SystemFit
+    from planner.plan.placement import SystemFit
 
 _LISTED: Final = ("name", "accelerators", "memory", "bandwidth", "bf16", "power", "price", "year")
 _LISTED_WHEN_JUDGED: Final = ("name", "fits", "accelerators", "memory", "bandwidth", "bf16", "power", "price")
@@ -69,7 +68,7 @@ def print_systems(arguments: argparse.Namespace, catalog: Catalog, today: date) 
 
 def _judged(word: str, catalog: Catalog) -> "Mapping[str, SystemFit]":
     from planner.cli.named_plan import plan_about
-    from planner.plan.system_fits import fits_by_system
+    from planner.plan.placement import fits_by_system
 
     return fits_by_system(plan_about(word, catalog), catalog)
 

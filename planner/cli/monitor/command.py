@@ -19,21 +19,20 @@ from planner.cli.monitor.terminal import Screen, fitting_table, wrapped
 from planner.cli.parser import Parser
 from planner.errors import RecordingError
 from planner.monitor.diagnosis.diagnose import diagnose_all
-from planner.monitor.diagnosis.plain import verdict_object
 from planner.monitor.diagnosis.tracker import Tracker
-from planner.monitor.diagnosis.verdict import Verdict
+from planner.monitor.diagnosis.verdict import Verdict, verdict_object
 from planner.monitor.doctor import binding_version, check_up, unavailable, what_blocked, what_blocks
-from planner.monitor.faults import Fault
-from planner.monitor.gathering import look_once
 from planner.monitor.history import History
-from planner.monitor.latest import Latest
-from planner.monitor.pci import find_cards
+from planner.monitor.host.pci import find_cards
+from planner.monitor.host.surroundings import look_around
+from planner.monitor.readings.faults import Fault
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.report import report
+from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.recorder import Recorder
-from planner.monitor.report import report
-from planner.monitor.sample import Sample
 from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, Settings
-from planner.monitor.supervisor import Supervisor, Update
-from planner.monitor.surroundings import look_around
+from planner.monitor.supervisor.gathering import look_once
+from planner.monitor.supervisor.supervisor import Supervisor, Update
 from planner.present.monitor.diagnosis import verdict_lines
 from planner.present.monitor.processes import PROCESS_COLUMNS, process_rows
 from planner.present.monitor.readings import CARD_COLUMNS, card_rows, check_lines, driver_line, fault_line, host_line

@@ -14,14 +14,14 @@ from pydantic_core import to_json
 from planner.cli.monitor.terminal import fitting_table, wrapped
 from planner.cli.parser import Parser
 from planner.errors import PlannerError, RecordingError
-from planner.monitor.inventory import Inventory
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.export import export
 from planner.monitor.recording.logs.importing import import_log, is_recording, open_recording
-from planner.monitor.recording.new_file import taken, write_new
 from planner.monitor.recording.player import FASTEST, Player
 from planner.monitor.recording.recording import Recording
 from planner.monitor.recording.summary import CardSummary, Summary, summary
-from planner.monitor.sample import Sample
+from planner.monitor.recording.writer import taken, write_new
 from planner.present.monitor.recording import (
     SUMMARY_COLUMNS,
     gap_sentence,

@@ -14,10 +14,8 @@ from pydantic import ValidationError
 
 from planner.cli.parser import Option, add_options, named_value
 from planner.errors import SpecError
-from planner.trace.arguments import parse_arguments
-from planner.trace.optimizers import TORCH_NAMES
-from planner.trace.request import Target, TraceRequest
-from planner.trace.shapes import parse_input
+from planner.trace.notation import parse_arguments, parse_input
+from planner.trace.request import TORCH_NAMES, Target, TraceRequest
 
 _Parsed = TypeVar("_Parsed")
 

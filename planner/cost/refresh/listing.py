@@ -9,7 +9,7 @@ class Listing:
 
     `card` is the source's spelling, `card_memory_gb` what it states of one card. `region` is empty where none is
     stated. `billed_currency` and `billed_price_per_hour` are as the provider asks them, `usd_per_billed` the rate that
-    the source used and `rate_date` its day. `count_listings` is of how many hosts of a marketplace it is the middle.
+    the source used and `rate_date` its day.
     """
 
     provider: str
@@ -29,7 +29,6 @@ class Listing:
     usd_per_billed: float | None = None
     rate_date: str | None = None
     note: str = ""
-    count_listings: int = 1
 
     @property
     def place(self) -> tuple[str, str, str, int]:

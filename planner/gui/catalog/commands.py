@@ -4,7 +4,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from planner.gui.actions import Command
-from planner.hardware.mains import CIRCUITS
+from planner.hardware.power import CIRCUITS
 from planner.present.catalog.column_sets import COLUMN_SETS, SORT_TITLES
 
 if TYPE_CHECKING:

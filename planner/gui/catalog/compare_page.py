@@ -22,8 +22,8 @@ from planner.gui.widgets.popover import SearchPopover
 from planner.gui.workspace import Workspace
 from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
+from planner.plan.placement import Cards, Placement, try_all
 from planner.plan.plan import Plan
-from planner.plan.tried import Cards, Tried, try_all
 from planner.present.catalog.comparison import (
     MOST,
     ComparedRow,
@@ -82,7 +82,7 @@ class ComparePage(QWidget):
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
         self._workspace, self._theme, self._tasks = workspace, theme, tasks
-        self._tried: Mapping[str, Tried] = {}
+        self._tried: Mapping[str, Placement] = {}
         self._prices: Mapping[str, CardPrices] = {}
         self._asked: object = None
         self.table = CompareTable(theme)
@@ -230,7 +230,7 @@ class ComparePage(QWidget):
         if last > 0:
             self.table.setCurrentIndex(self.table.compared.index(max(row, 1), min(max(column, 1), last)))
 
-    def _take(self, found: "tuple[Mapping[str, Tried], Mapping[str, CardPrices]]") -> None:
+    def _take(self, found: "tuple[Mapping[str, Placement], Mapping[str, CardPrices]]") -> None:
         self._tried, self._prices = found
         self._show()
 
@@ -303,7 +303,7 @@ class ComparePage(QWidget):
 
 def _try_all(
     plan: Plan, catalog: Catalog, wanted: Mapping[str, Cards | None], today: date
-) -> "tuple[Mapping[str, Tried], Mapping[str, CardPrices]]":
+) -> "tuple[Mapping[str, Placement], Mapping[str, CardPrices]]":
     """Return the plan on each of `wanted`, and what the cards are sold for, worked out on the thread that has time."""
     from planner.plan.prices import prices_of  # reads every offer
 

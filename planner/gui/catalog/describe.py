@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
-from planner.hardware.mains import USUAL_CIRCUIT, Circuit
+from planner.hardware.power import USUAL_CIRCUIT, Circuit
 from planner.hardware.software import OTHER_MACHINES, software_of
 from planner.hardware.speeds import speeds_of
 from planner.memory.result import Verdict

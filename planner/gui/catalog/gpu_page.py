@@ -19,7 +19,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
 from planner.gui.workspace import Workspace
 from planner.hardware.gpu import Gpu
-from planner.hardware.mains import CIRCUITS, USUAL_CIRCUIT
+from planner.hardware.power import CIRCUITS, USUAL_CIRCUIT
 from planner.hardware.software import about_other_machines
 from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
 from planner.present.catalog.column_sets import COLUMN_SETS

@@ -17,7 +17,7 @@ from planner.present.catalog.gpu_row import JobWords
 
 if TYPE_CHECKING:
     from planner.cost.market import CardPrices, PriceSpread
-    from planner.cost.modes import RentMode
+    from planner.cost.terms import RentMode
 
     Rents = Mapping[str, Mapping[RentMode, PriceSpread]]
 

@@ -20,8 +20,7 @@ from planner.gui.widgets.layout import in_column
 from planner.gui.workspace import Workspace
 from planner.hardware.catalog import load_hardware
 from planner.hardware.gpu import MOST_USD, MOST_WATTS, Gpu
-from planner.hardware.own import CardChange, CardFigures, OwnHardware, card_change, card_like, with_own
-from planner.hardware.own_checks import first_problem
+from planner.hardware.own import CardChange, CardFigures, OwnHardware, card_change, card_like, first_problem, with_own
 from planner.hardware.own_file import read_own, write_own
 from planner.paths import own_hardware_file
 from planner.plan.evaluate import evaluate

@@ -31,5 +31,5 @@ class CatalogSettings(Spec):
     compared: tuple[str, ...] = Field(default=(), description="ids of cards and systems side by side")
     only_differences: bool = False
     circuit: str = Field(
-        default="120V-15A", description="what builds hang on, a key of `planner.hardware.mains.CIRCUITS`"
+        default="120V-15A", description="what builds hang on, a key of `planner.hardware.power.CIRCUITS`"
     )

@@ -9,9 +9,8 @@ from planner.gui.catalog.page import Page
 from planner.gui.theme import Theme
 from planner.gui.widgets.tables.record_table import default_layout
 from planner.gui.workspace import Workspace
-from planner.hardware.system_fields import SYSTEM_WORDS
-from planner.hardware.system_query import SystemQuery
-from planner.plan.system_fits import fits_by_system
+from planner.hardware.system_fields import SYSTEM_WORDS, SystemQuery
+from planner.plan.placement import fits_by_system
 from planner.present.catalog.records import SYSTEM_FIELDS, system_fields
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_row import SystemRow, system_rows, systems_sentence

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from planner.cost.modes import RENT_MODES
-from planner.cost.terms import CostTerms
+from planner.cost.terms import RENT_MODES, CostTerms
 from planner.gui.cost.questions import YES_OR_NO, MoneyQuestions
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.labelled_form import LabelledForm

@@ -12,13 +12,12 @@ from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QDialog, QWidget
 
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
-from planner.cost.modes import RentMode
-from planner.cost.montecarlo import Simulation, simulate
-from planner.cost.sensitivity import tornado
+from planner.cost.rent_or_buy.uncertainty import Simulation, simulate, tornado
+from planner.cost.terms import RentMode
 from planner.gui.cost.answer import Answer, told
 from planner.gui.cost.controls import Controls
-from planner.gui.cost.curve.data import cost_curve, with_draws
-from planner.gui.cost.curve.panel import CostCurvePanel
+from planner.gui.cost.curve_data import cost_curve, with_draws
+from planner.gui.cost.curve_panel import CostCurvePanel
 from planner.gui.cost.figures import Beside, Ledger
 from planner.gui.cost.tables import Elsewhere, Offers
 from planner.gui.cost.tornado import Tornado
@@ -151,7 +150,7 @@ class CostTab(QuestionTab):
         curve = result.curve if result else ()
         self.curve.setVisible(bool(curve))
         if curve and result is not None:
-            self.curve.set_curve(cost_curve(curve, result.break_even))
+            self.curve.set_data(cost_curve(curve, result.break_even))
         case = None if estimate is None else estimate.case
         self.swings.setVisible(case is not None and bool(curve))
         if case is not None:
@@ -181,10 +180,10 @@ class CostTab(QuestionTab):
         self.tasks.run(_DRAWS, work, self._take_draws, self._fail, stop.set)
 
     def _take_draws(self, found: Simulation | None) -> None:
-        curve = self.curve.curve
+        curve = self.curve.data
         if found is not None and curve is not None and self.curve.isVisibleTo(self):
             self.answer.add(chance_sentence(found))
-            self.curve.set_curve(with_draws(curve, found))
+            self.curve.set_data(with_draws(curve, found))
             self.drawn = True
 
     def _fail(self, error: BaseException) -> None:

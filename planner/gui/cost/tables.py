@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QPushButton, QWidget
 
 from planner.cost.carbon import RegionCarbon, carbon_by_region
 from planner.cost.catalog import CostCatalog
-from planner.cost.table import OfferRow
+from planner.cost.renting.table import OfferRow
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row

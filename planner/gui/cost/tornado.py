@@ -22,22 +22,17 @@ class Tornado(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self._rows: tuple[SwingRow, ...] = ()
+        self.rows: tuple[SwingRow, ...] = ()
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self.update)
 
-    @property
-    def rows(self) -> tuple[SwingRow, ...]:
-        """Return the inputs that are shown."""
-        return self._rows
-
     def show_rows(self, rows: tuple[SwingRow, ...]) -> None:
         """Show other inputs."""
-        self._rows = rows[:_MOST]
-        told = "; ".join(_words(row) for row in self._rows)
+        self.rows = rows[:_MOST]
+        told = "; ".join(_words(row) for row in self.rows)
         self.setAccessibleName(f"What moves the decision: {told}")
-        self.setToolTip("\n".join(f"{row.title}: {row.source}" for row in self._rows))
+        self.setToolTip("\n".join(f"{row.title}: {row.source}" for row in self.rows))
         self.updateGeometry()
         self.update()
 
@@ -49,13 +44,13 @@ class Tornado(QWidget):
                 *(row.title, row.low_value, row.high_value),
                 *(f"{row.low_saving_usd:.2f}", f"{row.high_saving_usd:.2f}", str(row.flips).lower(), row.source),
             )
-            for row in self._rows
+            for row in self.rows
         )
         return (header, *rows)
 
     def sizeHint(self) -> QSize:
         """Return a line for each input, and one for the axis."""
-        return QSize(0, round(self._line_height() * (len(self._rows) + 1)))
+        return QSize(0, round(self._line_height() * (len(self.rows) + 1)))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Copy the figures."""
@@ -66,18 +61,18 @@ class Tornado(QWidget):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint names, bars and the ends' values."""
-        if not self._rows:
+        if not self.rows:
             return
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(self._theme.font("small"))
         metrics = QFontMetricsF(painter.font())
-        names = max(metrics.horizontalAdvance(row.title) for row in self._rows) + self._theme.spacing.medium
-        ends = max(metrics.horizontalAdvance(text) for row in self._rows for text in (row.low_value, row.high_value))
+        names = max(metrics.horizontalAdvance(row.title) for row in self.rows) + self._theme.spacing.medium
+        ends = max(metrics.horizontalAdvance(text) for row in self.rows for text in (row.low_value, row.high_value))
         ends += self._theme.spacing.small
         area = QRectF(names + ends, 0, max(1.0, self.width() - names - 2 * ends), self.height())
         self._paint_axis(painter, area)
-        for number, row in enumerate(self._rows):
+        for number, row in enumerate(self.rows):
             self._paint_row(painter, number, row, area, ends)
         painter.end()
 
@@ -104,7 +99,7 @@ class Tornado(QWidget):
     def _paint_axis(self, painter: QPainter, area: QRectF) -> None:
         low, high = self._span()
         middle = self._x(0.0, area)
-        bottom = self._line_height() * len(self._rows)
+        bottom = self._line_height() * len(self.rows)
         painter.setPen(self._theme.color("muted"))
         if low <= 0 <= high:
             painter.drawLine(round(middle), 0, round(middle), round(bottom))
@@ -113,7 +108,7 @@ class Tornado(QWidget):
         painter.drawText(box, _RIGHT, f"owning saves {fmt.money(high)} →" if high > 0 else "")
 
     def _span(self) -> tuple[float, float]:
-        values = [value for row in self._rows for value in (row.low_saving_usd, row.high_saving_usd)]
+        values = [value for row in self.rows for value in (row.low_saving_usd, row.high_saving_usd)]
         return min(values), max(values)
 
     def _x(self, value: float, area: QRectF) -> float:

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
-from planner.monitor.diagnosis.spans import span_changes
-from planner.monitor.diagnosis.tracker import Tracker
+from planner.monitor.diagnosis.tracker import Tracker, span_changes
 from planner.monitor.diagnosis.verdict import Verdict
 from planner.monitor.history import History
-from planner.monitor.past import Past
+from planner.monitor.readings.protocols import Past
 
 _LEAST_SECONDS: Final = 5.0
 # A look at a card takes a millisecond: with so many, a day of eight cards takes three seconds.

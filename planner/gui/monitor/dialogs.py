@@ -21,11 +21,11 @@ from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.monitor.doctor import Check, binding_version, check_up
-from planner.monitor.latest import Latest
-from planner.monitor.pci import find_cards
+from planner.monitor.host.pci import find_cards
+from planner.monitor.host.surroundings import look_around
+from planner.monitor.readings.latest import Latest
 from planner.monitor.recording.recording import Recording
 from planner.monitor.recording.summary import Summary
-from planner.monitor.surroundings import look_around
 from planner.present.monitor.diagnosis import ChecklistRow, EvidenceRow, Said, checklist_text
 from planner.present.monitor.readings import check_lines
 from planner.present.monitor.recording import SUMMARY_COLUMNS, recording_line, summary_lines

@@ -14,12 +14,11 @@ from planner.gui.monitor.replay import Loaded, Replay
 from planner.monitor.alert_rules import AlertRules
 from planner.monitor.alerts import AlertWatch
 from planner.monitor.history import History, Series
-from planner.monitor.inventory import Inventory
-from planner.monitor.latest import Latest
-from planner.monitor.patience import Patience
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.latest import Latest
 from planner.monitor.recording.recorder import Recorder
-from planner.monitor.settings import Settings
-from planner.monitor.supervisor import Supervisor, Update
+from planner.monitor.settings import Settings, Timeouts
+from planner.monitor.supervisor.supervisor import Supervisor, Update
 from planner.plan.plan import Plan
 
 _log = logging.getLogger(__name__)
@@ -39,15 +38,15 @@ class Live(QObject):
     def __init__(
         self,
         settings: Settings,
-        patience: Patience | None = None,
+        timeouts: Timeouts | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
         self._updates: deque[Update] = deque()
         self._is_announced = False
         self._over = Event()
-        self._patience = patience or Patience()
-        self._supervisor = Supervisor(self._hear, settings, self._patience, environment)
+        self._timeouts = timeouts or Timeouts()
+        self._supervisor = Supervisor(self._hear, settings, self._timeouts, environment)
         self._thread = Thread(target=self._hold, name="live", daemon=True)
         self._came.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
 
@@ -60,9 +59,9 @@ class Live(QObject):
         self.begin_stop()
         if self._thread.is_alive():
             # Longer than the supervisor waits itself, so that it is it that gives up.
-            self._thread.join(2 * self._patience.stop)
+            self._thread.join(2 * self._timeouts.stop)
             if self._thread.is_alive():
-                _log.warning("The monitor did not end within %g seconds", 2 * self._patience.stop)
+                _log.warning("The monitor did not end within %g seconds", 2 * self._timeouts.stop)
 
     def begin_stop(self) -> None:
         """Let go of everything without waiting; nothing arrives any more."""
@@ -130,7 +129,7 @@ class Feed(QObject):
         self,
         interval_seconds: float,
         rules: AlertRules,
-        patience: Patience | None = None,
+        timeouts: Timeouts | None = None,
         environment: Mapping[str, str] | None = None,
         pace: Settings | None = None,
     ) -> None:
@@ -141,7 +140,7 @@ class Feed(QObject):
         self._watch = AlertWatch(rules)
         self._recorder: Recorder | None = None
         self._is_started = False
-        self._live = Live((pace or Settings())._replace(fast_seconds=interval_seconds), patience, environment)
+        self._live = Live((pace or Settings())._replace(fast_seconds=interval_seconds), timeouts, environment)
         self._live.arrived.connect(self._take)
 
     @property

@@ -17,8 +17,8 @@ from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.labels import ElidedLabel
 from planner.gui.widgets.layout import in_row
 from planner.gui.workspace import Workspace
-from planner.monitor.device import Device
-from planner.monitor.latest import Latest
+from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.latest import Latest
 from planner.monitor.recording.recording import Recording
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate

@@ -15,9 +15,9 @@ from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
-from planner.monitor.latest import Latest
-from planner.monitor.process import CardProcess
-from planner.monitor.termination import terminate, why_not
+from planner.monitor.host.termination import terminate, why_not
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.sample import CardProcess
 from planner.present import format as fmt
 from planner.present.monitor.events import clock
 from planner.present.monitor.processes import DETAILED_PROCESS_COLUMNS, ProcessRow, matching, process_name, process_rows

@@ -8,14 +8,14 @@ from typing import Final, NamedTuple
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from planner.gui.monitor.chronicle import LookBack
-from planner.monitor.gathering import note
 from planner.monitor.history import History
-from planner.monitor.inventory import Inventory
-from planner.monitor.latest import Latest
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.logs.importing import open_recording
 from planner.monitor.recording.player import Player
 from planner.monitor.recording.recording import Recording
-from planner.monitor.sample import Sample
+from planner.monitor.supervisor.gathering import note
 
 SPEEDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 60.0)
 

@@ -2,11 +2,11 @@
 
 import os
 from pathlib import Path
+from typing import Final
 
 from pydantic import Field
 
 from planner.base import Spec
-from planner.gui.monitor.plots.settings import PlotSettings
 from planner.monitor.alert_rules import AlertRules
 from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS
 from planner.present import format as fmt
@@ -52,6 +52,17 @@ def _started(pid: int) -> float | None:
         return float(psutil.Process(pid).create_time())
     except psutil.Error:
         return None
+
+
+MOST_COLUMNS: Final = 3
+
+
+class PlotSettings(Spec):
+    """Which plots are shown in which order, by their keys, so that it outlives plots that are added or go away."""
+
+    order: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ("sm_occupancy", "memory_temperature")
+    columns: int | None = Field(default=None, ge=1, le=MOST_COLUMNS, description="None: as many as there is room for")
 
 
 class MonitorSettings(Spec):

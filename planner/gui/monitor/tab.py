@@ -16,7 +16,7 @@ from planner.gui.monitor.headline import EmptyState, Outlook
 from planner.gui.monitor.notices import FaultList, LeftOver, Notifier
 from planner.gui.monitor.plan_strip import PlanLines, PlanStrip
 from planner.gui.monitor.plots.grid import PlotGrid
-from planner.gui.monitor.plots.view import TimeView
+from planner.gui.monitor.plots.time_view import TimeView
 from planner.gui.monitor.processes import Processes
 from planner.gui.monitor.toolbar import ReplayBar, Toolbar
 from planner.gui.tab import Tab

@@ -24,10 +24,8 @@ from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
-from planner.plan.recommend.option import Option, Recommendation
-from planner.plan.recommend.recommend import recommend
-from planner.plan.recommend.spread import plan_of
-from planner.plan.recommend.wish import Wish
+from planner.plan.recommend.option import Option, Recommendation, Wish
+from planner.plan.recommend.recommend import plan_of, recommend
 from planner.present import format as fmt
 from planner.present.cost.prices import age_phrase
 from planner.present.cost.recommendation import (

@@ -1,6 +1,7 @@
 """Copy or save a result: as text, as figures for other programs, or as a picture."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -9,11 +10,62 @@ from PySide6.QtGui import QGuiApplication, QPixmap, QRegion
 from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
 from planner.errors import PlannerError
+from planner.present import format as fmt
 from planner.storage import write_atomically
 
-_FORMATS: Final = "Text (*.txt);;Table (*.csv);;Record (*.json);;Picture (*.png)"
 _PICTURE_SCALE: Final = 2
-_NAMES: Final = "Choose another folder, or a name that ends in .txt, .csv, .json or .png."
+Copied = Callable[[], str | QPixmap]
+
+
+class FileFormat(NamedTuple):
+    """A kind of file that something can be saved as: what it is called, how its name ends, and what is written."""
+
+    name: str
+    ending: str
+    content: Callable[[], str | bytes | QPixmap]
+
+
+class ExportMenu(QMenu):
+    """Copies and saves a `what`; `failed` carries a `PlannerError` that saving met.
+
+    `copies` maps the words of each action to what it copies. A file is called `file_stem` unless the person says
+    otherwise; the first of `formats` is the usual one, and one of them is a picture.
+    """
+
+    failed = Signal(object)
+
+    def __init__(
+        self,
+        what: str,
+        file_stem: str,
+        copies: Mapping[str, Copied],
+        formats: tuple[FileFormat, ...],
+        parent: QWidget,
+    ) -> None:
+        super().__init__(parent)
+        self._what, self._file_stem, self._formats = what, file_stem, formats
+        for words, copied in copies.items():
+            self.addAction(words, partial(_copy, copied))
+        self.addSeparator()
+        self.addAction("&Save…", self.save)
+
+    @Slot()
+    def save(self) -> None:
+        """Ask for a file and write in the format that its name ends in."""
+        kinds = ";;".join(f"{kind.name} (*{kind.ending})" for kind in self._formats)
+        usual = f"{self._file_stem}{self._formats[0].ending}"
+        name, _ = QFileDialog.getSaveFileName(self, f"Save the {self._what}", usual, kinds)
+        if name:
+            self.save_to(Path(name))
+
+    def save_to(self, path: Path) -> None:
+        """Write in the format that `path` ends in, a picture if in none of them; what fails is emitted."""
+        known = {kind.ending: kind.content for kind in self._formats}
+        try:
+            _write(path, known.get(path.suffix.lower(), known[".png"])())
+        except OSError as error:
+            hint = f"Choose another folder, or a name that ends in {fmt.listing(tuple(known), 'or')}."
+            self.failed.emit(PlannerError(f"{path}: {error.strerror or error}", hint))
 
 
 class Result(NamedTuple):
@@ -25,39 +77,23 @@ class Result(NamedTuple):
     picture: Callable[[], QPixmap]
 
 
-class ResultMenu(QMenu):
-    """Acts on `result`; `failed` carries a `PlannerError` that saving met. `file_stem` is what its file is called."""
-
-    failed = Signal(object)
+class ResultMenu(ExportMenu):
+    """Copies and saves a `result`."""
 
     def __init__(self, result: Result, file_stem: str, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._result, self._file_stem = result, file_stem
-        self.addAction("Copy as &text", lambda: _copy(result.text()))
-        self.addAction("Copy as &CSV", lambda: _copy(result.csv()))
-        self.addAction("Copy as &JSON", lambda: _copy(result.json()))
-        self.addAction("Copy as &picture", lambda: QGuiApplication.clipboard().setPixmap(result.picture()))
-        self.addSeparator()
-        self.addAction("&Save…", self.save)
-
-    @Slot()
-    def save(self) -> None:
-        """Ask for a file and write the result in the format that its name ends in."""
-        name, _ = QFileDialog.getSaveFileName(self, "Save the result", f"{self._file_stem}.txt", _FORMATS)
-        if name:
-            self.save_to(Path(name))
-
-    def save_to(self, path: Path) -> None:
-        """Write the result in the format that `path` ends in; what fails is emitted."""
-        texts = {".txt": self._result.text, ".csv": self._result.csv, ".json": self._result.json}
-        ending = path.suffix.lower()
-        try:
-            if ending in texts:
-                write_atomically(path, texts[ending]())
-            elif ending != ".png" or not self._result.picture().save(str(path)):
-                raise OSError("the result could not be written")
-        except OSError as error:
-            self.failed.emit(PlannerError(f"{path}: {error.strerror or error}", _NAMES))
+        copies: dict[str, Copied] = {
+            "Copy as &text": result.text,
+            "Copy as &CSV": result.csv,
+            "Copy as &JSON": result.json,
+            "Copy as &picture": result.picture,
+        }
+        formats = (
+            FileFormat("Text", ".txt", result.text),
+            FileFormat("Table", ".csv", result.csv),
+            FileFormat("Record", ".json", result.json),
+            FileFormat("Picture", ".png", result.picture),
+        )
+        super().__init__("result", file_stem, copies, formats, parent)
 
 
 def picture_of(widget: QWidget, area: QRect, margin: int) -> QPixmap:
@@ -69,5 +105,16 @@ def picture_of(widget: QWidget, area: QRect, margin: int) -> QPixmap:
     return pixmap
 
 
-def _copy(text: str) -> None:
-    QGuiApplication.clipboard().setText(text)
+def _copy(content: Copied) -> None:
+    copied = content()
+    if isinstance(copied, QPixmap):
+        QGuiApplication.clipboard().setPixmap(copied)
+    else:
+        QGuiApplication.clipboard().setText(copied)
+
+
+def _write(path: Path, content: str | bytes | QPixmap) -> None:
+    if not isinstance(content, QPixmap):
+        write_atomically(path, content)
+    elif not content.save(str(path)):
+        raise OSError("the picture could not be written")

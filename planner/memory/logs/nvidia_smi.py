@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from planner.memory.logs.amounts import Amount
 from planner.memory.logs.reading import Counter, Measured, measured
-from planner.memory.logs.text import Line, LogText
+from planner.memory.logs.text import Amount, Line, LogText
 from planner.units import MIB
 
 MARKS: Final = ("MiB / ", "MiB |", "memory.used [MiB]", "used_gpu_memory [MiB]", "used_memory [MiB]")

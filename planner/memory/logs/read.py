@@ -4,18 +4,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal, NamedTuple
 
 from planner.errors import LogError
-from planner.memory.logs.llama_cpp import read_llama_cpp
-from planner.memory.logs.llama_cpp_facts import LlamaCppFacts, read_llama_cpp_facts
+from planner.memory.logs.llama_cpp import LlamaCppFacts, read_llama_cpp, read_llama_cpp_facts
 from planner.memory.logs.nvidia_smi import read_nvidia_smi
 from planner.memory.logs.reading import LogFormat, LogReading, Measured
 from planner.memory.logs.text import MAX_BYTES, LogText
-from planner.memory.logs.torch_errors import read_torch_errors
-from planner.memory.logs.torch_snapshot import read_torch_snapshot
-from planner.memory.logs.torch_stats import read_torch_stats
-from planner.memory.logs.torch_summary import read_torch_summary
+from planner.memory.logs.torch import read_torch_errors, read_torch_snapshot, read_torch_stats, read_torch_summary
 from planner.memory.logs.training import read_training
-from planner.memory.logs.vllm import read_vllm
-from planner.memory.logs.vllm_facts import VllmFacts, read_vllm_facts
+from planner.memory.logs.vllm import VllmFacts, read_vllm, read_vllm_facts
 from planner.units import MIB
 
 Reader = Callable[[LogText], Iterator[Measured]]

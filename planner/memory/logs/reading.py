@@ -3,8 +3,7 @@
 from typing import Literal
 
 from planner.base import Spec
-from planner.memory.logs.amounts import Amount
-from planner.memory.logs.text import Line
+from planner.memory.logs.text import Amount, Line
 from planner.memory.result import TermName
 
 LogFormat = Literal[

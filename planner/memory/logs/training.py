@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from planner.memory.logs.amounts import NUMBER, UNITS, Amount, exact, floored, rounded
 from planner.memory.logs.reading import Counter, Measured, measured
-from planner.memory.logs.text import Line, LogText
+from planner.memory.logs.text import NUMBER, UNITS, Amount, Line, LogText, exact, floored, rounded
 from planner.units import MIB
 
 _TRAINER: Final = re.compile(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from planner.base import Spec
 from planner.models.readers.fields import Fields
@@ -47,5 +47,5 @@ def part_of(fields: Fields, name: str, model_type: str, *, names_class: bool = F
 @cache
 def _by_class() -> Mapping[str, Mapping[str, Any]]:
     folder = catalog_dir() / _FOLDER
-    records = read_records(folder, sorted(folder.glob("*.json")), TypeAdapter(tuple[ClassDefaults, ...]))
+    records = read_records(folder, ClassDefaults)
     return {name: record.defaults for record in records for name in (record.id, *record.aliases)}

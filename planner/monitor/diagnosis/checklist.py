@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Final, Literal, NamedTuple
 
 from planner.monitor.diagnosis import advice, sources
-from planner.monitor.diagnosis.look import look
-from planner.monitor.diagnosis.phase import ACTIVE, phase_of
+from planner.monitor.diagnosis.stretch import ACTIVE, phase_of
 from planner.monitor.diagnosis.verdict import Condition, Evidence, Kind, Source, Verdict
-from planner.monitor.past import Past
+from planner.monitor.diagnosis.window import look
+from planner.monitor.readings.protocols import Past
 
 Standing = Literal["done", "to-do", "unknown"]
 

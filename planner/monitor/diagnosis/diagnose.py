@@ -1,21 +1,19 @@
 """From history to a verdict a card."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
-from planner.monitor.device import Device
-from planner.monitor.diagnosis.look import SECONDS, look
-from planner.monitor.diagnosis.phase import phase_of
 from planner.monitor.diagnosis.rule import Rule, told
 from planner.monitor.diagnosis.rules import OF_WORK
-from planner.monitor.diagnosis.stretch import Stretch
+from planner.monitor.diagnosis.stretch import Stretch, phase_of
 from planner.monitor.diagnosis.troubles import TROUBLES
 from planner.monitor.diagnosis.verdict import Also, Evidence, Kind, Verdict
-from planner.monitor.diagnosis.window import Window
-from planner.monitor.faults import FAULTS, FaultKind
-from planner.monitor.inventory import Inventory
-from planner.monitor.past import Past
-from planner.monitor.reading import EXPLANATIONS, Cause
+from planner.monitor.diagnosis.window import SECONDS, Window, look
+from planner.monitor.readings.faults import FAULTS, FaultKind
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.protocols import Past
+from planner.monitor.readings.reading import EXPLANATIONS, Cause
 
 _LEAST_SECONDS: Final = 20.0
 _LEAST_VALUES: Final = 5
@@ -99,17 +97,7 @@ def _verdict(rule: Rule, evidence: tuple[Evidence, ...], since: float, at: float
 
 def _with_others(first: Verdict, others: list[Verdict]) -> Verdict:
     also = tuple(Also(other.kind, other.severity, other.title) for other in others if other.kind is not first.kind)
-    return Verdict(
-        first.kind,
-        first.severity,
-        first.title,
-        first.sentence,
-        first.since,
-        first.at,
-        first.evidence,
-        first.advice,
-        also,
-    )
+    return replace(first, also=also)
 
 
 def _nothing_found(window: Window, at: float, use: Stretch | None, why: str, *, is_enough: bool) -> Verdict:

@@ -1,4 +1,4 @@
-"""One quantity over a while, and what can be said of it in one number."""
+"""One quantity over a while, what can be said of it in one number, and since when a card does what it does."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ _LOW: Final = 0.3
 _HIGH: Final = 0.7
 
 
-class Run(NamedTuple):
+class Episode(NamedTuple):
     """A while during which a value stayed on one side of a level; it lasts until the next one begins."""
 
     is_above: bool
@@ -33,6 +33,11 @@ class Stretch:
 
     times: tuple[float, ...]
     values: tuple[float, ...]
+
+    @classmethod
+    def of(cls, value: float) -> "Stretch":
+        """Return one value, whatever its time."""
+        return cls((0.0,), (value,))
 
     @property
     def seconds(self) -> float:
@@ -117,14 +122,14 @@ class Stretch:
                 made.append((time, result))
         return Stretch(tuple(time for time, _ in made), tuple(value for _, value in made)) if made else None
 
-    def runs(self, level: float) -> Iterator[Run]:
+    def runs(self, level: float) -> Iterator[Episode]:
         """Yield the runs of values at or above `level`, and of those below."""
         start, is_above = self.times[0], self.values[0] >= level
         for time, value in zip(self.times, self.values, strict=True):
             if (value >= level) is not is_above:
-                yield Run(is_above, start, time)
+                yield Episode(is_above, start, time)
                 start, is_above = time, value >= level
-        yield Run(is_above, start, self.times[-1])
+        yield Episode(is_above, start, self.times[-1])
 
     def _parts(self) -> list["Stretch"]:
         """Return the parts of the stretch, equal in time, that have values."""
@@ -152,3 +157,49 @@ STATISTICS: Final[Mapping[str, Callable[[Stretch], float]]] = {
 """What a rule can ask of a quantity. `share` is the mean of what is 1 where something holds and 0 where it does not.
 `lately` is that of the last half minute: what slowed a card and is over is no trouble any more.
 """
+
+
+ACTIVE: Final = 0.1
+"""From here on a card does something. **Source** gpu-usage-audit: a utilisation of 10 % or more is active."""
+
+# A card that did nothing for so long has stopped, unless it waits again and again.
+_REST_SECONDS: Final = 30.0
+# The same share as in the rules on cards that are idle.
+_BUT_FOR_MOMENTS: Final = 0.95
+
+
+class Phase(NamedTuple):
+    """When it began, and since when the card waits, if it does: nobody can tell yet whether the work goes on."""
+
+    start: float
+    wait_start: float | None = None
+
+
+def phase_of(use: Stretch) -> Phase:
+    """Return the phase at the end of what was seen of a card's use.
+
+    It begins with the first work, with a rest, or with the work after it. A rest is a wait that is long, and longer
+    than all other waits together. Moments of use on an idle card are no work.
+    """
+    runs = list(use.runs(ACTIVE))
+    if use.quantile(_BUT_FOR_MOMENTS) >= ACTIVE:
+        return _phase(runs)
+    # What an idle card does at this moment may be the beginning of work.
+    return Phase(runs[-1].start if runs[-1].is_above else use.times[0])
+
+
+def _phase(runs: list[Episode]) -> Phase:
+    first, last = 0 if runs[0].is_above else 1, len(runs) - 1
+    rest = _rest(runs, first)
+    if rest is None:
+        return Phase(runs[first].start, None if runs[last].is_above else runs[last].start)
+    return Phase(runs[last].start) if rest == last else _phase(runs[rest:])
+
+
+def _rest(runs: list[Episode], first: int) -> int | None:
+    """Return the place of the wait from `first` on that ends one work, or parts two; none where there is none."""
+    waits = {place: runs[place].seconds for place in range(first, len(runs)) if not runs[place].is_above}
+    longest = max(waits, key=lambda place: waits[place], default=None)
+    if longest is None or waits[longest] < _REST_SECONDS:
+        return None
+    return longest if 2 * waits[longest] > sum(waits.values()) else None

@@ -1,11 +1,13 @@
 """What is found of a card: a verdict, with what was seen, what it was held against, and what to try."""
 
+import operator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 Severity = Literal["error", "warning", "note", "good"]
 Sign = Literal[">=", "<=", ">", "<"]
+_SIGNS: Final = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 
 
 class Kind(StrEnum):
@@ -56,11 +58,7 @@ class Condition(NamedTuple):
 
     def holds(self, seen: float) -> bool:
         """Return whether `seen` is on the right side of the threshold."""
-        if self.sign == ">=":
-            return seen >= self.threshold
-        if self.sign == "<=":
-            return seen <= self.threshold
-        return seen > self.threshold if self.sign == ">" else seen < self.threshold
+        return bool(_SIGNS[self.sign](seen, self.threshold))
 
 
 class Evidence(NamedTuple):
@@ -106,3 +104,29 @@ class Verdict:
     def is_heuristic(self) -> bool:
         """Return whether it rests on a threshold that nobody published."""
         return any(one.source.is_heuristic for one in self.evidence if one.source is not None)
+
+
+def verdict_object(verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict; times are monotonic seconds, and quantities have the unit that ends their names."""
+    return {
+        "kind": verdict.kind.value,
+        "severity": verdict.severity,
+        "title": verdict.title,
+        "sentence": verdict.sentence,
+        "since": verdict.since,
+        "at": verdict.at,
+        "is_heuristic": verdict.is_heuristic,
+        "evidence": [_evidence(one) for one in verdict.evidence],
+        "advice": list(verdict.advice),
+        "also": [{**other._asdict(), "kind": other.kind.value} for other in verdict.also],
+    }
+
+
+def _evidence(evidence: Evidence) -> dict[str, Any]:
+    condition = evidence.condition
+    seen = {"metric": evidence.metric, "statistic": evidence.statistic, "seen": evidence.seen}
+    if condition is None:
+        return seen
+    source = condition.source
+    threshold = {"sign": condition.sign, "threshold": condition.threshold}
+    return {**seen, **threshold, "source": source.text, "is_heuristic": source.is_heuristic}

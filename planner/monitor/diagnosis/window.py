@@ -1,13 +1,40 @@
 """Everything that rules ask about one card over the last minutes: what was read, and what follows from it."""
 
-from collections.abc import Callable, Mapping
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping
+from operator import add
 from typing import Final
 
-from planner.monitor.device import Device
-from planner.monitor.diagnosis.pcie import link_bytes_per_s
-from planner.monitor.diagnosis.phase import ACTIVE
-from planner.monitor.diagnosis.stretch import STATISTICS, Stretch
-from planner.monitor.process import CardProcess
+from planner.monitor.diagnosis.stretch import ACTIVE, STATISTICS, Stretch
+from planner.monitor.readings.faults import FaultKind
+from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.metrics import BY_NAME
+from planner.monitor.readings.protocols import Past
+from planner.monitor.readings.sample import CardProcess
+
+# PCI Express Base Specification: transfers a second of one lane, and the share of bits that are data (8b/10b,
+# 128b/130b; from generation 6 on 236 of 256 bytes of a flit carry packets).
+_LANES: Final = {
+    1: (2.5e9, 0.8),
+    2: (5e9, 0.8),
+    3: (8e9, 128 / 130),
+    4: (16e9, 128 / 130),
+    5: (32e9, 128 / 130),
+    6: (64e9, 236 / 256),
+}
+
+
+def link_bytes_per_s(generation: float, lanes: float) -> float | None:
+    """Return what a link carries in one direction, in bytes a second; none for a generation that is not known.
+
+    **Formula** transfers a second × share of data bits × lanes ÷ 8.
+
+    **Source** PCI Express Base Specification. Packets' heads take some of it too, a tenth or more.
+    """
+    lane = _LANES.get(int(generation))
+    return None if lane is None else lane[0] * lane[1] * lanes / 8
+
 
 HOST_PREFIX: Final = "host."
 """What stands before the names of the machine's quantities, some of which are those of cards too."""
@@ -25,8 +52,9 @@ Read = Callable[[str], Stretch | None]
 class Window:
     """One card and the machine over a while.
 
-    `read` knows what was read by the names of `planner.monitor.metrics`, the machine's after `host.`. `processes` are
-    those of the card, None where they are not known. `peers` are the utilisations of cards that work at the same.
+    `read` knows what was read by the names of `planner.monitor.readings.metrics`, the machine's after `host.`.
+    `processes` are those of the card, None where they are not known. `peers` are the utilisations of cards that work at
+    the same.
     """
 
     def __init__(
@@ -88,7 +116,7 @@ def _memory_long(window: Window) -> Stretch | None:
 
 def _memory_long_seconds(window: Window) -> Stretch | None:
     used = window.quantity(f"memory_used_bytes{LONG_SUFFIX}")
-    return None if used is None else Stretch((0.0,), (used.seconds,))
+    return None if used is None else Stretch.of(used.seconds)
 
 
 def _of_total(window: Window, free_name: str, used_name: str) -> Stretch | None:
@@ -106,50 +134,14 @@ def _memory_left(window: Window) -> Stretch | None:
     return None if not total or full is None else full.with_each(lambda share: (1 - share) * total)
 
 
-def _power_share(window: Window) -> Stretch | None:
-    power, limit = window.quantity("power_watts"), window.quantity("power_limit_watts")
-    if power is None or limit is None:
-        return None
-    return power.with_each(lambda drawn, most: drawn / most if most else None, limit)
-
-
 def _clock_share(window: Window) -> Stretch | None:
     clock, most = window.quantity("sm_clock_mhz"), window.device.fact("sm_clock_most_mhz")
     return clock.with_each(lambda value: value / most) if clock is not None and most else None
 
 
-def _pcie(window: Window) -> Stretch | None:
-    out, back = window.quantity("pcie_transmit_bytes_per_s"), window.quantity("pcie_receive_bytes_per_s")
-    return None if out is None or back is None else out.with_each(lambda one, other: one + other, back)
-
-
-def _pcie_share(window: Window) -> Stretch | None:
-    names = ("pcie_receive_bytes_per_s", "pcie_generation", "pcie_width")
-    out, *others = (window.quantity(name) for name in ("pcie_transmit_bytes_per_s", *names))
-    known = [other for other in others if other is not None]
-    if out is None or len(known) < len(names):
-        return None
-
-    def share(sent: float, received: float, generation: float, width: float) -> float | None:
-        carries = link_bytes_per_s(generation, width)
-        return max(sent, received) / carries if carries else None
-
-    return out.with_each(share, *known)
-
-
-def _media(window: Window) -> Stretch | None:
-    encoder, decoder = window.quantity("encoder_fraction"), window.quantity("decoder_fraction")
-    return None if encoder is None or decoder is None else encoder.with_each(max, decoder)
-
-
-def _starved(name: str, level: float) -> Callable[[Window], Stretch | None]:
-    def starved(window: Window) -> Stretch | None:
-        use, host = window.quantity("use_fraction"), window.quantity(name)
-        if use is None or host is None:
-            return None
-        return use.with_each(lambda value, other: float(value < ACTIVE and other > level), host)
-
-    return starved
+def _link_share(sent: float, received: float, generation: float, width: float) -> float | None:
+    carries = link_bytes_per_s(generation, width)
+    return max(sent, received) / carries if carries else None
 
 
 def _waiting_cores(window: Window) -> Stretch | None:
@@ -157,22 +149,19 @@ def _waiting_cores(window: Window) -> Stretch | None:
     return waiting.with_each(lambda share: share * cores) if waiting is not None and cores else None
 
 
+def _each(compute: Callable[..., float | None], *names: str) -> Callable[[Window], Stretch | None]:
+    """Return what `compute` makes of each value of the first quantity and of the others; none where one is missing."""
+
+    def derived(window: Window) -> Stretch | None:
+        found = (window.quantity(name) for name in names)
+        known = [stretch for stretch in found if stretch is not None]
+        return known[0].with_each(compute, *known[1:]) if len(known) == len(names) else None
+
+    return derived
+
+
 def _bit(bits: int, *, but: int = 0) -> Callable[[Window], Stretch | None]:
-    def held(window: Window) -> Stretch | None:
-        reasons = window.quantity("clock_reasons")
-        if reasons is None:
-            return None
-        return reasons.with_each(lambda value: float(bool(int(value) & bits and not int(value) & but)))
-
-    return held
-
-
-def _capped(window: Window) -> Stretch | None:
-    """Say when the power limit held a card that worked: on an idle one the bit means nothing."""
-    use, reasons = window.quantity("use_fraction"), window.quantity("clock_reasons")
-    if use is None or reasons is None:
-        return None
-    return use.with_each(lambda value, bits: float(value >= ACTIVE and bool(int(bits) & 0x4)), reasons)
+    return _each(lambda value: float(bool(int(value) & bits and not int(value) & but)), "clock_reasons")
 
 
 def _computing(window: Window) -> tuple[CardProcess, ...]:
@@ -185,19 +174,19 @@ def _held_memory(window: Window) -> Stretch | None:
     known = [value for value in held if value is not None]
     if window.processes is None or len(known) < len(held):
         return None
-    return Stretch((0.0,), (sum(known),))
+    return Stretch.of(sum(known))
 
 
 def _busiest_process(window: Window) -> Stretch | None:
     shares = [one.host.cpu_fraction for one in _computing(window) if one.host is not None]
     known = [share for share in shares if share is not None]
-    return Stretch((0.0,), (max(known),)) if known else None
+    return Stretch.of(max(known)) if known else None
 
 
 def _is_in_use(window: Window) -> Stretch | None:
     use, held = window.quantity("use_fraction"), window.quantity("held_memory_bytes")
     works = use is not None and max(use.values) >= ACTIVE
-    return Stretch((0.0,), (float(works or (held is not None and held.values[0] > 0)),))
+    return Stretch.of(float(works or (held is not None and held.values[0] > 0)))
 
 
 _BINS: Final = 10
@@ -208,7 +197,7 @@ def _beside_busiest(compare: Callable[[Stretch, Stretch], float]) -> Callable[[W
         use = window.quantity("use_fraction")
         if use is None or not window.peers:
             return None
-        return Stretch((0.0,), (compare(use, max(window.peers, key=lambda peer: peer.mean)),))
+        return Stretch.of(compare(use, max(window.peers, key=lambda peer: peer.mean)))
 
     return compared
 
@@ -225,24 +214,34 @@ def _histogram(stretch: Stretch) -> list[float]:
     return [count / len(stretch.values) for count in counts]
 
 
+_PCIE: Final = ("pcie_transmit_bytes_per_s", "pcie_receive_bytes_per_s")
 DERIVED: Final[Mapping[str, Callable[[Window], Stretch | None]]] = {
     "use_fraction": _use,
     "memory_full_fraction": _memory_full,
     "memory_left_bytes": _memory_left,
     "memory_long_fraction": _memory_long,
     "memory_long_seconds": _memory_long_seconds,
-    "power_of_limit_fraction": _power_share,
+    "power_of_limit_fraction": _each(
+        lambda drawn, most: drawn / most if most else None, "power_watts", "power_limit_watts"
+    ),
     "clock_of_most_fraction": _clock_share,
-    "pcie_bytes_per_s": _pcie,
-    "pcie_of_link_fraction": _pcie_share,
-    "media_fraction": _media,
-    "starved_by_cpu": _starved("host.cpu_fraction", HIGH_CPU),
-    "starved_by_disk": _starved("host.io_wait_fraction", HIGH_WAIT),
+    "pcie_bytes_per_s": _each(add, *_PCIE),
+    "pcie_of_link_fraction": _each(_link_share, *_PCIE, "pcie_generation", "pcie_width"),
+    "media_fraction": _each(max, "encoder_fraction", "decoder_fraction"),
+    "starved_by_cpu": _each(
+        lambda use, cpu: float(use < ACTIVE and cpu > HIGH_CPU), "use_fraction", "host.cpu_fraction"
+    ),
+    "starved_by_disk": _each(
+        lambda use, wait: float(use < ACTIVE and wait > HIGH_WAIT), "use_fraction", "host.io_wait_fraction"
+    ),
     "waiting_cores": _waiting_cores,
     "slowed_by_heat": _bit(0x20 | 0x40),
     "slowed_by_supply": _bit(0x80),
     "slowed_by_card": _bit(0x8, but=0x40 | 0x80),
-    "held_by_power_limit": _capped,
+    # Only while the card works: on an idle one the bit means nothing.
+    "held_by_power_limit": _each(
+        lambda use, bits: float(use >= ACTIVE and bool(int(bits) & 0x4)), "use_fraction", "clock_reasons"
+    ),
     "held_memory_bytes": _held_memory,
     "busiest_process_cores": _busiest_process,
     "is_in_use": _is_in_use,
@@ -250,3 +249,72 @@ DERIVED: Final[Mapping[str, Callable[[Window], Stretch | None]]] = {
     "peer_lag": _beside_busiest(lambda one, other: other.mean - one.mean),
 }
 """What follows from what was read, by name."""
+
+
+SECONDS: Final = 120.0
+"""How much is looked at: long enough for a saw-tooth of slow batches, short enough to see a change."""
+LONG_SECONDS: Final = 600.0
+"""How much is looked at where memory may grow."""
+
+_HOST: Final = "host"
+# So many say as much as all of ten a second.
+_MOST_VALUES: Final = 240
+# What is not read often stands so long.
+_STANDS_SECONDS: Final = 60.0
+# Processes are those of now: they say nothing of what is further back.
+_NOW_SECONDS: Final = 15.0
+# torchrun and deepspeed start one process a card, which differ in this only.
+_RANK: Final = re.compile(r"--local[-_]rank[= ]\d+")
+
+
+def look(past: Past, device: Device, at: float, seconds: float = SECONDS) -> Window:
+    """Return what rules can ask about a card at a time."""
+
+    def read(name: str) -> Stretch | None:
+        if name.startswith(HOST_PREFIX):
+            return _stretch(past, _HOST, name.removeprefix(HOST_PREFIX), at - seconds, at)
+        if name.endswith(LONG_SUFFIX):
+            return _stretch(past, device.uuid, name.removesuffix(LONG_SUFFIX), at - LONG_SECONDS, at)
+        return _stretch(past, device.uuid, name, at - seconds, at)
+
+    is_now = past.end is not None and abs(past.end - at) <= _NOW_SECONDS
+    processes = _processes(past) if is_now else None
+    own = None if processes is None else tuple(one for one in processes if one.uuid == device.uuid)
+    peers = () if processes is None else tuple(_peers(past, device, processes, at - seconds, at))
+    return Window(device, read, own, len(past.latest.cores) or None, peers)
+
+
+def _stretch(past: Past, owner: str, metric: str, start: float, end: float) -> Stretch | None:
+    readings = past.series(owner, metric)
+    first, stop = bisect_left(readings.times, start), bisect_right(readings.times, end)
+    known = BY_NAME.get(metric)
+    if known is not None and known.cadence == "slow" and first and readings.times[first - 1] >= start - _STANDS_SECONDS:
+        first -= 1
+    if first >= stop:
+        return None
+    chosen = slice(first, stop, 1 + (stop - first) // _MOST_VALUES)
+    return Stretch(tuple(map(float, readings.times[chosen])), tuple(map(float, readings.values[chosen])))
+
+
+def _processes(past: Past) -> tuple[CardProcess, ...] | None:
+    """Return all processes, none where the system hides them."""
+    is_hidden = any(fault.kind is FaultKind.WSL for fault in past.inventory.faults)
+    return None if is_hidden and not past.latest.processes else past.latest.processes
+
+
+def _peers(
+    past: Past, device: Device, processes: tuple[CardProcess, ...], start: float, end: float
+) -> Iterator[Stretch]:
+    """Yield the utilisation of the other cards on which the same command of the same user runs."""
+    tasks = {_task(one) for one in processes if one.uuid == device.uuid} - {None}
+    others = {one.uuid for one in processes if one.uuid != device.uuid and _task(one) in tasks}
+    for uuid in sorted(others):
+        use = _stretch(past, uuid, "utilization_fraction", start, end)
+        if use is not None:
+            yield use
+
+
+def _task(process: CardProcess) -> tuple[str, str] | None:
+    if process.kind == "graphics" or process.host is None or not process.host.command:
+        return None
+    return process.host.user, _RANK.sub("", process.host.command)

@@ -4,8 +4,7 @@ It is fed the updates of a supervisor or of a recording, and read by the plots a
 """
 
 from planner.monitor.history.columns import Columns
-from planner.monitor.history.history import HOST, History
-from planner.monitor.history.marks import Mark
+from planner.monitor.history.history import HOST, History, Mark
 from planner.monitor.history.series import Gap, Series
 
 __all__ = ["HOST", "Columns", "Gap", "History", "Mark", "Series"]

@@ -1,11 +1,93 @@
-"""What is drawn of a series: the extremes of columns of one width, kept from one look to the next."""
+"""What is drawn of a series: the extremes of columns of one width, and of blocks that make a long time quick."""
 
 from math import ceil, log2
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from planner.monitor.history.pyramid import Floats, Places, Pyramid
+Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.intp]
+
+BLOCK: Final = 8
+_STEPS: Final = 2
+# A border moves to the next block's: no further than such a share of the narrowest column.
+_BLOCKS_A_COLUMN: Final = 4
+
+
+class Pyramid:
+    """The extremes of whole blocks of `BLOCK` values, and of `BLOCK` such blocks.
+
+    It is brought up to date when it is asked, so that a series that nobody looks at costs nothing. What it was told
+    must not change, unless it is told to `forget`.
+    """
+
+    def __init__(self) -> None:
+        self._low: list[Floats] = []
+        self._high: list[Floats] = []
+        self._built = [0] * _STEPS
+        self.forget()
+
+    def forget(self) -> None:
+        """Start anew."""
+        self._low = [np.empty(0) for _ in range(_STEPS)]
+        self._high = [np.empty(0) for _ in range(_STEPS)]
+        self._built = [0] * _STEPS
+
+    def extremes(self, values: Floats, cuts: Places, stop: int) -> tuple[Places, Floats, Floats]:
+        """Return where the columns begin, and the lowest and the highest value of each.
+
+        A column goes from one of `cuts` to the next, the last to `stop`. Inner borders may move a little so that whole
+        blocks are used, but every value from the first cut to `stop` is in some column.
+        """
+        ends = np.append(cuts, stop)
+        narrowest = int((ends[1:] - ends[:-1]).min())
+        for step in reversed(range(_STEPS)):
+            size = BLOCK ** (step + 1)
+            if narrowest >= _BLOCKS_A_COLUMN * size:
+                self._build(values, step)
+                return self._by_blocks(values, cuts, stop, step)
+        return cuts, np.minimum.reduceat(values[:stop], cuts), np.maximum.reduceat(values[:stop], cuts)
+
+    def _build(self, values: Floats, step: int) -> None:
+        """Add the blocks that have become whole."""
+        if step:
+            self._build(values, step - 1)
+        size = BLOCK ** (step + 1)
+        built, whole = self._built[step], len(values) // size
+        if whole == built:
+            return
+        below = [self._low[step - 1], self._high[step - 1]] if step else [values, values]
+        for blocks, source, reduce in zip((self._low, self._high), below, (np.min, np.max), strict=True):
+            fresh = source[built * BLOCK : whole * BLOCK].reshape(-1, BLOCK)
+            blocks[step] = _with_room(blocks[step], built, whole)
+            reduce(fresh, axis=1, out=blocks[step][built:whole])
+        self._built[step] = whole
+
+    def _by_blocks(self, values: Floats, cuts: Places, stop: int, step: int) -> tuple[Places, Floats, Floats]:
+        size = BLOCK ** (step + 1)
+        borders = -(-cuts // size)
+        end = stop // size
+        low = np.minimum.reduceat(self._low[step][:end], borders)
+        high = np.maximum.reduceat(self._high[step][:end], borders)
+        for column, loose in ((0, values[cuts[0] : borders[0] * size]), (-1, values[end * size : stop])):
+            if len(loose):
+                low[column] = min(low[column], loose.min())
+                high[column] = max(high[column], loose.max())
+        return np.concatenate((cuts[:1], borders[1:] * size)), low, high
+
+
+def _with_room(blocks: Floats, built: int, wanted: int) -> Floats:
+    """Return an array with the same first `built` blocks and room for as many as wanted."""
+    return blocks if len(blocks) >= wanted else grown(blocks, built, max(wanted, 2 * len(blocks)))
+
+
+def grown(array: npt.NDArray[Any], used: int, length: int) -> npt.NDArray[Any]:
+    """Return an array of that length which begins with the `used` first elements of `array`."""
+    larger = np.empty(length, dtype=array.dtype)
+    larger[:used] = array[:used]
+    return larger
+
 
 # So many widths there are from one to its double: while more and more is shown, columns seldom change.
 _WIDTHS_AN_OCTAVE: Final = 8

@@ -1,18 +1,84 @@
 """Everything that was measured in the last day, of every card and of the machine."""
 
+from bisect import bisect_right
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
-from planner.monitor.events import Event, EventDetector
-from planner.monitor.history.happenings import Happenings
-from planner.monitor.history.marks import Mark
-from planner.monitor.history.pace import Pace
 from planner.monitor.history.series import Gap, Series
-from planner.monitor.history.wall_clock import WallClock
-from planner.monitor.inventory import Inventory
-from planner.monitor.lateness import LATE
-from planner.monitor.latest import Latest
-from planner.monitor.sample import Readings, Sample
+from planner.monitor.readings.events import Event, EventDetector, EventKind
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.pace import LATE, Pace
+from planner.monitor.readings.sample import Readings, Sample
+
+
+class Mark(NamedTuple):
+    """A note at a time, in monotonic seconds."""
+
+    time: float
+    text: str
+
+
+_Key = tuple[EventKind, str, str, int | None, float]
+# Processes that come and go by the dozen must not fill the memory.
+_MOST: Final = 10_000
+
+
+class Happenings:
+    """Events by their key in the order in which they began; of very many the latest are kept."""
+
+    def __init__(self) -> None:
+        self._events: dict[_Key, Event] = {}
+
+    def note(self, event: Event) -> None:
+        """Take down an event, or the end of one that is known."""
+        self._events[event.key] = event
+        if len(self._events) > _MOST:
+            self._events.pop(next(iter(self._events)))
+
+    def forget_before(self, time: float) -> None:
+        """Forget what was over before a time; an open one keeps those after it until it is over."""
+        while self._events:
+            key, oldest = next(iter(self._events.items()))
+            if oldest.ended is None or oldest.ended.monotonic_seconds >= time:
+                return
+            del self._events[key]
+
+    def between(self, start: float, end: float) -> tuple[Event, ...]:
+        """Return what reaches into a time, in the order in which it began."""
+        return tuple(
+            event
+            for event in self._events.values()
+            if event.began.monotonic_seconds <= end and (event.ended is None or event.ended.monotonic_seconds >= start)
+        )
+
+
+# The clock drifts by less than this in a day; what is more is a change.
+_CHANGED_SECONDS: Final = 0.5
+_MOST_CHANGES: Final = 1000
+
+
+class WallClock:
+    """The differences between the two clocks, each with the time since which it holds."""
+
+    def __init__(self) -> None:
+        self._since: list[float] = []
+        self._ahead: list[float] = []
+
+    def note(self, monotonic_seconds: float, wall_seconds: float) -> None:
+        """Take down what both clocks showed at once."""
+        ahead = wall_seconds - monotonic_seconds
+        if not self._ahead or abs(ahead - self._ahead[-1]) > _CHANGED_SECONDS:
+            self._since = [*self._since[-_MOST_CHANGES:], monotonic_seconds]
+            self._ahead = [*self._ahead[-_MOST_CHANGES:], ahead]
+
+    def wall_of(self, monotonic_seconds: float) -> float:
+        """Return the seconds since 1970 at a monotonic time; the time itself before anything was noted."""
+        if not self._since:
+            return monotonic_seconds
+        place = max(0, bisect_right(self._since, monotonic_seconds) - 1)
+        return monotonic_seconds + self._ahead[place]
+
 
 HOST: Final = "host"
 """The owner of what is measured of the machine; all others are UUIDs of cards."""

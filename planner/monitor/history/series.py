@@ -5,10 +5,24 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner.monitor.history.columns import Columns, ColumnStore, column_width
-from planner.monitor.history.pace import Pace
-from planner.monitor.history.pyramid import Floats, Places, grown
-from planner.monitor.history.thinning import BUCKET_SECONDS, kept
+from planner.monitor.history.columns import Columns, ColumnStore, Floats, Places, column_width, grown
+from planner.monitor.readings.pace import Pace
+
+BUCKET_SECONDS: Final = 2.0
+"""Of so long a time two readings are kept: as many as one a second."""
+
+
+def kept(times: Floats, values: Floats) -> Places:
+    """Return the places of the readings to keep, in their order: the lowest and the highest of each two seconds.
+
+    Readings that were thinned already are all kept.
+    """
+    bucket = np.floor(times / BUCKET_SECONDS)
+    order = np.lexsort((values, bucket))
+    firsts = np.flatnonzero(np.diff(bucket, prepend=-np.inf))
+    lasts = np.append(firsts[1:], len(times)) - 1
+    return np.union1d(order[firsts], order[lasts])
+
 
 _FIRST_ROOM: Final = 256
 # Of the span's seconds. Readings are kept whole where they come once a second, and the latest whatever their rate.

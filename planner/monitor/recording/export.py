@@ -21,13 +21,12 @@ from types import ModuleType
 from typing import Any, Final, NamedTuple
 
 from planner.errors import RecordingError
-from planner.monitor.device import Device
-from planner.monitor.inventory import Inventory
-from planner.monitor.metrics import DEVICE_METRICS, HOST_METRICS
-from planner.monitor.reading import Reading
-from planner.monitor.recording.new_file import unwritable
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.metrics import DEVICE_METRICS, HOST_METRICS
+from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.sample import Readings, Sample
 from planner.monitor.recording.recording import Recording
-from planner.monitor.sample import Readings, Sample
+from planner.monitor.recording.writer import unwritable
 from planner.storage import UNFINISHED
 
 _HOST: Final = "host"

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from planner.monitor.inventory import Inventory
-from planner.monitor.reading import Reading
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.recording import Recording, Timed
-from planner.monitor.sample import Sample
 
 FASTEST: Final = 1000.0
 """How many times faster than it happened a replay may be."""

@@ -10,12 +10,11 @@ from time import monotonic, time
 from typing import Any, BinaryIO, Final, Self
 
 from planner import __version__
-from planner.monitor.events import Moment
-from planner.monitor.inventory import Inventory
-from planner.monitor.recording.new_file import open_new, unwritable
+from planner.monitor.readings.events import Moment
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.records import VERSION, End, Header, Mark, PlannedRun, Record
-from planner.monitor.recording.writer import RecordingWriter
-from planner.monitor.sample import Sample
+from planner.monitor.recording.writer import RecordingWriter, open_new, unwritable
 
 PROGRAM: Final = f"gpu-planner {__version__}"
 """What this program calls itself in its files."""

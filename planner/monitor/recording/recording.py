@@ -1,13 +1,17 @@
 """A recording that is read: what it spans, its marks and its plan at once, what was seen bit by bit."""
 
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from planner.errors import RecordingError
-from planner.monitor.events import Moment
-from planner.monitor.inventory import Inventory
+from planner.monitor.readings.events import Moment
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.sample import Sample
+from planner.monitor.readings.wire import BadLineError
 from planner.monitor.recording.blocks import Begin, Damage, read_lines
 from planner.monitor.recording.records import (
     SAMPLE_START,
@@ -19,8 +23,6 @@ from planner.monitor.recording.records import (
     Record,
     read_record,
 )
-from planner.monitor.sample import Sample
-from planner.monitor.wire import BadLineError
 
 _MOST_MARKS: Final = 10_000
 _MOST_BAD_LINES: Final = 10_000
@@ -218,3 +220,37 @@ def _record(line: bytes) -> Record | None:
         return read_record(line)
     except BadLineError:
         return None
+
+
+def read_recording(path: Path) -> Recording:
+    """Return what a file of `Recorder` holds, however it ended.
+
+    Raises:
+        RecordingError: If it cannot be read, or is no recording.
+    """
+    return Recording(lambda: open_regular(path), path)
+
+
+def recording_of_bytes(data: bytes, path: Path, notes: tuple[str, ...] = ()) -> Recording:
+    """Return a recording that is in memory; `path` and `notes` say where it is from.
+
+    Raises:
+        RecordingError: If it is none.
+    """
+    return Recording(lambda: BytesIO(data), path, notes)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Return a file's bytes as a stream.
+
+    Raises:
+        RecordingError: If it is a folder, a device or a pipe, or cannot be opened.
+    """
+    try:
+        # Opening a pipe would wait for whoever writes into it.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise RecordingError(path, "is no file", "Name a recording's file.")
+        return path.open("rb")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise RecordingError(path, f"cannot be read ({reason})", "Check the path and its rights.") from error

@@ -4,14 +4,140 @@ Samples and inventories are those of `wire`. Since a file may come from anywhere
 """
 
 import json
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final, NamedTuple, get_args
 
-from planner.monitor.events import Moment
-from planner.monitor.inventory import Inventory
-from planner.monitor.recording.checks import check_numbers, check_texts, checked
-from planner.monitor.sample import Sample
-from planner.monitor.wire import BadLineError, inventory_line, read_line, sample_line
+from planner.monitor.readings.events import Moment
+from planner.monitor.readings.inventory import Device, DeviceState, Inventory
+from planner.monitor.readings.metrics import BY_NAME, HOST_BY_NAME
+from planner.monitor.readings.reading import Reading, is_number
+from planner.monitor.readings.sample import CardProcess, HostProcess, Kind, Readings, Sample
+from planner.monitor.readings.wire import BadLineError, Message, inventory_line, read_line, sample_line
+
+MOST_CARDS: Final = 1024
+"""What names more is no recording of one machine."""
+_STATES: Final = get_args(DeviceState)
+_PROCESS_KINDS: Final = get_args(Kind)
+_CARD: Final = frozenset(BY_NAME)
+_HOST: Final = frozenset(HOST_BY_NAME)
+# Far beyond any clock and any reading, and far within what sums of them can hold.
+_MOST: Final = 1e24
+
+
+def checked(message: Message) -> Inventory | Sample:
+    """Return a sample or an inventory whose every part is of its kind; quantities of later versions are left out.
+
+    Raises:
+        BadLineError: If it is something else, or a part is.
+    """
+    if isinstance(message, Sample):
+        _check_sample(message)
+        return _without_unknown(message)
+    if isinstance(message, Inventory):
+        _check_inventory(message)
+        return message
+    raise BadLineError("neither a sample nor an inventory")
+
+
+def check_numbers(values: Iterable[object]) -> None:
+    """See that all are ordinary numbers.
+
+    Raises:
+        BadLineError: If one is a text, infinite, no number, or beyond anything that is measured.
+    """
+    for value in values:
+        # Not-a-number fails every comparison.
+        if not is_number(value) or not -_MOST < value < _MOST:
+            raise BadLineError(f"{str(value)[:40]!r} is no number")
+
+
+def check_texts(values: Iterable[object]) -> None:
+    """See that all are texts.
+
+    Raises:
+        BadLineError: If one is not.
+    """
+    if not all(isinstance(value, str) for value in values):
+        raise BadLineError("there is no text where one belongs")
+
+
+def _check_sample(sample: Sample) -> None:
+    check_numbers((sample.monotonic_seconds, sample.wall_seconds, *sample.cores))
+    _check_readings(sample.host)
+    _check_count(len(sample.devices))
+    for readings in sample.devices.values():
+        _check_readings(readings)
+    for process in sample.processes or ():
+        _check_process(process)
+    for xid in sample.xids:
+        check_texts([xid.uuid])
+        check_numbers([xid.number])
+    check_numbers(sample.cost or ())
+
+
+def _without_unknown(sample: Sample) -> Sample:
+    if sample.host.keys() <= _HOST and all(readings.keys() <= _CARD for readings in sample.devices.values()):
+        return sample
+    devices = {uuid: _only(readings, _CARD) for uuid, readings in sample.devices.items()}
+    return replace(sample, devices=devices, host=_only(sample.host, _HOST))
+
+
+def _only(readings: Readings, names: frozenset[str]) -> Readings:
+    return {name: reading for name, reading in readings.items() if name in names}
+
+
+def _check_readings(readings: Readings) -> None:
+    _check_values(readings.values())
+
+
+def _check_values(readings: Iterable[Reading]) -> None:
+    check_numbers(reading.value for reading in readings if reading.value is not None)
+
+
+def _check_process(process: CardProcess) -> None:
+    check_numbers([process.pid])
+    check_texts([process.uuid])
+    _check_values((process.memory_bytes, process.sm_fraction, process.memory_controller_fraction))
+    _check_choice(process.kind, _PROCESS_KINDS)
+    _check_choice(process.is_reliable, (True, False))
+    if process.host is not None:
+        _check_host(process.host)
+
+
+def _check_host(host: HostProcess) -> None:
+    check_texts((host.name, host.user, host.command))
+    check_numbers((host.started_seconds, host.memory_bytes, host.cpu_fraction or 0.0))
+    _check_choice(host.is_own, (True, False))
+
+
+def _check_inventory(inventory: Inventory) -> None:
+    check_texts((inventory.driver_version, inventory.nvml_version, inventory.cuda_version))
+    _check_count(len(inventory.devices))
+    for device in inventory.devices:
+        _check_device(device)
+    for fault in inventory.faults:
+        check_texts((fault.detail, fault.uuid or ""))
+        check_numbers([fault.since_seconds])
+
+
+def _check_device(device: Device) -> None:
+    check_texts((device.uuid, device.name, device.pci_bus_id, device.mig_parent or "", device.raw_name or ""))
+    check_numbers((device.index, *(device.mig_instance or ())))
+    _check_choice(device.state, _STATES)
+    _check_readings(device.facts)
+
+
+def _check_count(cards: int) -> None:
+    if cards > MOST_CARDS:
+        raise BadLineError(f"no machine has {cards:,} cards")
+
+
+def _check_choice(value: object, choices: tuple[object, ...]) -> None:
+    # 1 equals True, and is no answer.
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
+        raise BadLineError(f"{str(value)[:40]!r} is none of {choices}")
+
 
 VERSION: Final = 1
 """What this program writes; it reads no later one."""

@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from planner.monitor.clock_reasons import slowing
-from planner.monitor.device import Device
-from planner.monitor.inventory import Inventory
-from planner.monitor.lateness import late_seconds
-from planner.monitor.past import Numbers, Readings, Source
+from planner.monitor.readings.clock_reasons import slowing
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.pace import late_seconds
+from planner.monitor.readings.protocols import Numbers, Readings, Source
+from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.recording import Recording
-from planner.monitor.sample import Sample
 
 JOULES_PER_KWH: Final = 3.6e6
 """By definition: 1,000 W for 3,600 s."""

@@ -8,14 +8,11 @@ from pathlib import Path
 from time import monotonic
 from typing import Final, NoReturn
 
-from planner.monitor.backoff import BackOff
-from planner.monitor.pci import PCI_DEVICES
-from planner.monitor.sampler.channel import Channel, silence
-from planner.monitor.sampler.loop import Sampler
-from planner.monitor.sampler.sleeping import SleepWatch
-from planner.monitor.sampler.watch import CardWatch
-from planner.monitor.settings import Settings
-from planner.monitor.surroundings import look_around
+from planner.monitor.host.pci import PCI_DEVICES
+from planner.monitor.host.surroundings import look_around
+from planner.monitor.sampler.loop import Channel, Sampler, silence
+from planner.monitor.sampler.watch import CardWatch, SleepWatch
+from planner.monitor.settings import BackOff, Settings
 
 ROOT_VARIABLE: Final = "GPU_PLANNER_SYSTEM_ROOT"
 """Names a folder to be taken for the system's root, where PCI devices and the marks of containers are looked for."""

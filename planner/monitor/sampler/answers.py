@@ -2,7 +2,6 @@
 
 from typing import Any, Final
 
-from planner.monitor.metrics import BY_NAME, Metric, judged
 from planner.monitor.nvml import (
     ARGUMENT_VERSION_MISMATCH,
     DEPRECATED,
@@ -17,7 +16,8 @@ from planner.monitor.nvml import (
     NvmlFailure,
     cause_of,
 )
-from planner.monitor.reading import Cause, Reading, missing
+from planner.monitor.readings.metrics import BY_NAME, Metric, judged
+from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.sampler.questions import HELD_BACK_BY_MIG, Question
 
 # NVML_VALUE_NOT_AVAILABLE, as an unsigned int.

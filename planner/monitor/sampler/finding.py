@@ -1,17 +1,21 @@
 """Finds the cards and their MIG instances, and reads what is fixed about each."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from planner.monitor.device import Device
-from planner.monitor.metrics import BY_NAME, judged
 from planner.monitor.nvml import Handle, Nvml, NvmlFailure, cause_of
-from planner.monitor.reading import Reading, missing
+from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.metrics import BY_NAME, judged
+from planner.monitor.readings.reading import Reading, missing
 from planner.monitor.sampler.answers import Answers, CardLostError
 from planner.monitor.sampler.questions import FACTS
 
 _WDDM: Final = 0
+_COMPUTED_FACTS: Final[tuple[tuple[str, str, Callable[[Any], float]], ...]] = (
+    ("compute_capability", "nvmlDeviceGetCudaComputeCapability", lambda version: version[0] + version[1] / 10),
+    ("windows_display_driver", "nvmlDeviceGetDriverModel", lambda models: int(models[0] == _WDDM)),
+)
 
 
 class Found(NamedTuple):
@@ -122,16 +126,11 @@ def _facts(nvml: Nvml, uuid: str, handle: Handle) -> dict[str, Reading]:
     answers = Answers(nvml, uuid, handle)
     facts = {question.name: answers.ask(question) for question in FACTS}
     facts["memory_total_bytes"] = _memory_total(nvml, uuid, handle)
-    try:
-        major, minor = nvml.call("nvmlDeviceGetCudaComputeCapability", uuid, handle)
-        facts["compute_capability"] = judged(BY_NAME["compute_capability"], major + minor / 10)
-    except NvmlFailure as failure:
-        facts["compute_capability"] = answers.failed("compute_capability", failure)
-    try:
-        model = nvml.call("nvmlDeviceGetDriverModel", uuid, handle)[0]
-        facts["windows_display_driver"] = judged(BY_NAME["windows_display_driver"], int(model == _WDDM))
-    except NvmlFailure as failure:
-        facts["windows_display_driver"] = answers.failed("windows_display_driver", failure)
+    for name, call, value_of in _COMPUTED_FACTS:
+        try:
+            facts[name] = judged(BY_NAME[name], value_of(nvml.call(call, uuid, handle)))
+        except NvmlFailure as failure:
+            facts[name] = answers.failed(name, failure)
     return facts
 
 

@@ -1,23 +1,81 @@
-"""Keeps a session with the driver for as long as there can be one, and says what is wrong while there is none."""
+"""Keeps a session with the driver for as long as there can be one, lets cards sleep, and says what is wrong."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Final, NamedTuple
 
-from planner.monitor.backoff import BackOff
-from planner.monitor.device import Device
-from planner.monitor.faults import Fault, FaultBook, FaultKind
-from planner.monitor.host_processes import HostProcesses
-from planner.monitor.inventory import Inventory, in_order
+from planner.monitor.host.pci import PCI_DEVICES, find_cards, sleeps_by_itself
+from planner.monitor.host.processes import HostProcesses
+from planner.monitor.host.surroundings import Surroundings
 from planner.monitor.nvml import NoBindingError, Nvml, NvmlFailure, opening_fault
-from planner.monitor.process import CardProcess
-from planner.monitor.reading import Reading
-from planner.monitor.sample import Xid
+from planner.monitor.readings.faults import Fault, FaultBook, FaultKind
+from planner.monitor.readings.inventory import Device, Inventory, in_order
+from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.sample import CardProcess, Xid
 from planner.monitor.sampler.answers import SessionOverError
-from planner.monitor.sampler.card_processes import CardProcesses
-from planner.monitor.sampler.session import Session
-from planner.monitor.sampler.sleeping import SleepWatch
-from planner.monitor.sampler.versions import Versions
-from planner.monitor.surroundings import Surroundings
+from planner.monitor.sampler.session import CardProcesses, Session, Versions
+from planner.monitor.settings import BackOff
+
+# A card falls asleep about six seconds after the last program let it go (System Monitor applet for COSMIC, issue 38).
+_TIME_TO_SLEEP_SECONDS: Final = 15.0
+_IDLE_SECONDS: Final = 10.0
+_FIRST_PAUSE_SECONDS: Final = 60.0
+_LONGEST_PAUSE_SECONDS: Final = 3600.0
+
+
+class SleepWatch:
+    """Decides when the driver may be opened and when it should be let go; times are monotonic, in seconds.
+
+    A card that stays awake although it was let go (it drives a display, say) is let go ever more rarely.
+    """
+
+    def __init__(self, folder: Path = PCI_DEVICES) -> None:
+        self._folder = folder
+        self._idle_since: float | None = None
+        self._let_go_at: float | None = None
+        self._not_before = 0.0
+        self._pause = _FIRST_PAUSE_SECONDS
+
+    def asleep(self) -> tuple[str, ...]:
+        """Return the cards that sleep, if none is awake."""
+        cards = find_cards(self._folder)
+        return tuple(cards) if cards and all(state == "asleep" for state in cards.values()) else ()
+
+    def may_open(self, now: float) -> bool:
+        """Return whether the driver may be opened without waking a card, or keeping one from its sleep."""
+        if self.asleep():
+            if self._let_go_at is not None:
+                self._pause = _FIRST_PAUSE_SECONDS
+            self._let_go_at = None
+            return False
+        if self._let_go_at is None:
+            return True
+        if now - self._let_go_at < _TIME_TO_SLEEP_SECONDS:
+            return False
+        self._let_go_at = None
+        self._not_before = now + self._pause
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
+        return True
+
+    def should_let_go(self, now: float, *, is_idle: bool) -> bool:
+        """Return whether to let the driver go now, so that an idle card can fall asleep."""
+        if not is_idle:
+            self._idle_since = None
+            return False
+        if self._idle_since is None:
+            self._idle_since = now
+        if now - self._idle_since < _IDLE_SECONDS or now < self._not_before:
+            return False
+        if not self._can_sleep():
+            self._not_before = now + _FIRST_PAUSE_SECONDS
+            return False
+        self._idle_since, self._let_go_at = None, now
+        return True
+
+    def _can_sleep(self) -> bool:
+        cards = find_cards(self._folder)
+        return bool(cards) and all(sleeps_by_itself(self._folder / name) for name in cards)
+
 
 _OPENING_FAULTS: Final = (
     FaultKind.NO_DRIVER,

@@ -7,16 +7,74 @@ from typing import Final
 from pydantic import Field
 
 from planner.base import Spec
+from planner.hardware.gpu import Gpu
+from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
 from planner.plan.advice.change import COSTS, RISKS, Change, Cost, Risk
-from planner.plan.advice.changes import CHANGES
+from planner.plan.advice.inference_changes import INFERENCE_CHANGES
 from planner.plan.advice.ladders import ladders
-from planner.plan.advice.larger_card import larger_card
-from planner.plan.advice.search import Bench, Tried, changed, search
+from planner.plan.advice.pipeline_changes import PIPELINE_CHANGES
+from planner.plan.advice.search import Bench, Candidate, changed, search
+from planner.plan.advice.training_changes import SHARING_CHANGES, TRAINING_CHANGES
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import architecture_of, fits_by_gpu
+from planner.plan.evaluate import architecture_of, find_fits, fits_by_gpu
 from planner.plan.plan import Plan
+from planner.units import GIB
 from planner.workload.defaults import with_defaults
+
+_SDPA: Final = Change(
+    name="SDPA attention",
+    lever="attention",
+    sentence="Attend with PyTorch's fused kernels, which never hold the scores of every pair of tokens.",
+    source="PyTorch scaled_dot_product_attention: the same result, without the scores of every pair of tokens",
+    settings={"attention": "sdpa"},
+    applies={"attention": ("eager", "flash")},
+    keeps="the mathematics",
+)
+CHANGES: Final[tuple[Change, ...]] = (_SDPA, *TRAINING_CHANGES, *SHARING_CHANGES, *INFERENCE_CHANGES, *PIPELINE_CHANGES)
+"""Every change that is one value for another: another way to save memory is another record in one of these tables."""
+
+
+def larger_card(plan: Plan, catalog: Catalog) -> tuple[Change, CardFit] | None:
+    """Return the smallest card that `plan` surely fits on as a change with its verdict, or none if there is none.
+
+    A card of the same maker that is no older in what it computes is taken before any other.
+    """
+    if plan.gpu is None:
+        return None
+    present = catalog.hardware.gpu(plan.gpu)
+    fits = [fit for fit in find_fits(plan, catalog) if fit.verdict == "fits" and fit.gpu_id != plan.gpu]
+    alike = (fit for fit in fits if _does_as_much(catalog.hardware.gpu(fit.gpu_id), present))
+    fit = next(alike, next(iter(fits), None))
+    return None if fit is None else (_change(catalog.hardware.gpu(fit.gpu_id), fit), fit)
+
+
+def _does_as_much(card: Gpu, present: Gpu) -> bool:
+    if card.vendor != present.vendor or card.unified_memory != present.unified_memory:
+        return False
+    return _capability(card) >= _capability(present)
+
+
+def _capability(card: Gpu) -> float:
+    """Return NVIDIA's compute capability; other makers' cards are told apart by the year."""
+    if card.vendor == "NVIDIA" and card.compute_capability:
+        return float(card.compute_capability)
+    return card.year or 0
+
+
+def _change(card: Gpu, fit: CardFit) -> Change:
+    return Change(
+        name=f"{card.name} instead",
+        lever="card",
+        sentence=f"Run the same on the smallest card that it fits on, with {(fit.capacity_bytes or 0) / GIB:.1f} GiB.",
+        source="the catalog, with this plan estimated on every card",
+        hardware={"gpu": card.id},
+        cost="hardware",
+        slower_by_about=None,
+        costs="another card",
+        keeps="everything else",
+    )
+
 
 _MOST: Final = 8
 _NEAREST: Final = 3
@@ -27,7 +85,7 @@ _ALMOST: Final = 0.75
 _ORDER: Final[tuple[Verdict | None, ...]] = ("fits", "tight", None, "does-not-fit")
 
 
-class Step(Spec):
+class AdviceStep(Spec):
     """One change of an advice: what is done, what it turns, and who says what it costs."""
 
     name: str
@@ -53,7 +111,7 @@ class Advice(Spec):
     """
 
     name: str
-    steps: tuple[Step, ...]
+    steps: tuple[AdviceStep, ...]
     settings: tuple[Setting, ...]
     verdict: Verdict | None
     saved_bytes: int
@@ -97,7 +155,7 @@ def advise(plan: Plan, catalog: Catalog, changes: tuple[Change, ...] = CHANGES) 
     return _best(found)
 
 
-def _in_need(start: Tried) -> bool:
+def _in_need(start: Candidate) -> bool:
     return bool(start.fit.unsupported) or start.fit.verdict in ("tight", "does-not-fit")
 
 
@@ -109,7 +167,7 @@ def _savings(bench: Bench, offered: Iterable[Change]) -> Iterator[Advice]:
             yield _advice(bench.start, tried)
 
 
-def _helps(start: Tried, tried: Tried) -> bool:
+def _helps(start: Candidate, tried: Candidate) -> bool:
     """Return whether the plan then fits, or likely fits where it did not, or would if its card could run it."""
     fit = tried.fit
     if fit.unsupported:
@@ -118,7 +176,7 @@ def _helps(start: Tried, tried: Tried) -> bool:
     return fit.verdict == "fits" or (fit.likely and not start.fit.likely)
 
 
-def _nearest(start: Tried, tried: Iterable[Tried]) -> Iterator[Advice]:
+def _nearest(start: Candidate, tried: Iterable[Candidate]) -> Iterator[Advice]:
     """Yield what comes nearest to fitting, each turning other levers than those before it."""
     seen: list[frozenset[str]] = []
     for one in sorted(tried, key=lambda one: (one.held_bytes, len(one.changes))):
@@ -137,14 +195,16 @@ def _hardware_advice(plan: Plan, catalog: Catalog) -> Iterator[Advice]:
     if before is None or other is None or before.verdict == "fits":
         return
     change, fit = other
-    yield _advice(Tried((), plan, before), Tried((change,), changed(plan, change), fit))
+    yield _advice(Candidate((), plan, before), Candidate((change,), changed(plan, change), fit))
 
 
-def _advice(start: Tried, tried: Tried) -> Advice:
+def _advice(start: Candidate, tried: Candidate) -> Advice:
     changes = tried.changes
     return Advice(
         name=" + ".join(change.name for change in changes),
-        steps=tuple(Step(name=one.name, lever=one.lever, sentence=one.sentence, source=one.source) for one in changes),
+        steps=tuple(
+            AdviceStep(name=one.name, lever=one.lever, sentence=one.sentence, source=one.source) for one in changes
+        ),
         settings=tuple(_settings(start.plan, tried.plan)),
         verdict=tried.fit.verdict,
         saved_bytes=start.held_bytes - tried.held_bytes,

@@ -1,6 +1,6 @@
-"""One way to need less memory, and what it costs. What it saves is not written down: the whole estimate is asked."""
+"""Ways to need less memory, and what each costs. What one saves is not written down: the whole estimate is asked."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
@@ -74,3 +74,40 @@ def _value(workload: Workload, path: str) -> object:
     for name in path.split("."):
         value = getattr(value, name, None)
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """The values of one number, and the change that each of them is; `lever` is what it turns.
+
+    They go from the mildest to the hardest; each needs no more memory than the one before, so that the first one that
+    fits is found by bisection.
+    """
+
+    lever: str
+    values: Sequence[int]
+    change: Callable[[int], Change]
+
+
+def quantised(
+    name: str,
+    sentence: str,
+    source: str,
+    settings: Mapping[str, object],
+    applies: Mapping[str, tuple[object, ...]],
+    needs: str,
+) -> Change:
+    """Return a change to weights in fewer bits; how fast those are depends on the kernels that compute with them."""
+    return Change(
+        name=name,
+        lever="weights",
+        sentence=sentence,
+        source=source,
+        settings=settings,
+        applies=applies,
+        cost="time",
+        slower_by_about=None,
+        costs="speed depends on the kernels",
+        risk="small",
+        needs=needs,
+    )

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from planner.plan.advice.change import Change
-from planner.plan.advice.quantised import quantised
+from planner.plan.advice.change import Change, quantised
 
 _HALF: Final = "half of fp32's bits; checkpoints are trained and published in 16 bits"
 _LLM_INT8: Final = "Dettmers et al. 2022, arXiv 2208.07339; Hugging Face blog, bitsandbytes: BLOOM 15 to 23 % slower"

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from planner.plan.advice.change import Change
-from planner.plan.advice.ladder import Ladder
-from planner.plan.advice.quantised import quantised
+from planner.plan.advice.change import Change, Ladder, quantised
 from planner.workload.workload import Inference
 
 _OFFLOAD: Final = (

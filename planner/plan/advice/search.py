@@ -13,11 +13,10 @@ from planner.base import Spec
 from planner.errors import SpecError
 from planner.memory.fit import CardFit
 from planner.models.architecture import Architecture
-from planner.plan.advice.change import Change
-from planner.plan.advice.ladder import Ladder
+from planner.plan.advice.change import Change, Ladder
 from planner.plan.catalog import Catalog
-from planner.plan.judge import AtWorst, is_good, judge
 from planner.plan.plan import Plan
+from planner.plan.solve import AtWorst, is_good, judge
 
 _MOST_CHANGES: Final = 3
 # Larger sets are made from the smaller ones that need the least: the table may grow without the time doing so.
@@ -25,7 +24,7 @@ _BEAM: Final = 10
 _CLIMBED: Final = 5
 
 
-class Tried(NamedTuple):
+class Candidate(NamedTuple):
     """A plan with changes made, and the verdict on it."""
 
     changes: tuple[Change, ...]
@@ -44,21 +43,21 @@ class Bench:
 
     catalog: Catalog
     architecture: Architecture
-    start: Tried
+    start: Candidate
 
     @classmethod
     def of(cls, plan: Plan, catalog: Catalog, architecture: Architecture) -> "Bench":
         """Return the place to try changes of `plan`, whose model is `architecture`."""
-        return cls(catalog, architecture, Tried((), plan, judge(plan, catalog, architecture)))
+        return cls(catalog, architecture, Candidate((), plan, judge(plan, catalog, architecture)))
 
-    def tried(self, base: Tried, change: Change) -> Tried | None:
+    def tried(self, base: Candidate, change: Change) -> Candidate | None:
         """Return `base` with one change more, or none where the workload does not take it with the others."""
         try:
             plan = changed(base.plan, change)
             fit = judge(plan, self.catalog, self.architecture)
         except (ValidationError, SpecError):
             return None
-        return Tried((*base.changes, change), plan, fit)
+        return Candidate((*base.changes, change), plan, fit)
 
 
 def changed(plan: Plan, change: Change) -> Plan:
@@ -77,7 +76,7 @@ def _merged(old: object, new: object) -> object:
     return {**{name: getattr(old, name) for name in old.model_fields_set}, **new}
 
 
-def search(bench: Bench, offered: Iterable[Change], numbers: Iterable[Ladder]) -> tuple[Tried, ...]:
+def search(bench: Bench, offered: Iterable[Change], numbers: Iterable[Ladder]) -> tuple[Candidate, ...]:
     """Return every set that was tried; a set that fits is not added to.
 
     A ladder stands alone or ends a set: its number is the mildest with which the set fits, or is tight where none fits.
@@ -97,15 +96,15 @@ def search(bench: Bench, offered: Iterable[Change], numbers: Iterable[Ladder]) -
     return tuple(found)
 
 
-def _unfinished(tried: Iterable[Tried]) -> list[Tried]:
+def _unfinished(tried: Iterable[Candidate]) -> list[Candidate]:
     """Return those that do not fit yet, nearest first, as many as are worth going on with."""
     return sorted((one for one in tried if not is_good(one.fit, "fits")), key=lambda one: one.held_bytes)[:_BEAM]
 
 
-def _grown(bench: Bench, level: list[Tried], changes: list[Change], enough: list[Tried]) -> list[Tried]:
+def _grown(bench: Bench, level: list[Candidate], changes: list[Change], enough: list[Candidate]) -> list[Candidate]:
     """Return the sets with one change more, leaving out those of which a part is enough already."""
     done = {frozenset(change.name for change in one.changes) for one in enough}
-    grown: dict[frozenset[str], Tried] = {}
+    grown: dict[frozenset[str], Candidate] = {}
     for base in level:
         for change in changes:
             names = frozenset((change.name, *(one.name for one in base.changes)))
@@ -117,7 +116,7 @@ def _grown(bench: Bench, level: list[Tried], changes: list[Change], enough: list
     return list(grown.values())
 
 
-def _climbed(bench: Bench, bases: list[Tried], ladders: tuple[Ladder, ...]) -> Iterator[Tried]:
+def _climbed(bench: Bench, bases: list[Candidate], ladders: tuple[Ladder, ...]) -> Iterator[Candidate]:
     for base in bases:
         for ladder in ladders:
             tried = None if _same_lever(base, ladder.lever) else _mildest(bench, base, ladder)
@@ -125,7 +124,7 @@ def _climbed(bench: Bench, bases: list[Tried], ladders: tuple[Ladder, ...]) -> I
                 yield tried
 
 
-def _mildest(bench: Bench, base: Tried, ladder: Ladder) -> Tried | None:
+def _mildest(bench: Bench, base: Candidate, ladder: Ladder) -> Candidate | None:
     """Return `base` with the mildest number that makes it fit, or else tight, or else with the hardest one."""
     hardest = bench.tried(base, ladder.change(ladder.values[-1]))
     if hardest is None:
@@ -144,9 +143,9 @@ def _mildest(bench: Bench, base: Tried, ladder: Ladder) -> Tried | None:
     return best
 
 
-def _takes_much_time(base: Tried) -> bool:
+def _takes_much_time(base: Candidate) -> bool:
     return any(change.cost == "much-time" for change in base.changes)
 
 
-def _same_lever(base: Tried, lever: str) -> bool:
+def _same_lever(base: Candidate, lever: str) -> bool:
     return any(change.lever == lever for change in base.changes)

@@ -9,8 +9,7 @@ from planner.memory.logs.reading import LogReading
 from planner.memory.result import TermName
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
-from planner.plan.logs.actuals import Actuals, actuals_of
-from planner.plan.logs.compared import Actual, ComparedRow, Comparison, RowName
+from planner.plan.logs.actuals import Actual, Actuals, ComparedRow, Comparison, RowName, actuals_of
 from planner.plan.logs.corrections import can_correct, counter_correction, term_corrections
 from planner.plan.logs.reasons import notes_on, why
 from planner.plan.plan import Plan

@@ -1,4 +1,4 @@
-"""Which corrections by logs are in a plan's estimate, and which may be."""
+"""Which corrections by logs are in a plan's estimate, and which may be: every estimate asks, so it loads no logs."""
 
 from planner.memory.corrections import Correction
 from planner.plan.evaluate import Evaluation

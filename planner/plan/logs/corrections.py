@@ -10,8 +10,7 @@ from planner.memory.corrections import Correction, TermCorrection
 from planner.memory.logs.reading import LogReading
 from planner.memory.result import TermName
 from planner.plan.evaluate import Evaluation
-from planner.plan.logs.actuals import Actuals
-from planner.plan.logs.compared import Actual, Comparison, RowName
+from planner.plan.logs.actuals import Actual, Actuals, Comparison, RowName
 from planner.plan.logs.corrected import correction_key
 from planner.units import MIB
 from planner.workload.workload import Inference

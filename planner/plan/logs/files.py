@@ -29,7 +29,7 @@ class Log(NamedTuple):
     digest: str
 
 
-class _Kept(Spec):
+class _CorrectionsFile(Spec):
     """The file of kept corrections."""
 
     schema_version: int = 1
@@ -73,7 +73,7 @@ def load_corrections(path: Path) -> tuple[Correction, ...]:
         return ()
     hint = "Delete it: each correction can be made again from its log."
     try:
-        return _Kept.model_validate_json(read_regular(path, "list of corrections", _LARGEST)).corrections
+        return _CorrectionsFile.model_validate_json(read_regular(path, "list of corrections", _LARGEST)).corrections
     except UnreadableFileError as error:
         raise PlanFileError(path, error.reason, hint=hint) from error
     except ValidationError as error:
@@ -87,7 +87,7 @@ def keep_correction(path: Path, correction: Correction) -> None:
         PlanFileError: If the file is damaged or cannot be written.
     """
     others = tuple(known for known in load_corrections(path) if known.key != correction.key)
-    kept = _Kept(corrections=(correction, *others)[:_MOST_KEPT])
+    kept = _CorrectionsFile(corrections=(correction, *others)[:_MOST_KEPT])
     try:
         write_atomically(path, kept.model_dump_json(indent=2) + "\n")
     except OSError as error:

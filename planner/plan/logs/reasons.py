@@ -5,8 +5,7 @@ from typing import Final, NamedTuple
 
 from planner.memory.logs.reading import LogReading
 from planner.plan.evaluate import Evaluation
-from planner.plan.logs.actuals import Actuals, planned_tokens
-from planner.plan.logs.compared import Actual, RowName
+from planner.plan.logs.actuals import Actual, Actuals, RowName, planned_tokens
 from planner.plan.logs.corrections import LEAST_FACTOR, MOST_FACTOR
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference

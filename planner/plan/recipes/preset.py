@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from planner.base import Spec
 from planner.errors import SpecError
@@ -56,7 +56,7 @@ def load_presets(folder: Path | None = None) -> tuple[Preset, ...]:
         CatalogError: If a record does not validate; it names the file, the record and the field.
     """
     place = folder or catalog_dir() / "presets"
-    found = read_records(place, sorted(place.glob("*.json")), TypeAdapter(tuple[Preset, ...]))
+    found = read_records(place, Preset)
     return tuple(sorted(found, key=lambda preset: preset.workload.task, reverse=True))
 
 

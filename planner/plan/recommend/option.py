@@ -1,12 +1,35 @@
-"""One way to do the job: so many cards of a kind, rented from somebody or owned, with memory, time and cost."""
+"""Options for a job: what is asked of hardware, each way to do it with memory, time and cost, and their order."""
 
-from typing import Literal
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
 
 from planner.base import Spec
-from planner.cost.modes import RentMode
+from planner.cost.terms import RentMode
 from planner.memory.result import Verdict
 from planner.performance.result import Basis, Bound
-from planner.plan.recommend.wish import Having, Wish
+
+Having = Literal["rent", "own"]
+
+
+class Wish(Spec):
+    """The limits; what is `None` is not limited. Money and time are of one run, for services of one month."""
+
+    budget_usd: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
+    deadline_hours: float | None = Field(default=None, gt=0, le=1e6, allow_inf_nan=False)
+    power_limit_watts: float | None = Field(
+        default=None, gt=0, le=1e8, allow_inf_nan=False, description="of all cards together, their board power"
+    )
+    having: tuple[Having, ...] = Field(default=("rent", "own"), min_length=1, description="rent, own, or either")
+    modes: tuple[RentMode, ...] = Field(default=("on-demand",), min_length=1, description="ways to rent")
+    counts: tuple[Annotated[int, Field(ge=1, le=4_096)], ...] = Field(
+        default=(1, 2, 4, 8), min_length=1, description="numbers of cards to look at"
+    )
+    vendors: tuple[str, ...] = Field(default=(), description="only these makers; empty: all of them")
+    include_tight: bool = Field(default=False, description="also what fits in fewer than 19 of 20 cases")
+
 
 Award = Literal["cheapest", "fastest", "best value"]
 
@@ -82,3 +105,76 @@ class Recommendation(Spec):
     left_out: tuple[LeftOut, ...]
     nearest: Option | None = None
     oldest_price_date: str | None = None
+
+
+_NO_POWER: Final = "its power is not known"
+_TOO_DEAR: Final = "over the budget"
+_TOO_SLOW: Final = "later than the deadline"
+_TOO_HUNGRY: Final = "over the power limit"
+
+
+def is_within(option: Option, wish: Wish, left_out: Counter[str]) -> bool:
+    """Return whether `option` is within every limit, and note the first that it is not."""
+    reason = next(_beyond(option, wish), None)
+    if reason is not None:
+        left_out[reason] += 1
+    return reason is None
+
+
+def _beyond(option: Option, wish: Wish) -> Iterator[str]:
+    if wish.power_limit_watts is not None and option.power_watts is None:
+        yield _NO_POWER
+    if wish.power_limit_watts is not None and (option.power_watts or 0) > wish.power_limit_watts:
+        yield _TOO_HUNGRY
+    if wish.deadline_hours is not None and option.hours > wish.deadline_hours:
+        yield _TOO_SLOW
+    if wish.budget_usd is not None and option.usd > wish.budget_usd:
+        yield _TOO_DEAR
+
+
+def ranked(
+    within: Sequence[Option],
+    everything: Sequence[Option],
+    wish: Wish,
+    period: Literal["run", "month"],
+    left_out: Counter[str],
+) -> Recommendation:
+    """Return the options in their order, the cheapest that can be compared first, and those that stand out."""
+    in_order = sorted(within, key=lambda option: (not option.comparable, option.usd, option.hours))
+    sure = [option for option in in_order if option.comparable]
+    others = [option for option in everything if option.comparable]
+    dates = [option.price_date for option in in_order if option.price_date]
+    return Recommendation(
+        wish=wish,
+        period=period,
+        options=tuple(in_order),
+        cheapest=sure[0] if sure else None,
+        fastest=min(sure, key=lambda option: (option.slowness, option.usd), default=None),
+        best_value=min(sure, key=lambda option: option.usd * option.slowness, default=None),
+        pareto=tuple(option.key for option in _unbeaten(sure)),
+        left_out=tuple(LeftOut(reason=reason, count=count) for reason, count in left_out.most_common() if count),
+        nearest=min(others, key=lambda option: _excess(option, wish), default=None) if not sure else None,
+        oldest_price_date=min(dates, default=None),
+    )
+
+
+def _unbeaten(cheapest_first: Sequence[Option]) -> Iterator[Option]:
+    """Yield the options that no other beats in both time and cost."""
+    fastest = float("inf")
+    for option in cheapest_first:
+        if option.slowness < fastest:
+            fastest = option.slowness
+            yield option
+
+
+def _excess(option: Option, wish: Wish) -> float:
+    """Return how many times over its limits an option is, multiplied."""
+    limits = (
+        (option.usd, wish.budget_usd),
+        (option.hours, wish.deadline_hours),
+        (option.power_watts or float("inf"), wish.power_limit_watts),
+    )
+    times = 1.0
+    for value, limit in limits:
+        times *= 1.0 if limit is None else max(1.0, value / limit)
+    return times

@@ -8,7 +8,7 @@ from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
 from planner.hardware.system import System
 from planner.performance.links import links_of
-from planner.plan.tried import Cards, Tried
+from planner.plan.placement import Cards, Placement
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_row import GpuRow
@@ -99,7 +99,7 @@ class ComparedRow:
         return any(cell.text not in fmt.NO_FIGURES for cell in self.cells)
 
 
-def side_by_side(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> tuple[ComparedRow, ...]:
+def side_by_side(entries: Sequence[Entry], tried: Mapping[str, Placement]) -> tuple[ComparedRow, ...]:
     """Return the rows of `entries`: the plan on each, as far as it was tried, all accelerators together, one of them.
 
     What nobody publishes of any of them is left out.
@@ -277,7 +277,7 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 
-def compared_notes(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> tuple[str, ...]:
+def compared_notes(entries: Sequence[Entry], tried: Mapping[str, Placement]) -> tuple[str, ...]:
     """Return the sentences that belong below the comparison of `entries`, with the plan as far as it was tried."""
     unplanned = (
         f"{entry.title} is not planned: {found.reason}."
@@ -287,7 +287,7 @@ def compared_notes(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> tupl
     return (*sharing_notes(entries, tried), *unplanned, *_machine_notes(entries, tried))
 
 
-def sharing_notes(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> tuple[str, ...]:
+def sharing_notes(entries: Sequence[Entry], tried: Mapping[str, Placement]) -> tuple[str, ...]:
     """Return a sentence for each entry whose cards hold the plan together, though none of them holds all of it."""
     return tuple(
         f"{entry.title}: the plan has all of the model on each card. Shared evenly it takes at least "
@@ -297,7 +297,7 @@ def sharing_notes(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> tuple
     )
 
 
-def _cards_that_hold(tried: Tried | None) -> int | None:
+def _cards_that_hold(tried: Placement | None) -> int | None:
     evaluation = None if tried is None else tried.evaluation
     if evaluation is None or evaluation.memory.verdict != "does-not-fit":
         return None
@@ -306,7 +306,7 @@ def _cards_that_hold(tried: Tried | None) -> int | None:
     return evaluation.memory.at_least_cards if is_whole else None
 
 
-def _machine_notes(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> Iterator[str]:
+def _machine_notes(entries: Sequence[Entry], tried: Mapping[str, Placement]) -> Iterator[str]:
     """Yield what is not known of several machines, and what the time of the plan assumes in its place."""
     for entry in entries:
         found = tried.get(entry.id)
@@ -315,7 +315,7 @@ def _machine_notes(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> Iter
             yield f"{entry.title}: the catalog does not say what joins the machines.{assumed}"
 
 
-def _assumed(entry: Entry, tried: Tried | None) -> str:
+def _assumed(entry: Entry, tried: Placement | None) -> str:
     """Return what the time is reckoned with; nothing where the plan has none there."""
     evaluation = None if tried is None else tried.evaluation
     if evaluation is None or entry.row is None or not fits(evaluation):

@@ -7,7 +7,7 @@ from typing import Final
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
-from planner.monitor.device import Device
+from planner.monitor.readings.inventory import Device
 from planner.plan.measured import matching_gpus
 from planner.present import format as fmt
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from planner.cost.market import BoughtKind, CardPrices, PricePoint, PriceSpread
-from planner.cost.modes import RentMode
+from planner.cost.terms import RentMode
 from planner.hardware.derived import DERIVED_FIGURES, LAUNCH_PRICE, DerivedFigure
 from planner.hardware.gpu import Gpu, Rate
 from planner.hardware.software import FeatureSupport, SoftwareFact

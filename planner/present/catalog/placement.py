@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planner.plan.evaluate import Evaluation
-from planner.plan.tried import Tried
+from planner.plan.placement import Placement
 from planner.present import format as fmt
 from planner.present.cost.summary import own_sentence, rent_sentence
 from planner.present.cost.time import no_time, time_answer
@@ -29,11 +29,11 @@ class PlacementFigure(NamedTuple):
     """A figure of the plan on some cards."""
 
     title: str
-    of: Callable[[Tried | None], Figure]
+    of: Callable[[Placement | None], Figure]
     lower_is_better: bool
 
 
-def _verdict(tried: Tried | None) -> Figure:
+def _verdict(tried: Placement | None) -> Figure:
     if tried is None:
         return Figure("working it out…")
     if tried.evaluation is None:
@@ -44,17 +44,17 @@ def _verdict(tried: Tried | None) -> Figure:
     return Figure(f"{verdict_phrase(memory)}{on_each}", tooltip=told)
 
 
-def _needed(tried: Tried | None) -> Figure:
+def _needed(tried: Placement | None) -> Figure:
     if tried is None or tried.evaluation is None:
         return Figure(tooltip="" if tried is None else tried.reason)
     needed = tried.evaluation.memory.total_bytes
     return Figure(fmt.size(needed), float(needed), fmt.exact_bytes(needed))
 
 
-def _timed(read: "Callable[[TimeResult, float], tuple[str, float | None]]") -> Callable[[Tried | None], Figure]:
+def _timed(read: "Callable[[TimeResult, float], tuple[str, float | None]]") -> Callable[[Placement | None], Figure]:
     """Return a figure of the time, whose text and value `read` takes from it and its seconds."""
 
-    def figure(tried: Tried | None) -> Figure:
+    def figure(tried: Placement | None) -> Figure:
         if tried is None or tried.evaluation is None:
             return Figure()
         if not fits(tried.evaluation):
@@ -90,10 +90,10 @@ def why_not(evaluation: Evaluation) -> str:
     return no_fit_sentence(" there") if memory.verdict == "does-not-fit" else _NOT_JUDGED
 
 
-def _priced(read: "Callable[[CostEstimate], Figure | None]", unknown: str) -> Callable[[Tried | None], Figure]:
+def _priced(read: "Callable[[CostEstimate], Figure | None]", unknown: str) -> Callable[[Placement | None], Figure]:
     """Return a figure of the cost, which `read` takes from an estimate; `unknown` says why there may be none."""
 
-    def figure(tried: Tried | None) -> Figure:
+    def figure(tried: Placement | None) -> Figure:
         if tried is None:
             return Figure()
         if tried.evaluation is None or tried.cost is None:

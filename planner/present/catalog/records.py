@@ -7,22 +7,19 @@ from typing import TYPE_CHECKING, Final
 from planner.base import Spec
 from planner.hardware.derived import DERIVED_FIGURES, derived_figures
 from planner.hardware.gpu import Gpu, Provenance
-from planner.hardware.machine import together
-from planner.hardware.mains import least_circuit
-from planner.hardware.power import machine_steps
-from planner.hardware.system import System
+from planner.hardware.power import least_circuit, machine_steps
+from planner.hardware.system import System, together
 from planner.present.catalog.gpu_columns import DTYPE_TITLES
 from planner.present.catalog.gpu_row import GpuRow, JobWords
 from planner.present.catalog.system_row import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, FP16, MEMORY, SystemRow
 
 if TYPE_CHECKING:
     from planner.cost.market import CardPrices, PriceSpread
-    from planner.cost.modes import RentMode
-    from planner.hardware.machine import Machine
+    from planner.cost.terms import RentMode
     from planner.hardware.software import FeatureSupport
     from planner.hardware.speeds import MeasuredSpeed
+    from planner.hardware.system import EquippedSystem
     from planner.present.catalog.comparison import Entry
-
 
 DERIVED_NAMES: Final[Mapping[str, str]] = {
     **{key: key for key in DERIVED_FIGURES},
@@ -115,7 +112,7 @@ def accelerator_fields(gpu: Gpu | None, count: int | None) -> dict[str, object]:
     }
 
 
-def each_fields(machine: "Machine | None") -> dict[str, object]:
+def each_fields(machine: "EquippedSystem | None") -> dict[str, object]:
     """Return what a system's accelerators are, and what each of them has."""
     return {
         "architecture": None if machine is None else machine.architecture,

@@ -3,8 +3,16 @@
 from collections.abc import Iterable
 
 from planner.hardware.gpu import Gpu
-from planner.hardware.mains import USUAL_CIRCUIT, Circuit, Step, least_circuit
-from planner.hardware.power import Build, BuildCards, machine_steps, power_and_cooling
+from planner.hardware.power import (
+    USUAL_CIRCUIT,
+    Build,
+    BuildCards,
+    Circuit,
+    PowerFigure,
+    least_circuit,
+    machine_steps,
+    power_and_cooling,
+)
 from planner.hardware.system import System
 from planner.present import format as fmt
 from planner.present.catalog.gpu_details import rent_group
@@ -34,7 +42,7 @@ def machine_power_group(system: System) -> DetailGroup:
     return DetailGroup("Power and cooling", (*_figures(steps, circuit), Detail("Assumed", "cooled by air alone")))
 
 
-def _figures(steps: Iterable[Step], circuit: Circuit) -> tuple[Detail, ...]:
+def _figures(steps: Iterable[PowerFigure], circuit: Circuit) -> tuple[Detail, ...]:
     figures = (
         Detail(step.title, _amount(step), step.source, step.formula, mark=_DERIVED_MARK)
         for step in steps
@@ -43,7 +51,7 @@ def _figures(steps: Iterable[Step], circuit: Circuit) -> tuple[Detail, ...]:
     return (Detail("Circuit", circuit.name), *figures)
 
 
-def _amount(step: Step) -> str:
+def _amount(step: PowerFigure) -> str:
     return fmt.quantity(step.value, step.unit) if step.unit else fmt.plain(step.value or 0)
 
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu, Provenance
-from planner.hardware.machine import Machine, together
 from planner.hardware.software import SoftwareFact, lacking_formats, target_of
-from planner.hardware.system import System
+from planner.hardware.system import EquippedSystem, System, together
 from planner.memory.result import Verdict
 from planner.present import format as fmt
 from planner.present.memory.verdict import fitting_sentence
@@ -16,12 +15,12 @@ from planner.units import GIB
 
 if TYPE_CHECKING:
     from planner.cost.market import PriceSpread
-    from planner.cost.modes import RentMode
-    from planner.plan.system_fits import SystemFit
+    from planner.cost.terms import RentMode
+    from planner.plan.placement import SystemFit
 
 
 @dataclass(frozen=True, slots=True)
-class SystemRow(Machine):
+class SystemRow(EquippedSystem):
     """A system, its accelerator where the catalog has that, and what is known beside both.
 
     `fit` is the plan's verdict, once asked. `lacks` holds the number formats that the accelerator does not compute in,

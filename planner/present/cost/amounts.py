@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from planner.cost.figure import Certainty
+from planner.cost.rent_or_buy.uncertainty import Swing
 from planner.cost.result import MoneyTerm, RentCost
-from planner.cost.sensitivity import Swing
 from planner.present import format as fmt
 from planner.present.format import symbol_value
 

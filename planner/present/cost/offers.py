@@ -6,12 +6,11 @@ from datetime import date, datetime
 from itertools import takewhile
 from typing import Final
 
-from planner.cost.modes import RentMode
-from planner.cost.offer import Offer
 from planner.cost.refresh.refresh import Outcome, Status
-from planner.cost.refresh.snapshot import Part
-from planner.cost.refresh.store import Stored
-from planner.cost.table import OfferRow
+from planner.cost.refresh.store import Part, Stored
+from planner.cost.renting.offer import Offer
+from planner.cost.renting.table import OfferRow
+from planner.cost.terms import RentMode
 from planner.hardware.catalog import HardwareCatalog
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words

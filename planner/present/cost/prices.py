@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import TYPE_CHECKING, Final, Literal
 
-from planner.cost.modes import HISTORY_DAYS, RentMode
+from planner.cost.terms import HISTORY_DAYS, RentMode
 from planner.present import format as fmt
 
 if TYPE_CHECKING:
     from planner.cost.market import PricePoint, PriceSpread
-    from planner.cost.offer import Offer
+    from planner.cost.renting.offer import Offer
 
 Age = Literal["fresh", "recent", "ageing", "old", "history", "undated"]
 _AGES: Final[tuple[tuple[int, Age], ...]] = ((7, "fresh"), (30, "recent"), (90, "ageing"), (HISTORY_DAYS, "old"))

@@ -6,8 +6,8 @@ from typing import Final
 
 from planner.cost.demand import Demand
 from planner.cost.estimate import CostEstimate
-from planner.cost.hybrid import Hybrid
-from planner.cost.montecarlo import Simulation
+from planner.cost.rent_or_buy.hybrid import Hybrid
+from planner.cost.rent_or_buy.uncertainty import Simulation
 from planner.cost.result import Answer, BreakEven, CostResult, Footprint, MoneyTerm, OwnCost, RentCost
 from planner.present import format as fmt
 from planner.present.cost.amounts import TITLES, range_words, short_source, usd_range

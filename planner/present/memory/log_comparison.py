@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 from planner.memory.logs.read import FORMATS
-from planner.plan.logs.compared import ComparedRow, Comparison, RowName
+from planner.plan.logs.actuals import ComparedRow, Comparison, RowName
 from planner.present import format as fmt
 
 ROW_TITLES: Final[dict[RowName, str]] = {

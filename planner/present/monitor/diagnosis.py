@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from planner.monitor.device import Device
 from planner.monitor.diagnosis.checklist import Checked, Standing
 from planner.monitor.diagnosis.verdict import Evidence, Kind, Severity, Verdict
 from planner.monitor.diagnosis.window import HOST_PREFIX
-from planner.monitor.metrics import BY_NAME, HOST_BY_NAME
+from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.metrics import BY_NAME, HOST_BY_NAME
 from planner.present import format as fmt
 from planner.present.monitor.events import lasting
 

@@ -5,12 +5,12 @@ from datetime import datetime
 from typing import Final
 
 from planner.monitor.alerts import Alert, AlertKind
-from planner.monitor.clock_reasons import CLOCK_REASONS
 from planner.monitor.diagnosis.rules import RULES
-from planner.monitor.events import Event, EventKind
-from planner.monitor.faults import FAULTS, Fault, FaultKind, Severity
-from planner.monitor.latest import Latest
-from planner.monitor.metrics import BY_NAME
+from planner.monitor.readings.clock_reasons import CLOCK_REASONS
+from planner.monitor.readings.events import Event, EventKind
+from planner.monitor.readings.faults import FAULTS, Fault, FaultKind, Severity
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.metrics import BY_NAME
 from planner.present import format as fmt
 from planner.present.monitor.readings import fault_line
 

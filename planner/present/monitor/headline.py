@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from planner.monitor.clock_reasons import slowing
-from planner.monitor.device import Device
 from planner.monitor.diagnosis.verdict import Kind, Verdict
-from planner.monitor.inventory import Inventory
-from planner.monitor.reading import Reading
+from planner.monitor.readings.clock_reasons import slowing
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.reading import Reading
 from planner.present import format as fmt
 from planner.present.monitor.diagnosis import Tone, sentence_of, tone_of
 from planner.present.monitor.readings import CardRow, card_state, memory_text, power_text, why_missing

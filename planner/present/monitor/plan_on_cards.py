@@ -8,8 +8,8 @@ from typing import NamedTuple
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
 from planner.memory.result import TermName
-from planner.monitor.device import Device
-from planner.monitor.latest import Latest
+from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.latest import Latest
 from planner.plan.evaluate import Evaluation
 from planner.plan.measured import BesideMeasured, Expected, beside, expected_of, matching_gpus, measured_of
 from planner.plan.plan import Plan

@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from planner.monitor.device import Device
-from planner.monitor.latest import Latest
-from planner.monitor.process import CardProcess, HostProcess
-from planner.monitor.reading import Reading
+from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.sample import CardProcess, HostProcess
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.present.monitor.events import elapsed

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from planner.monitor.clock_reasons import slowing
-from planner.monitor.device import Device
 from planner.monitor.doctor import Check
-from planner.monitor.faults import Fault
-from planner.monitor.latest import Latest
-from planner.monitor.reading import EXPLANATIONS, Cause, Reading
-from planner.monitor.sample import Cost
+from planner.monitor.readings.clock_reasons import slowing
+from planner.monitor.readings.faults import Fault
+from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.reading import EXPLANATIONS, Cause, Reading
+from planner.monitor.readings.sample import Cost
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.units import GIB

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final
 
-from planner.monitor.clock_reasons import CLOCK_REASONS
+from planner.monitor.readings.clock_reasons import CLOCK_REASONS
 from planner.monitor.recording.recording import Loss, Recording
 from planner.monitor.recording.summary import JOULES_PER_KWH, CardSummary, Summary
 from planner.present import format as fmt

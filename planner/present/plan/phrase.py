@@ -5,7 +5,7 @@ from itertools import islice
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.logs.corrected import counting
-from planner.plan.warnings.warn import warnings_about
+from planner.plan.warnings import warnings_about
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, memory_view
 from planner.present.plan.parallel import cards_phrase, device_rows, sharing_phrase

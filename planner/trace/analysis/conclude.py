@@ -1,20 +1,96 @@
 """From a recording and a card to the whole answer of a trace. Pure: the same recording gives the same answer."""
 
+from bisect import bisect_left
 from functools import lru_cache
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
-from planner.trace.allocator.settings import AllocatorSettings
-from planner.trace.analysis.course import course_of
+from planner.trace.allocator.replay import RunOut, replay
+from planner.trace.allocator.settings import DEFAULTS, AllocatorSettings
+from planner.trace.analysis.course import Course, course_of, maker_of, module_shares, peak_moment, span_at
 from planner.trace.analysis.memory import allocator_capacity, traced_memory
-from planner.trace.analysis.peak import module_shares, peak_moment
-from planner.trace.analysis.reserved import reservation
 from planner.trace.analysis.summary import facts_of
-from planner.trace.analysis.timeline import timeline_of
 from planner.trace.facts import TracedFacts
-from planner.trace.recording import Recording
-from planner.trace.result import ModuleShare, PeakMoment, Timeline, TraceResult
+from planner.trace.recording import CATEGORIES, NEVER_FREED, Allocations, Recording
+from planner.trace.result import ModuleShare, OutOfMemory, PeakMoment, Reservation, Series, Timeline, TraceResult
+from planner.units import ceil_div
+
+
+def reservation(
+    recording: Recording, settings: AllocatorSettings = DEFAULTS, capacity_bytes: int | None = None
+) -> Reservation:
+    """Return what the run takes of a card that leaves `capacity_bytes` to the allocator, up to where it runs out."""
+    replayed = replay(recording.allocations, settings, capacity_bytes)
+    failed = replayed.out_of_memory
+    return Reservation(
+        settings=settings.text,
+        reserved_bytes=replayed.reserved_bytes,
+        allocated_bytes=replayed.allocated_bytes,
+        largest_free_block_bytes=replayed.largest_free_block_bytes,
+        segments=replayed.segments,
+        fragmentation_fraction=replayed.fragmentation_fraction,
+        out_of_memory=None if failed is None else _explain(recording, failed),
+    )
+
+
+def _explain(recording: Recording, failed: RunOut) -> OutOfMemory:
+    span, maker = span_at(recording.spans, failed.time), maker_of(recording, failed.index)
+    return OutOfMemory(
+        time=failed.time,
+        step=span.step,
+        phase=span.name,
+        bytes=failed.bytes,
+        allocated_bytes=failed.allocated_bytes,
+        reserved_bytes=failed.reserved_bytes,
+        operator=maker.operator,
+        module=maker.module,
+        line=maker.line,
+    )
+
+
+_MOST_POINTS: Final = 800
+
+
+def timeline_of(recording: Recording, course: Course) -> Timeline:
+    """Return at most 800 points of `course`: the highest of each of as many stretches of equal length."""
+    places = _highest_places(course)
+    times = [course.times[place] for place in places]
+    makers = [maker_of(recording, course.makers[place]) for place in places]
+    return Timeline(
+        times=tuple(times),
+        series=_series(recording.allocations, times),
+        operators=tuple(maker.operator for maker in makers),
+        modules=tuple(maker.module for maker in makers),
+        lines=tuple(maker.line for maker in makers),
+        spans=recording.spans,
+    )
+
+
+def _highest_places(course: Course) -> list[int]:
+    count = len(course.times)
+    stretch = max(ceil_div(count - 1, _MOST_POINTS), 1)
+    return [
+        max(range(start, min(start + stretch, count)), key=course.totals.__getitem__)
+        for start in range(1, count, stretch)
+    ]
+
+
+def _series(allocations: Allocations, times: list[int]) -> tuple[Series, ...]:
+    """Return the live bytes of each category at `times`: what was made up to each of them, less what was freed."""
+    changes = [[0] * (len(times) + 1) for _ in CATEGORIES]
+    columns = (allocations.category, allocations.bytes, allocations.made, allocations.freed)
+    for category, size, made, freed in zip(*columns, strict=True):
+        changes[category][bisect_left(times, made)] += size
+        if freed != NEVER_FREED:
+            changes[category][bisect_left(times, freed)] -= size
+    return tuple(
+        Series(category=category, bytes=tuple(accumulate(change[:-1])))
+        for category, change in zip(CATEGORIES, changes, strict=True)
+        if any(change)
+    )
+
 
 _DEFAULTS: Final = AllocatorSettings()
 

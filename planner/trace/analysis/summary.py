@@ -6,8 +6,7 @@ from hashlib import sha256
 from typing import Final
 
 from planner.memory.result import PhaseName
-from planner.trace.allocator.least import least_capacity
-from planner.trace.allocator.replay import replay
+from planner.trace.allocator.replay import least_capacity, replay
 from planner.trace.allocator.settings import AllocatorSettings
 from planner.trace.analysis.course import Course, alive_at, course_of, maker_of
 from planner.trace.facts import CategoryShare, TracedFacts, TracedPhase

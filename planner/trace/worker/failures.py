@@ -8,8 +8,7 @@ from traceback import StackSummary, TracebackException
 from typing import Final
 
 from planner.errors import TRACE_STAGES, PlannerError, TraceError
-from planner.trace.child.frames import first_own, own_part
-from planner.trace.child.messages import Failure
+from planner.trace.child.messages import Failure, first_own, own_part
 
 _LONGEST_TEXT: Final = 1 << 16
 _LONGEST_LINE: Final = 500

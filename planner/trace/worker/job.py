@@ -15,16 +15,15 @@ from planner.errors import TraceError
 from planner.memory.result import PhaseName
 from planner.trace.recording import Category, Difference, Environment, ModuleInfo, Recording
 from planner.trace.request import TraceRequest
-from planner.trace.worker import cpu_bounds
-from planner.trace.worker.assumed import Assumptions
-from planner.trace.worker.build import Built, build
-from planner.trace.worker.distribution import Distribute, fake_ranks
-from planner.trace.worker.flops import Flops
-from planner.trace.worker.ledger import HiddenBytes, Ledger
+from planner.trace.worker.building.build import Built, build
+from planner.trace.worker.building.distribution import Distribute, fake_ranks
+from planner.trace.worker.cpu.kernels import differences, hidden_bytes
+from planner.trace.worker.fake_tensors.assumed import Assumptions
+from planner.trace.worker.fake_tensors.plain import plain_ways
+from planner.trace.worker.fake_tensors.values import KnownValues
+from planner.trace.worker.ledger import Flops, HiddenBytes, Ledger
 from planner.trace.worker.places import Places
-from planner.trace.worker.plain_ways import plain_ways
 from planner.trace.worker.running import run
-from planner.trace.worker.values import KnownValues
 from planner.trace.worker.watcher import Watcher
 
 ReportProgress = Callable[[str, int, int, int], None]
@@ -99,10 +98,8 @@ def _device(
 ) -> tuple[AbstractContextManager[Any], HiddenBytes]:
     """Return what makes operators behave as on the device that is assumed, and what its kernels hold within."""
     if request.device == "cpu":
-        from planner.trace.worker.cpu_kernels import hidden_bytes
-
         return nullcontext(), hidden_bytes
-    from planner.trace.worker.cuda_operators import CudaOperators
+    from planner.trace.worker.cuda.operators import CudaOperators
 
     major, _, minor = (request.compute_capability or "").partition(".")
     capability = (int(major), int(minor)) if major else None
@@ -111,7 +108,7 @@ def _device(
 
 
 def _of_the_cpu(request: TraceRequest, operators: tuple[str, ...]) -> Iterable[Difference]:
-    return cpu_bounds.differences(request, operators) if request.device == "cpu" else ()
+    return differences(request, operators) if request.device == "cpu" else ()
 
 
 def _environment() -> Environment:

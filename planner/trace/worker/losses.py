@@ -8,8 +8,8 @@ import torch
 from torch.nn import functional
 
 from planner.errors import TraceError
-from planner.trace.worker.inputs import Call, random_integers
-from planner.trace.worker.targets import function
+from planner.trace.worker.building.inputs import Call, random_integers
+from planner.trace.worker.building.targets import function
 from planner.trace.worker.tensors import tensors_in
 from planner.trace.worker.watcher import Watcher
 

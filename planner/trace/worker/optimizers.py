@@ -11,8 +11,7 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from planner.errors import TraceError
-from planner.trace.optimizers import MOMENTUM
-from planner.trace.request import Argument
+from planner.trace.request import MOMENTUM, Argument
 from planner.trace.worker.tensors import tensors_in
 from planner.trace.worker.watcher import Watcher
 

@@ -1,17 +1,166 @@
-"""Running what was built: training, answering, or a forward pass."""
+"""Running what was built: optimizer steps, a person's own steps, answering, or a forward pass."""
 
-from contextlib import AbstractContextManager
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
+from torch import nn
+from torch.optim import Optimizer
 
+from planner.errors import TraceError
 from planner.trace.request import TraceRequest
-from planner.trace.worker.answering import answer, answers
-from planner.trace.worker.build import Built
-from planner.trace.worker.hugging_face import as_in_a_real_run
-from planner.trace.worker.own_steps import run_own_steps
-from planner.trace.worker.training import train
+from planner.trace.worker.building.build import Built
+from planner.trace.worker.hugging_face.generation import answers, generate
+from planner.trace.worker.hugging_face.networks import as_in_a_real_run
+from planner.trace.worker.losses import Loss
+from planner.trace.worker.optimizers import StepNumber, make_optimizer, watch_optimizers
 from planner.trace.worker.watcher import Watcher
+
+
+def train(built: Built, request: TraceRequest, watcher: Watcher, autocast: AbstractContextManager[Any]) -> None:
+    """Run `request.steps` optimizer steps of `request.gradient_accumulation` passes.
+
+    What lives how long is as in a usual script: the output until its backward pass is through, the loss (one number)
+    until the next takes its name, and the graph as long as autograd holds it.
+
+    Raises:
+        TraceError: If nothing is trained, or the loss or the optimizer cannot be made.
+    """
+    module = built.module
+    label_gradients(module, watcher)
+    optimizer = _optimizer(module, request)
+    one_pass = _pass(built, Loss(request.loss, built.inputs, watcher), request, watcher, autocast)
+    step = StepNumber()
+    with watch_optimizers(watcher, step):
+        for step.number in range(request.steps):
+            for accumulated in range(request.gradient_accumulation):
+                clear = request.zero_grad == "before-backward" and accumulated == 0
+                loss = one_pass(step.number, optimizer.zero_grad if clear else None)  # noqa: F841  # lives as in a script
+            optimizer.step()
+            if request.zero_grad != "before-backward":
+                optimizer.zero_grad(set_to_none=request.zero_grad == "after-step")
+
+
+def _optimizer(module: nn.Module, request: TraceRequest) -> Optimizer:
+    if not any(parameter.requires_grad for parameter in module.parameters()):
+        raise TraceError("load", "no parameter is trained", "Take away a --freeze pattern, or trace inference.")
+    optimizer = make_optimizer(request.optimizer, request.optimizer_arguments, module.parameters(), request.device)
+    if inspect.signature(optimizer.step).parameters["closure"].default is inspect.Parameter.empty:
+        raise TraceError(
+            "load",
+            f"{type(optimizer).__name__} computes the loss again within its step",
+            "Write a function step(modules, inputs), and name it: --step file.py:step.",
+        )
+    return optimizer
+
+
+def label_gradients(module: nn.Module, watcher: Watcher) -> None:
+    """Tell `watcher` of each gradient as it comes to its parameter."""
+
+    def label(parameter: torch.Tensor) -> None:
+        if parameter.grad is not None:
+            watcher.label((parameter.grad,), "gradients", parameter)
+
+    for parameter in module.parameters():
+        if parameter.requires_grad:
+            parameter.register_post_accumulate_grad_hook(label)
+
+
+def _pass(
+    built: Built, loss_of: Loss, request: TraceRequest, watcher: Watcher, autocast: AbstractContextManager[Any]
+) -> Callable[[int, Callable[[], None] | None], torch.Tensor]:
+    module, call = built.module, built.call
+
+    def one_pass(step: int, before_backward: Callable[[], None] | None) -> torch.Tensor:
+        watcher.phase("forward", step)
+        with autocast:
+            output = module(*call.args, **call.kwargs)
+            watcher.phase("loss", step)
+            loss = loss_of(output)
+        if request.gradient_accumulation > 1:
+            loss = loss / request.gradient_accumulation
+        watcher.phase("backward", step)
+        if before_backward is not None:
+            before_backward()
+        loss.backward()
+        return loss
+
+    return one_pass
+
+
+def run_own_steps(built: Built, request: TraceRequest, watcher: Watcher, autocast: AbstractContextManager[Any]) -> None:
+    """Call the step `request.steps` times: with the modules and inputs, and optimizers if it takes a third argument.
+
+    Phases are seen from outside: a module's forward pass, what follows it (`loss`), the backward pass, and the steps of
+    optimizers.
+
+    Raises:
+        TraceError: If the step takes other arguments.
+    """
+    if built.step is None:
+        raise TraceError("load", "there is no step")
+    arguments = [built.given, built.inputs]
+    if _takes(built.step) == 3:
+        arguments.append(_optimizers(built, request))
+    if request.task == "training":
+        for module in built.modules.values():
+            label_gradients(module, watcher)
+    step = StepNumber()
+    with watch_optimizers(watcher, step), _phases(built.modules, watcher, step), autocast:
+        for step.number in range(request.steps):
+            watcher.phase("forward", step.number)
+            built.step(*arguments)
+
+
+def _takes(step: Any) -> int:
+    signature = inspect.signature(step)
+    for count in (2, 3):
+        try:
+            signature.bind(*range(count))
+        except TypeError:
+            continue
+        return count
+    raise TraceError(
+        "load", f"the step takes {signature}", "It must take (modules, inputs) or (modules, inputs, optimizers)."
+    )
+
+
+def _optimizers(built: Built, request: TraceRequest) -> Any:
+    """Return an optimizer for each module, in the form in which the modules were given; None for those not trained."""
+
+    def make(module: nn.Module) -> Any:
+        if not any(parameter.requires_grad for parameter in module.parameters()):
+            return None
+        return make_optimizer(request.optimizer, request.optimizer_arguments, module.parameters(), request.device)
+
+    if isinstance(built.given, nn.Module):
+        return make(built.given)
+    if isinstance(built.given, Mapping):
+        return {name: make(module) for name, module in built.given.items()}
+    return [make(module) for module in built.given]
+
+
+@contextmanager
+def _phases(modules: Mapping[str, nn.Module], watcher: Watcher, step: StepNumber) -> Iterator[None]:
+    hooks = []
+    for module in modules.values():
+        hooks.append(module.register_forward_pre_hook(lambda *_: watcher.phase("forward", step.number)))
+        hooks.append(module.register_forward_hook(lambda *_: watcher.phase("loss", step.number)))
+    backward = torch.autograd.backward
+
+    def seen(*args: Any, **kwargs: Any) -> None:
+        watcher.phase("backward", step.number)
+        backward(*args, **kwargs)
+
+    torch.autograd.backward = seen
+    try:
+        yield
+    finally:
+        torch.autograd.backward = backward
+        for hook in hooks:
+            hook.remove()
 
 
 def run(built: Built, request: TraceRequest, watcher: Watcher) -> None:
@@ -28,7 +177,7 @@ def run(built: Built, request: TraceRequest, watcher: Watcher) -> None:
             if built.step is not None:
                 run_own_steps(built, request, watcher, autocast(request))
             elif answers(built, request):
-                answer(built, request, watcher, autocast(request))
+                generate(built, request, watcher, autocast(request))
             else:
                 _forward(built, watcher, autocast(request))
 

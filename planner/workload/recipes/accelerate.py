@@ -8,6 +8,7 @@ from typing import Final
 from planner.workload.recipes.deepspeed import read_devices, read_engine
 from planner.workload.recipes.draft import Draft
 from planner.workload.recipes.fsdp import PREFIX, read_fsdp
+from planner.workload.recipes.keys import read_clipping
 from planner.workload.recipes.recipe import keys_of
 
 _NEUTRAL: Final = keys_of(
@@ -88,9 +89,7 @@ def _read_deepspeed(section: Draft) -> None:
     section.takes("zero_stage", "parallel.zero", stage, default=None if section.has("deepspeed_config_file") else 2)
     steps = section.whole("gradient_accumulation_steps")
     section.takes("gradient_accumulation_steps", "gradient_accumulation", steps)
-    clipping = section.number("gradient_clipping")
-    if clipping is not None:
-        section.sets("gradient_clipping", "gradient_clipping", clipping > 0)
+    read_clipping(section, "gradient_clipping")
     optimizer, parameters = "offload_optimizer_device", "offload_param_device"
     read_devices(section, (optimizer, section.word(optimizer)), (parameters, section.word(parameters)))
     section.rest(_DEEPSPEED_NEUTRAL)
@@ -124,11 +123,8 @@ def _read_megatron(section: Draft) -> None:
     for key, name in (("sequence_parallelism", "parallel.sequence"), ("use_distributed_optimizer", "parallel.zero")):
         if section.flag(key):
             section.sets(key, name, 1 if name.endswith("zero") else True)
-    if section.flag("recompute_activations"):
-        section.sets("recompute_activations", "activation_checkpointing", "selective")
-    clipping = section.number("gradient_clipping")
-    if clipping is not None:
-        section.sets("gradient_clipping", "gradient_clipping", clipping > 0)
+    section.switches("recompute_activations", "activation_checkpointing", "selective")
+    read_clipping(section, "gradient_clipping")
     steps = section.whole("num_micro_batches")
     section.takes("num_micro_batches", "gradient_accumulation", steps)
     section.rest(())

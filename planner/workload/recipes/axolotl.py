@@ -11,8 +11,9 @@ from typing import Final
 from planner.workload.recipes.deepspeed import read_started_engine
 from planner.workload.recipes.draft import AUTO, Draft
 from planner.workload.recipes.fsdp import PREFIX, read_fsdp, read_words
-from planner.workload.recipes.neutral import AXOLOTL_NEUTRAL, AXOLOTL_OTHERS
-from planner.workload.recipes.words import (
+from planner.workload.recipes.keys import (
+    AXOLOTL_NEUTRAL,
+    AXOLOTL_OTHERS,
     FULL_SEQUENCES,
     WITHOUT_ADAPTER,
     read_attention,
@@ -94,8 +95,7 @@ def _read_lora(draft: Draft) -> None:
         draft.sets("lora_target_linear", "lora.targets", "all-linear")
     elif names:
         draft.sets("lora_target_modules", "lora.targets", names)
-    if draft.flag("peft_use_dora"):
-        draft.sets("peft_use_dora", "lora.dora", True)
+    draft.switches("peft_use_dora", "lora.dora")
     if draft.flag("peft_autocast_adapter_dtype") is False:
         draft.sets("peft_autocast_adapter_dtype", "lora.adapter_dtype", "bf16")
 
@@ -143,8 +143,7 @@ def _read_checkpointing(draft: Draft) -> None:
 def _read_attention(draft: Draft) -> None:
     read_attention(draft, "attn_implementation")
     for key, attention in _ATTENTION_FLAGS.items():
-        if draft.flag(key):
-            draft.sets(key, "attention", attention)
+        draft.switches(key, "attention", attention)
 
 
 def _read_loss(draft: Draft) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from planner.workload.optimizers import Optimizer
 from planner.workload.recipes.draft import Draft
+from planner.workload.recipes.keys import read_clipping
 from planner.workload.recipes.recipe import keys_of
 
 _OPTIMIZERS: Final[dict[str, Optimizer]] = {
@@ -110,9 +111,7 @@ def read_started_engine(draft: Draft) -> None:
 
 def read_engine(draft: Draft) -> None:
     """Take the optimizer, clipping and ZeRO, which also hold where another program starts DeepSpeed."""
-    clipping = draft.number("gradient_clipping")
-    if clipping is not None:
-        draft.sets("gradient_clipping", "gradient_clipping", clipping > 0)
+    read_clipping(draft, "gradient_clipping")
     _read_optimizer(draft)
     zero = draft.part("zero_optimization")
     if zero is not None:
@@ -148,8 +147,7 @@ def _read_precision(draft: Draft) -> None:
     for key, compute in (("bf16", "amp-bf16"), ("bfloat16", "amp-bf16"), ("fp16", "amp-fp16")):
         section = draft.part(key)
         if section is not None:
-            if section.flag("enabled"):
-                section.sets("enabled", "compute", compute)
+            section.switches("enabled", "compute", compute)
             section.rest(_PRECISION_NEUTRAL, _PRECISION_OTHERS)
     if draft.setting("compute") is None and not (draft.has("bf16") or draft.has("fp16")):
         draft.assumes("bf16.enabled", False, "compute", "fp32")

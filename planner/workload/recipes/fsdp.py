@@ -44,10 +44,8 @@ def read_fsdp(section: Draft) -> None:
     elif section.setting("parallel.zero") is None:
         section.assumes("sharding_strategy", "FULL_SHARD", "parallel.zero", 3)
     _read_reshard(section)
-    if section.flag("offload_params"):
-        section.sets("offload_params", "parallel.offload", "parameters")
-    if section.flag("activation_checkpointing"):
-        section.sets("activation_checkpointing", "activation_checkpointing", "full")
+    section.switches("offload_params", "parallel.offload", "parameters")
+    section.switches("activation_checkpointing", "activation_checkpointing", "full")
     section.rest(_NEUTRAL, _OTHERS)
 
 

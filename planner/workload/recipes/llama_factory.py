@@ -7,14 +7,15 @@
 from typing import Final
 
 from planner.workload.recipes.draft import Draft
-from planner.workload.recipes.neutral import (
+from planner.workload.recipes.keys import (
+    FULL_SEQUENCES,
     LLAMA_FACTORY_NEUTRAL,
     LLAMA_FACTORY_OTHERS,
     TRAINER_NEUTRAL,
     TRAINER_OTHERS,
+    WITHOUT_ADAPTER,
 )
 from planner.workload.recipes.trainer import read_precision, read_steps
-from planner.workload.recipes.words import FULL_SEQUENCES, WITHOUT_ADAPTER
 
 _ATTENTION: Final = {"auto": "sdpa", "disabled": "eager", "sdpa": "sdpa", "fa2": "flash", "fa3": "flash"}
 _LORA_KEYS: Final = ("lora_rank", "lora_target", "lora_dropout", "use_dora")
@@ -77,8 +78,7 @@ def _read_lora(draft: Draft) -> None:
         draft.assumes("lora_target", "all", "lora.targets", "all-linear")
     else:
         draft.sets("lora_target", "lora.targets", "all-linear" if "all" in targets else targets)
-    if draft.flag("use_dora"):
-        draft.sets("use_dora", "lora.dora", True)
+    draft.switches("use_dora", "lora.dora")
 
 
 def _read_precision(draft: Draft) -> None:
@@ -97,10 +97,8 @@ def _read_steps(draft: Draft) -> None:
     if off is not None:
         draft.notes("disable_gradient_checkpointing", "activation_checkpointing")
     read_steps(draft, checkpointing=not off)
-    if draft.flag("use_galore"):
-        draft.sets("use_galore", "optimizer", "galore-adamw")
-    if draft.flag("use_muon"):
-        draft.sets("use_muon", "optimizer", "muon")
+    draft.switches("use_galore", "optimizer", "galore-adamw")
+    draft.switches("use_muon", "optimizer", "muon")
 
 
 def _read_kernels(draft: Draft) -> None:
@@ -110,5 +108,4 @@ def _read_kernels(draft: Draft) -> None:
     elif name is not None:
         draft.skips("flash_attn", "this attention; SDPA is counted")
     for key, profile in (("enable_liger_kernel", "liger"), ("use_unsloth", "unsloth")):
-        if draft.flag(key):
-            draft.sets(key, "profile", profile)
+        draft.switches(key, "profile", profile)

@@ -43,8 +43,7 @@ def read_peft(draft: Draft) -> None:
     draft.takes("r", "lora.rank", draft.whole("r", high=65_536), default=8)
     draft.takes("lora_dropout", "lora.dropout", draft.number("lora_dropout", high=0.999), default=0.0)
     _read_targets(draft)
-    if draft.flag("use_dora"):
-        draft.sets("use_dora", "lora.dora", True)
+    draft.switches("use_dora", "lora.dora")
     # PEFT writes the switched-off `bias` as a word.
     if draft.word("bias") == "none":
         draft.leaves("bias", "switched off")

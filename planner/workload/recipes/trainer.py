@@ -10,9 +10,12 @@ from typing import Final
 from planner.workload.recipes.deepspeed import read_started_engine
 from planner.workload.recipes.draft import Draft
 from planner.workload.recipes.fsdp import PREFIX, read_fsdp, read_words
-from planner.workload.recipes.neutral import TRAINER_NEUTRAL, TRAINER_OTHERS, TRL_NEUTRAL, TRL_OTHERS
-from planner.workload.recipes.words import (
+from planner.workload.recipes.keys import (
     FULL_SEQUENCES,
+    TRAINER_NEUTRAL,
+    TRAINER_OTHERS,
+    TRL_NEUTRAL,
+    TRL_OTHERS,
     WITHOUT_ADAPTER,
     read_attention,
     read_clipping,
@@ -58,8 +61,7 @@ def read_steps(draft: Draft, *, checkpointing: bool) -> None:
     read_optimizer(draft, "optim", "adamw_torch_fused")
     read_clipping(draft, "max_grad_norm", default=1.0)
     _read_checkpointing(draft, checkpointing)
-    if draft.flag("use_liger_kernel"):
-        draft.sets("use_liger_kernel", "profile", "liger")
+    draft.switches("use_liger_kernel", "profile", "liger")
     _read_sharing(draft)
 
 
@@ -119,8 +121,7 @@ def _read_trl_method(draft: Draft) -> None:
         draft.assumes("lora_target_modules", "PEFT's for most decoders", "lora.targets", _PEFT_TARGETS)
     else:
         draft.sets("lora_target_modules", "lora.targets", targets)
-    if draft.flag("use_dora"):
-        draft.sets("use_dora", "lora.dora", True)
+    draft.switches("use_dora", "lora.dora")
 
 
 def _read_nf4(draft: Draft) -> None:

@@ -4,7 +4,7 @@ import io
 import json
 import zipfile
 
-from planner.cost.offer import Offer
+from planner.cost.renting.offer import Offer
 
 COLUMNS = (
     "instance_name,location,price,cpu,memory,gpu_count,gpu_name,gpu_memory,spot,disk_size,gpu_vendor,flags,cpu_arch,"

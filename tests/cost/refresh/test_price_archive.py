@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from planner.cost.refresh.archive import unpack
+from planner.cost.refresh.gpuhunt import unpack
 from planner.errors import PriceError
 
 

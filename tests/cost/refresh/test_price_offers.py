@@ -3,10 +3,9 @@
 import pytest
 from price_samples import offer
 
-from planner.cost.refresh.cards import Matcher
-from planner.cost.refresh.doubts import doubts
 from planner.cost.refresh.listing import Listing, Refused
-from planner.cost.refresh.offers import offers_of
+from planner.cost.refresh.offers import Matcher, offers_of
+from planner.cost.refresh.refresh import doubts
 from planner.hardware.catalog import load_hardware
 from planner.paths import catalog_dir
 

@@ -3,8 +3,7 @@
 import pytest
 from price_samples import offer
 
-from planner.cost.refresh.snapshot import Part, Snapshot
-from planner.cost.refresh.store import PriceStore, Stored, offers_in_use, read_offers
+from planner.cost.refresh.store import Part, PriceStore, Snapshot, Stored, offers_in_use, read_offers
 from planner.errors import PriceError
 
 

@@ -1,7 +1,7 @@
 """The cards of this machine, on top of the catalog's table."""
 
-from planner.monitor.device import Device
-from planner.monitor.reading import Reading
+from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.reading import Reading
 from planner.units import GIB
 
 

@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtCore import QEvent, QPoint, QRect, Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 
-from planner.gui.catalog.scatter.data import axis_range, foremost, linear_ticks, scatter_data, symbol_of
-from planner.gui.catalog.scatter.labels import Box, Crowd, Label, place_names
+from planner.gui.catalog.scatter.data import axis_range, foremost, scatter_data, symbol_of
+from planner.gui.catalog.scatter.panel import PRESETS
 from planner.gui.catalog.scatter.plot import ScatterPlot
-from planner.gui.catalog.scatter.presets import PRESETS, usual_plot
 from planner.gui.catalog.settings import PlotChoice
-from planner.gui.widgets.plot import blended
-from planner.monitor.device import Device
+from planner.gui.plot.pens import blended
+from planner.monitor.readings.inventory import Device
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_row import gpu_rows
 
@@ -61,7 +61,7 @@ def test_only_rows_with_both_figures_have_a_place(rows):
     assert data.ys[place] == pytest.approx(1008)
 
 
-def test_the_line_of_the_best_goes_through_what_nothing_beats(rows):
+def test_the_pareto_front_goes_through_what_nothing_beats(rows):
     data = drawn(rows, x="price", y="bandwidth")
     front = [(data.xs[one], data.ys[one]) for one in data.front]
     assert front == sorted(front)
@@ -99,53 +99,11 @@ def test_sizes_say_what_the_smallest_and_the_largest_stand_for(rows):
     assert drawn(alike, x="memory", y="bandwidth", size="price").size_ends == ((6.0, "1,499"),)
 
 
-def test_axes_leave_room_and_have_round_marks():
+def test_axes_leave_room():
     low, high = axis_range(np.array([2010.0, 2020.0]), logarithmic=False)
     assert 2009 < low < 2010 < 2020 < high < 2021
     assert axis_range(np.zeros(0), logarithmic=True) == (0.0, 1.0)
     assert axis_range(np.array([5.0]), logarithmic=False)[0] < 5
-    marks = linear_ticks(0, 103, 6, str)
-    assert [mark for mark, _ in marks] == [20, 40, 60, 80, 100]
-
-
-def test_names_never_meet_and_stay_inside():
-    random = np.random.default_rng(7)
-    points = [tuple(point) for point in random.uniform((0, 0), (400, 300), (60, 2))]
-    crowd = Crowd(np.array([x for x, _ in points]), np.array([y for _, y in points]), 400, 300)
-    labels = [Label(*point, 70, 14, 4) for point in points]
-    boxes = [box for box in place_names(labels, crowd, (400, 300), 60) if box is not None]
-    assert len(boxes) > 10
-    for place, box in enumerate(boxes):
-        assert box.left >= 0
-        assert box.left + box.width <= 400
-        assert not any(box.meets(other) for other in boxes[place + 1 :])
-    assert crowd.within(Box(0, 0, 400, 300)) == 60
-
-
-def test_a_name_that_is_not_needed_hides_no_point():
-    xs, ys = (axis.ravel().astype(float) for axis in np.meshgrid(np.arange(0, 400, 10), np.arange(0, 300, 10)))
-    crowd = Crowd(xs, ys, 400, 300)
-    labels = [Label(200, 150, 70, 14, 4), Label(100, 100, 70, 14, 4)]
-    needed, other = place_names(labels, crowd, (400, 300), 1)
-    assert needed is not None
-    assert other is None
-
-
-def test_a_name_covers_no_point_and_goes_to_the_free_side():
-    points = [(200, 150), (215, 150), (240, 146), (150, 153)]
-    crowd = Crowd(*(np.array(axis, dtype=float) for axis in zip(*points, strict=True)), 400, 300)
-    (box,) = place_names([Label(200, 150, 70, 14, 8)], crowd, (400, 300), 0)
-    assert box is not None
-    assert box.top + box.height < 146 - 4
-    assert not any(box.meets(Box(x, y, 0, 0)) for x, y in points)
-
-
-def test_a_name_keeps_away_from_its_own_symbol():
-    crowd = Crowd(np.array([200.0]), np.array([150.0]), 400, 300)
-    for reach in (3, 8):
-        (box,) = place_names([Label(200, 150, 70, 14, reach)], crowd, (400, 300), 0)
-        assert box is not None
-        assert box.left > 200 + reach
 
 
 def test_over_the_years_the_best_of_each_are_named_and_never_the_worst(rows):
@@ -159,7 +117,7 @@ def test_over_the_years_the_best_of_each_are_named_and_never_the_worst(rows):
     assert {turned.ids[place] for place in foremost(turned, ("usd_per_gib", "year"))} == {data.ids[one] for one in best}
 
 
-def test_names_go_first_to_the_line_of_the_best_then_to_the_best_upwards(rows):
+def test_names_go_first_to_the_pareto_front_then_to_the_best_upwards(rows):
     data = drawn(rows, x="memory", y="price")
     best = foremost(data, ("memory", "price"))
     assert tuple(best[: len(data.front)]) == data.front
@@ -173,10 +131,10 @@ def test_the_cards_of_the_plan_and_of_this_machine_have_their_names(tab, plot, w
     tab.gpus.scatter.choose(PRESETS["accelerators"]["Price of memory over the years"])
     tab.gpus.table.choose("titan-v")
     plot.place_names()
-    assert {"GeForce RTX 4090", "Titan V"} <= {*plot.written}
-    assert any("GeForce RTX 3090" in name for name in plot.written)
-    assert len(plot.written) == len(plot.name_boxes)
-    assert "Quadro RTX 6000" not in plot.written
+    assert {"GeForce RTX 4090", "Titan V"} <= {*plot.names.written}
+    assert any("GeForce RTX 3090" in name for name in plot.names.written)
+    assert len(plot.names.written) == len(plot.names.boxes)
+    assert "Quadro RTX 6000" not in plot.names.written
 
 
 def test_no_name_in_a_preset_covers_the_point_of_another(tab, plot):
@@ -186,7 +144,7 @@ def test_no_name_in_a_preset_covers_the_point_of_another(tab, plot):
         centres = {name: plot.pixels_of(name) for name in plot.data.ids}
         kept = tab.gpus.model.find(tab.gpus.table.current_id).gpu.name
         corner = plot._item.getViewBox().mapToScene(0, 0).toPoint()
-        for name, box in zip(plot.written, plot.name_boxes, strict=True):
+        for name, box in zip(plot.names.written, plot.names.boxes, strict=True):
             covered = [other for other, place in centres.items() if box.translated(corner).contains(place)]
             assert name == kept or not covered
 
@@ -235,22 +193,21 @@ def test_a_box_selects_rows(tab, plot):
 
 
 def test_hovering_says_the_figures(tab, plot, qtbot):
-    panel = tab.gpus.scatter
     QTest.mouseMove(plot._plot.viewport(), plot.pixels_of("rtx-3090"))
-    assert panel._card.isVisible()
-    lines = panel._card.text().splitlines()
+    assert plot.card.isVisible()
+    lines = plot.card.text().splitlines()
     assert "Launch price: $1,499" in lines
     assert any(line.startswith("Bandwidth: 936") for line in lines)
-    plot.hovered.emit(None, QPoint())
-    assert not panel._card.isVisible()
+    QApplication.sendEvent(plot._plot.viewport(), QEvent(QEvent.Type.Leave))
+    assert not plot.card.isVisible()
 
 
 def test_the_plot_follows_the_filter_and_names_keep_apart(tab, plot, qtbot):
     before = len(plot.data.ids)
     tab.bar.search.setText("rtx at least 24 GiB")
     assert 0 < len(plot.data.ids) < before
-    qtbot.waitUntil(lambda: bool(plot.name_boxes))
-    boxes = plot.name_boxes
+    qtbot.waitUntil(lambda: bool(plot.names.boxes))
+    boxes = plot.names.boxes
     assert not any(box.intersects(other) for place, box in enumerate(boxes) for other in boxes[place + 1 :])
     tab.bar.search.setText("no such thing at all")
     assert tab.gpus.empty.isVisible()
@@ -267,10 +224,10 @@ def test_what_is_drawn_can_be_chosen_and_is_remembered(tab, plot, qtbot, workspa
     workspace.settings.update(
         catalog=workspace.settings.current.catalog.evolve(plots={"accelerators": PlotChoice(x="gone")})
     )
-    assert panel.choice == usual_plot("accelerators")
+    assert panel.choice == next(iter(PRESETS["accelerators"].values()))
 
 
-def test_the_line_of_the_best_is_offered_only_where_there_is_one(tab, plot):
+def test_the_pareto_front_is_offered_only_where_there_is_one(tab, plot):
     def take(preset):
         next(action for action in panel._presets.menu().actions() if action.text() == preset).trigger()
 
@@ -312,7 +269,7 @@ def test_the_legend_says_sizes_only_where_they_mean_something(tab, plot):
 def test_the_plot_goes_to_files(tab, plot, tmp_path):
     panel = tab.gpus.scatter
     for name in ("plot.png", "plot.svg", "plot.csv"):
-        panel.save_to(tmp_path / name)
+        panel.export.save_to(tmp_path / name)
         assert (tmp_path / name).stat().st_size > 100
     drawing = (tmp_path / "plot.svg").read_text(encoding="utf-8")
     assert "<image" not in drawing  # shapes stay sharp at any size

@@ -15,7 +15,7 @@ from planner.gui.catalog.facets import RangeSlider
 from planner.gui.catalog.filters import conditions
 from planner.gui.catalog.system_page import SYSTEMS, SystemFilter
 from planner.hardware.query import select
-from planner.hardware.system_query import SystemQuery
+from planner.hardware.system_fields import SystemQuery
 
 WAIT_MS = 20_000
 

@@ -79,18 +79,18 @@ def test_every_figure_of_both_ways_has_date_and_source_on_hover(tab: CostTab):
 def test_the_break_even_is_marked_where_both_have_cost_the_same(tab: CostTab):
     set_job(tab, DailyHours(hours_per_day=24, days_per_week=7))
     found = tab.cost.estimate.result.break_even
-    years, usd = tab.curve.curve.crossing
+    years, usd = tab.curve.data.crossing
     assert years == pytest.approx(found.years)
-    before = [point for point in tab.curve.curve.points if point.years <= years][-1]
-    after = next(point for point in tab.curve.curve.points if point.years >= years)
+    before = [point for point in tab.curve.data.points if point.years <= years][-1]
+    after = next(point for point in tab.curve.data.points if point.years >= years)
     assert min(before.rent_usd, after.rent_usd) <= usd <= max(before.rent_usd, after.rent_usd)
     assert before.rent_usd <= before.own_usd
     assert after.rent_usd >= after.own_usd
 
 
 def test_the_band_of_the_draws_begins_with_the_purchase(tab: CostTab):
-    assert tab.curve.curve.own_band.years[0] == 0
-    assert len(tab.curve.curve.own_band.years) == 13
+    assert tab.curve.data.own_band.years[0] == 0
+    assert len(tab.curve.data.own_band.years) == 13
 
 
 def test_the_tornado_begins_with_what_moves_most(tab: CostTab):
@@ -404,10 +404,10 @@ def test_the_answer_is_copied_and_saved_as_every_format(tab: CostTab, tmp_path, 
 
 
 def test_the_curve_is_a_table_too(tab: CostTab, tmp_path):
-    tab.curve.save_to(tmp_path / "curve.csv")
+    tab.curve.export.save_to(tmp_path / "curve.csv")
     rows = (tmp_path / "curve.csv").read_text(encoding="utf-8").splitlines()
     assert rows[0].startswith("years,gpu_hours,rent_usd")
-    assert len(rows) == len(tab.curve.curve.points) + 1
+    assert len(rows) == len(tab.curve.data.points) + 1
 
 
 # The tab as a whole

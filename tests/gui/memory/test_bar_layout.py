@@ -48,7 +48,7 @@ def test_without_a_card_the_bar_ends_after_the_upper_bound():
     ],
 )
 def test_the_scale_has_round_sizes(capacity, texts):
-    assert [tick.text.replace("\u2009", " ") for tick in lay_out(view(capacity), 500).ticks] == texts
+    assert [text.replace("\u2009", " ") for _, text in lay_out(view(capacity), 500).ticks] == texts
 
 
 def test_nothing_lies_beyond_the_bar():

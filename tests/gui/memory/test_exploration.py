@@ -7,7 +7,6 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QToolButton
 
 from planner.gui.memory.curves.plot import CurvePlot
-from planner.gui.memory.curves.table import CurveTable
 from planner.gui.memory.tab import MemoryTab
 from planner.plan.plan import ModelChoice
 from planner.units import GIB
@@ -119,7 +118,8 @@ def test_a_click_on_the_curve_over_cards_takes_as_many(tab: MemoryTab, curve, qt
 
 
 def test_the_table_has_what_stays_in_ram_where_something_does(tab: MemoryTab, curve, qtbot):
-    view = curve.findChild(CurveTable).focusProxy()
+    qtbot.mouseClick(tool(curve, "Show as table"), Qt.MouseButton.LeftButton)
+    view = curve.table
     assert "host" not in [column.key for column in view.visible_columns]
     with settled(tab, qtbot):
         tab.workspace.apply("llama.cpp", workload=Inference(weights="Q4_K_M", gpu_layers=20))
@@ -129,10 +129,9 @@ def test_the_table_has_what_stays_in_ram_where_something_does(tab: MemoryTab, cu
 
 def test_the_table_has_the_same_figures_and_takes_a_value(tab: MemoryTab, curve, qtbot):
     qtbot.mouseClick(tool(curve, "Show as table"), Qt.MouseButton.LeftButton)
-    table = curve.findChild(CurveTable)
-    assert table.isVisible()
-    assert table.points == curve.data.points
-    view = table.focusProxy()
+    view = curve.table
+    assert view.isVisible()
+    assert view.records().records == curve.data.points
     view.selectRow(4)
     qtbot.keyClick(view, Qt.Key.Key_Return)
     assert tab.workspace.plan.workload.batch == curve.data.points[4].value
@@ -153,18 +152,22 @@ def test_hovering_reads_out_the_point(curve, qtbot):
     assert curve.read_out.startswith("now 1: ")
 
 
+def copy(curve, kind):
+    next(action for action in curve.export.actions() if action.text() == f"Copy as {kind}").trigger()
+
+
 def test_the_curve_is_copied_as_picture_and_as_table(curve):
-    curve.copy_picture()
+    copy(curve, "picture")
     assert not QGuiApplication.clipboard().pixmap().isNull()
-    curve.copy_table()
+    copy(curve, "table")
     lines = QGuiApplication.clipboard().text().splitlines()
     assert len(lines) == len(curve.data.points) + 1
     assert lines[0].startswith("batch\tbytes")
 
 
 def test_the_curve_is_saved_as_picture_and_as_table(curve, tmp_path):
-    curve.save_to(tmp_path / "curve.png")
-    curve.save_to(tmp_path / "curve.csv")
+    curve.export.save_to(tmp_path / "curve.png")
+    curve.export.save_to(tmp_path / "curve.csv")
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
     rows = list(csv.reader(io.StringIO((tmp_path / "curve.csv").read_text(encoding="utf-8"))))
     assert rows[1][1] == str(curve.data.points[0].total_bytes)
@@ -173,7 +176,7 @@ def test_the_curve_is_saved_as_picture_and_as_table(curve, tmp_path):
 @pytest.mark.parametrize("name", ["curve.png", "curve.csv"])
 def test_a_place_that_cannot_be_written_to_is_reported(tab: MemoryTab, curve, tmp_path, qtbot, name):
     with qtbot.waitSignal(tab.workspace.failed) as failed:
-        curve.save_to(tmp_path / "missing" / name)
+        curve.export.save_to(tmp_path / "missing" / name)
     assert name in failed.args[0].message
     assert failed.args[0].hint
 

@@ -53,7 +53,7 @@ def test_return_and_a_click_open_the_term(bar, qtbot):
 
 
 def test_free_memory_is_no_term_to_open(bar, qtbot):
-    free = next(piece for piece in bar.layout_in_pixels.pieces if piece.segment.kind == "free")
+    free = next(piece for piece in bar.picture.layout.pieces if piece.segment.kind == "free")
     with qtbot.assertNotEmitted(bar.activated):
         qtbot.mouseClick(bar, Qt.MouseButton.LeftButton, pos=QPoint(round(free.left) + 5, 10))
 
@@ -76,7 +76,7 @@ def test_it_paints_in_both_schemes(bar, theme, cache, capacity):
 
 def test_the_overflow_has_the_bad_colour(bar, theme):
     bar.set_view(view(cache_gib=13))
-    over = bar.layout_in_pixels.pieces[-1]
+    over = bar.picture.layout.pieces[-1]
     image = bar.grab().toImage()
     assert image.pixelColor(round(over.left) + 8, 2) == theme.color("bad")
     assert image.pixelColor(round(over.left) + 8, 8) == theme.color("kv_cache")

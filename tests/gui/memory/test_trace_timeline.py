@@ -4,14 +4,12 @@ import io
 import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QToolButton
+from PySide6.QtWidgets import QAbstractButton
 from traced_runs import recording, request
 
-from planner.gui.memory.trace.timeline_data import TimelineData, colour_of, memory_marks, time_marks
-from planner.gui.memory.trace.timeline_legend import TimelineLegend
+from planner.gui.memory.trace.timeline_data import TimelineData, memory_ticks, moment_ticks, role_of
 from planner.gui.memory.trace.timeline_panel import TimelinePanel
 from planner.gui.memory.trace.timeline_plot import TimelinePlot
-from planner.gui.memory.trace.timeline_table import TimelineTable
 from planner.trace.analysis.conclude import conclude
 from planner.units import MIB
 
@@ -38,7 +36,7 @@ def panel(qtbot, theme, data):
 
 
 def tool(panel, words):
-    return next(made for made in panel.findChildren(QToolButton) if made.accessibleName() == words)
+    return next(made for made in panel.findChildren(QAbstractButton) if made.accessibleName() == words)
 
 
 def test_the_stack_ends_at_the_live_bytes(data):
@@ -55,7 +53,7 @@ def test_the_peak_is_where_it_was_found(data):
 
 
 def test_phases_are_named_by_their_step(data):
-    titles = [band.title for band in data.bands]
+    titles = [phase.title for phase in data.phases]
     assert titles == ["Load", "Forward 1", "Backward 1", "Step 1", "Forward 2", "Backward 2", "Step 2"]
 
 
@@ -74,15 +72,15 @@ def test_the_card_is_in_view_where_it_is_near_and_leaves_out_the_overhead(result
     assert TimelineData(result.model_copy(update={"capacity_bytes": None})).for_tensors_bytes is None
 
 
-def test_the_marks_are_round_and_moments_whole(data):
-    assert memory_marks(data, 4)[1][1] in {"100", "200"}
-    assert all(value == round(value) for value, _ in time_marks(data, 20))
+def test_the_ticks_are_round_and_moments_whole(data):
+    assert memory_ticks(data, 4)[1][1] in {"100", "200"}
+    assert all(value == round(value) for value, _ in moment_ticks(data, 20))
 
 
 def test_every_colour_is_known(data, theme):
     inputs = data.series[0]._replace(category="inputs")
-    assert all(theme.color(colour_of(series)).isValid() for series in (*data.series, inputs))
-    assert colour_of(inputs) == "inputs"
+    assert all(theme.color(role_of(series)).isValid() for series in (*data.series, inputs))
+    assert role_of(inputs) == "inputs"
 
 
 def test_the_pointer_reads_out_when_what_and_who(panel, data, qtbot):
@@ -91,33 +89,33 @@ def test_the_pointer_reads_out_when_what_and_who(panel, data, qtbot):
     time = data.times[data.peak_point]
     scene = view.mapViewToScene(QPointF(time + 0.5, 1))
     plot._on_moved(scene)
-    words = plot.box.text()
-    assert plot.box.isVisible()
+    words = plot.card.text()
+    assert plot.card.isVisible()
     assert "400" in words
     assert "Activations: 200" in words
     assert "mm in linear" in words
     assert "/home/me/net.py:13" in words
     assert "in the backward pass of step 1" in panel.read_out
     plot._on_moved(view.mapViewToScene(QPointF(-5, 1)))
-    assert not plot.box.isVisible()
+    assert not plot.card.isVisible()
 
 
 def test_the_keyboard_goes_from_moment_to_moment(panel, data, qtbot):
     plot = panel.findChild(TimelinePlot)
     plot.setFocus()
     qtbot.keyClick(plot, Qt.Key.Key_Home)
-    at_peak = plot.box.text()
+    at_peak = plot.card.text()
     assert "400" in at_peak
     qtbot.keyClick(plot, Qt.Key.Key_Right)
-    assert plot.box.text() != at_peak
+    assert plot.card.text() != at_peak
     qtbot.keyClick(plot, Qt.Key.Key_Left)
-    assert plot.box.text() == at_peak
+    assert plot.card.text() == at_peak
     qtbot.keyClick(plot, Qt.Key.Key_Escape)
-    assert not plot.box.isVisible()
+    assert not plot.card.isVisible()
 
 
 def test_a_category_can_be_hidden(panel, qtbot):
-    legend = panel.findChild(TimelineLegend)
+    legend = panel.legend
     plot = panel.findChild(TimelinePlot)
     assert len(plot._areas) == 3
     qtbot.mouseClick(tool(legend, "Show gradients in the timeline"), Qt.MouseButton.LeftButton)
@@ -129,24 +127,23 @@ def test_a_category_can_be_hidden(panel, qtbot):
 
 def test_the_table_has_a_row_a_moment(panel, data, qtbot):
     qtbot.mouseClick(tool(panel, "Show as table"), Qt.MouseButton.LeftButton)
-    table = panel.findChild(TimelineTable)
-    assert table.isVisible()
-    assert [row.moment.time for row in table.rows] == list(data.times)
+    assert panel.table.isVisible()
+    assert [row.moment.time for row in panel.table.records().records] == list(data.times)
 
 
 def test_it_is_copied_and_saved(panel, data, tmp_path):
-    panel.copy_table()
+    next(action for action in panel.export.actions() if action.text() == "Copy as table").trigger()
     assert QGuiApplication.clipboard().text().startswith("event\tstep\tphase\tlive_bytes")
     for name, start in (("a.png", b"\x89PNG"), ("a.svg", b"<?xml")):
-        panel.save_to(tmp_path / name)
+        panel.export.save_to(tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(start)
-    panel.save_to(tmp_path / "a.csv")
+    panel.export.save_to(tmp_path / "a.csv")
     rows = list(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text(encoding="utf-8"))))
     assert max(int(row["live_bytes"]) for row in rows) == data.result.peak_moment.bytes
     failures = []
     panel.failed.connect(failures.append)
-    panel.save_to(tmp_path / "none" / "a.svg")
-    panel.save_to(tmp_path / "none" / "a.csv")
+    panel.export.save_to(tmp_path / "none" / "a.svg")
+    panel.export.save_to(tmp_path / "none" / "a.csv")
     assert len(failures) == 2
 
 
@@ -154,6 +151,6 @@ def test_a_new_scheme_restyles_it(panel, theme):
     plot = panel.findChild(TimelinePlot)
     theme.apply("dark")
     try:
-        assert plot._areas[0][0].opts["brush"].color() == theme.color(plot._areas[0][1])
+        assert plot._areas[0].opts["brush"].color() == theme.color(role_of(panel.data.series[0]))
     finally:
         theme.apply("light")

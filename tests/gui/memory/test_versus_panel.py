@@ -33,7 +33,7 @@ def test_it_is_shown_while_a_plan_is_pinned(tab: MemoryTab, panel, qtbot):
 
 
 def test_both_bars_have_one_scale(panel):
-    here, there = (bar.layout_in_pixels for bar in panel.bars)
+    here, there = (bar.picture.layout for bar in panel.bars)
     assert here.edge == there.edge < here.width
     weights = [next(piece for piece in one.pieces if piece.segment.name == "weights") for one in (here, there)]
     assert weights[0].right == weights[1].right

@@ -11,8 +11,7 @@ from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
 from planner.trace.child.messages import Progress
 from planner.trace.recording import CATEGORIES, Allocations, Environment, ModuleInfo, Recording, Span
-from planner.trace.request import Input, Target, TensorInput, TraceRequest
-from planner.trace.sizes import batch_of
+from planner.trace.request import Input, Target, TensorInput, TraceRequest, batch_of
 from planner.units import MIB
 
 NET = '''

@@ -14,10 +14,10 @@ from tab_kit import wait, wait_for_plots
 
 from planner.gui.monitor.replay import Loader
 from planner.gui.monitor.tab import MonitorTab
-from planner.monitor.events import EventKind
-from planner.monitor.faults import Fault, FaultKind
-from planner.monitor.inventory import Inventory
-from planner.monitor.lateness import LATE
+from planner.monitor.readings.events import EventKind
+from planner.monitor.readings.faults import Fault, FaultKind
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.pace import LATE
 from planner.monitor.recording.logs.importing import open_recording
 from planner.monitor.recording.recording import Recording
 from planner.present.monitor.events import clock

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from planner.gui.monitor.tab import MonitorTab
-from planner.monitor.faults import FaultKind
+from planner.monitor.readings.faults import FaultKind
 
 LONGEST_MS = 30_000
 # Measuring coverage makes the same work take longer; the limit itself is held by a run without it.

@@ -9,11 +9,11 @@ from planner.gui.monitor.diagnoser import Diagnoser
 from planner.gui.monitor.dialogs import VerdictDialog
 from planner.gui.monitor.feed import Shown
 from planner.gui.monitor.replay import Loader
-from planner.monitor.events import EventKind
 from planner.monitor.history import History
-from planner.monitor.inventory import Inventory
-from planner.monitor.reading import Reading
-from planner.monitor.sample import Sample
+from planner.monitor.readings.events import EventKind
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.sample import Sample
 
 
 class OneFeed:

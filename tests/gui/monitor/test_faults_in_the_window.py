@@ -19,18 +19,18 @@ from fault_kit import CARDS, DRIVER, HEALTHY, Case, Watched, first
 from tab_kit import Probe, faults_of, wait
 
 from planner.gui.monitor.replay import Loader
-from planner.monitor.child import Child
-from planner.monitor.events import EventKind
-from planner.monitor.faults import FaultKind
+from planner.monitor.readings.events import EventKind
+from planner.monitor.readings.faults import FaultKind
+from planner.monitor.supervisor.child import Child
 
 
 @pytest.fixture
 def watched(qtbot, make_tab, driver, recording) -> Callable[..., Watched]:
     """Return a way to watch two healthy cards."""
 
-    def make(patience=CALM) -> Watched:
+    def make(timeouts=CALM) -> Watched:
         driver.say(*HEALTHY)
-        made = Watched(qtbot, make_tab(patience), driver, recording)
+        made = Watched(qtbot, make_tab(timeouts), driver, recording)
         made.begin()
         return made
 

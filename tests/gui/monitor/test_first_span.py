@@ -2,7 +2,7 @@
 
 from diagnosis_kit import a_history
 
-from planner.gui.monitor.plots.view import TimeView
+from planner.gui.monitor.plots.time_view import TimeView
 from planner.gui.monitor.tab import FirstSpan
 from planner.monitor.history import History
 

@@ -13,9 +13,9 @@ from planner.gui.monitor.dialogs import SummaryDialog
 from planner.gui.monitor.replay import Loader, Replay
 from planner.monitor.alert_rules import AlertRules
 from planner.monitor.alerts import AlertKind
-from planner.monitor.inventory import Inventory
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.recorder import Recorder
-from planner.monitor.sample import Sample
 
 LONGEST_MS = 30_000
 

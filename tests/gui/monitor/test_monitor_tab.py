@@ -7,7 +7,7 @@ from fake_nvml_kit import HURRIED, A, B, card
 from PySide6.QtGui import QGuiApplication
 from tab_kit import LONGEST_BLOCK_MS, Probe, faults_of, wait, wait_for_plots
 
-from planner.monitor.faults import FaultKind
+from planner.monitor.readings.faults import FaultKind
 
 
 def test_a_card_is_told_with_its_values_diagnosis_process_and_cost(qtbot, make_tab, driver):

@@ -11,7 +11,7 @@ from planner.cost.terms import CostTerms
 from planner.gui.recommend import dialog as module
 from planner.gui.recommend.dialog import RecommendDialog
 from planner.gui.workspace import Workspace
-from planner.plan.recommend.wish import Wish
+from planner.plan.recommend.option import Wish
 from planner.workload.training import Training
 
 TODAY = date(2026, 11, 22)
@@ -189,20 +189,25 @@ def test_a_point_is_found_under_the_pointer(opened, qtbot):
     row = next(row for row in plot.rows if "fastest" in row.awards)
     box = plot._item.getViewBox()
     where = box.mapViewToScene(QPointF(*plot.place_of(row)))
-    assert plot._row_at(where).option.slowness == row.option.slowness
-    assert plot._row_at(QPointF(-50, -50)) is None
+    with qtbot.waitSignal(plot.hovered) as hovered:
+        plot._on_moved(where)
+    assert hovered.args[0].option.slowness == row.option.slowness
+    with qtbot.waitSignal(plot.hovered) as hovered:
+        plot._on_moved(QPointF(-50, -50))
+    assert hovered.args == [None]
 
 
 def test_the_legend_hides_what_is_owned(opened, qtbot):
     panel = opened().pareto
     assert {row.option.having for row in panel.plot.rows} == {"rent", "own"}
-    qtbot.mouseClick(panel.shown["own"], Qt.MouseButton.LeftButton)
+    (owned,) = [button for button in panel.legend.buttons if button.entry.key == "own"]
+    qtbot.mouseClick(owned, Qt.MouseButton.LeftButton)
     assert {row.option.having for row in panel.plot.rows} == {"rent"}
 
 
 def test_labels_in_the_plot_do_not_overlap(opened):
     plot = opened().pareto.plot
-    boxes = plot.label_boxes()
+    boxes = plot.names.boxes
     assert boxes
     assert not any(one.intersects(other) for at, one in enumerate(boxes) for other in boxes[:at])
 

@@ -7,9 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import LogError
-from planner.memory.logs.amounts import exact, floored, rounded
 from planner.memory.logs.read import FORMATS, MAX_MEASURED, read_log
-from planner.memory.logs.text import MAX_BYTES, MAX_LINE, MAX_TELLING_LINES, LogText, decode_log
+from planner.memory.logs.text import (
+    MAX_BYTES,
+    MAX_LINE,
+    MAX_TELLING_LINES,
+    LogText,
+    decode_log,
+    exact,
+    floored,
+    rounded,
+)
 from planner.units import GIB, MIB
 
 _PIECES = st.sampled_from(

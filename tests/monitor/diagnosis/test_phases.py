@@ -4,8 +4,7 @@ import pytest
 from diagnosis_kit import UUID, a_history
 
 from planner.monitor.diagnosis.diagnose import diagnose
-from planner.monitor.diagnosis.phase import Phase, phase_of
-from planner.monitor.diagnosis.stretch import Stretch
+from planner.monitor.diagnosis.stretch import Phase, Stretch, phase_of
 from planner.monitor.diagnosis.verdict import Kind
 
 

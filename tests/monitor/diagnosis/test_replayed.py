@@ -12,16 +12,14 @@ from random import Random
 import pytest
 from recording_kit import WALL, A, B, plain, recording
 
-from planner.monitor.device import Device
 from planner.monitor.diagnosis.tracker import Tracker
 from planner.monitor.diagnosis.verdict import Kind
 from planner.monitor.history.history import History
-from planner.monitor.inventory import Inventory
-from planner.monitor.process import CardProcess, HostProcess
-from planner.monitor.reading import Reading
-from planner.monitor.recording.opening import read_recording
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.sample import CardProcess, HostProcess, Sample
 from planner.monitor.recording.player import Player
-from planner.monitor.sample import Sample
+from planner.monitor.recording.recording import read_recording
 from planner.units import GIB
 
 MINUTE = 60

@@ -9,10 +9,10 @@ from diagnosis_kit import OTHER, UUID, a_device, a_history, a_process
 from planner.monitor.diagnosis.diagnose import diagnose, diagnose_all
 from planner.monitor.diagnosis.rules import RULES
 from planner.monitor.diagnosis.verdict import Kind
-from planner.monitor.faults import Fault, FaultKind
-from planner.monitor.inventory import Inventory
-from planner.monitor.reading import Cause, missing
-from planner.monitor.sample import Sample
+from planner.monitor.readings.faults import Fault, FaultKind
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.reading import Cause, missing
+from planner.monitor.readings.sample import Sample
 from planner.units import GIB
 
 

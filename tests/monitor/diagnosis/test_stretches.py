@@ -8,12 +8,11 @@ from hypothesis import strategies as st
 from planner.monitor.diagnosis.advice import CHECKPOINTING
 from planner.monitor.diagnosis.checklist import CHECKLIST
 from planner.monitor.diagnosis.diagnose import judge
-from planner.monitor.diagnosis.pcie import link_bytes_per_s
 from planner.monitor.diagnosis.rules import RULES
-from planner.monitor.diagnosis.stretch import STATISTICS, Run, Stretch
+from planner.monitor.diagnosis.stretch import STATISTICS, Episode, Stretch
 from planner.monitor.diagnosis.verdict import Kind
-from planner.monitor.diagnosis.window import DERIVED, HOST_PREFIX, LONG_SUFFIX, Window
-from planner.monitor.metrics import BY_NAME, HOST_BY_NAME
+from planner.monitor.diagnosis.window import DERIVED, HOST_PREFIX, LONG_SUFFIX, Window, link_bytes_per_s
+from planner.monitor.readings.metrics import BY_NAME, HOST_BY_NAME
 
 
 def stretch(*values, every=1.0):
@@ -57,8 +56,8 @@ def test_falls_are_counted_from_high_to_low(values, falls):
 
 
 def test_runs_of_one_side_of_a_level():
-    assert list(stretch(0, 0, 1, 1, 0).runs(0.5)) == [Run(False, 0, 2), Run(True, 2, 4), Run(False, 4, 4)]
-    assert list(stretch(1).runs(0.5)) == [Run(True, 0, 0)]
+    assert list(stretch(0, 0, 1, 1, 0).runs(0.5)) == [Episode(False, 0, 2), Episode(True, 2, 4), Episode(False, 4, 4)]
+    assert list(stretch(1).runs(0.5)) == [Episode(True, 0, 0)]
 
 
 def test_values_stand_until_the_next():

@@ -7,11 +7,9 @@ from diagnosis_kit import ORDINARY, UUID, a_device, a_history, a_recording
 
 from planner.monitor.diagnosis.checklist import CHECKLIST, agreeing, check
 from planner.monitor.diagnosis.diagnose import diagnose
-from planner.monitor.diagnosis.plain import verdict_object
-from planner.monitor.diagnosis.spans import span_changes
-from planner.monitor.diagnosis.tracker import Tracker
-from planner.monitor.diagnosis.verdict import Kind
-from planner.monitor.inventory import Inventory
+from planner.monitor.diagnosis.tracker import Tracker, span_changes
+from planner.monitor.diagnosis.verdict import Kind, verdict_object
+from planner.monitor.readings.inventory import Inventory
 from planner.units import GIB
 
 

@@ -2,15 +2,13 @@
 
 import pytest
 
-from planner.monitor.clock_reasons import CLOCK_REASONS
-from planner.monitor.device import Device
-from planner.monitor.events import Event, EventKind, Moment
 from planner.monitor.history import HOST, History, Mark
-from planner.monitor.history.happenings import Happenings
-from planner.monitor.history.wall_clock import WallClock
-from planner.monitor.inventory import Inventory
-from planner.monitor.reading import Cause, Reading, missing
-from planner.monitor.sample import Sample, Xid
+from planner.monitor.history.history import Happenings, WallClock
+from planner.monitor.readings.clock_reasons import CLOCK_REASONS
+from planner.monitor.readings.events import Event, EventKind, Moment
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.readings.sample import Sample, Xid
 
 CARD = "GPU-1"
 POWER_CAP = float(next(reason.bit for reason in CLOCK_REASONS if reason.name == "power-cap"))

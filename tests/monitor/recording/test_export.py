@@ -10,12 +10,11 @@ from pyarrow import parquet
 from recording_kit import WALL, A, B, recording, sample
 
 from planner.errors import RecordingError
-from planner.monitor.device import Device
-from planner.monitor.inventory import Inventory
-from planner.monitor.reading import Cause, Reading, missing
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.export import COLUMNS, export
 from planner.monitor.recording.records import Mark
-from planner.monitor.sample import Sample
 
 FOUND = recording(
     sample(

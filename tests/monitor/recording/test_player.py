@@ -2,8 +2,8 @@
 
 from recording_kit import CARDS, recording, sample
 
+from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.player import Player
-from planner.monitor.sample import Sample
 
 SAMPLES = [
     sample(

@@ -13,13 +13,12 @@ from fake_nvml_kit import CALM, FAST, LONGEST_SECONDS, A, card
 from recording_kit import CARDS, sample
 
 from planner.errors import RecordingError
+from planner.monitor.readings.sample import Sample
 from planner.monitor.recording import recorder as recorder_module
-from planner.monitor.recording.opening import read_recording
 from planner.monitor.recording.player import Player
 from planner.monitor.recording.recorder import PROGRAM, Recorder
-from planner.monitor.recording.recording import Loss
-from planner.monitor.sample import Sample
-from planner.monitor.supervisor import Supervisor
+from planner.monitor.recording.recording import Loss, read_recording
+from planner.monitor.supervisor.supervisor import Supervisor
 
 KILLS = Path(__file__).parents[3] / "benchmarks" / "recording_kills.py"
 

@@ -11,16 +11,13 @@ import pytest
 from recording_kit import CARDS, A, recording, sample, written
 
 from planner.errors import RecordingError
-from planner.monitor.events import Moment
-from planner.monitor.process import CardProcess, HostProcess
-from planner.monitor.reading import Cause, Reading, missing
+from planner.monitor.readings.events import Moment
+from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.readings.sample import CardProcess, Cost, HostProcess, Sample, Xid
+from planner.monitor.readings.wire import BadLineError, busy_line
 from planner.monitor.recording.blocks import MAX_LINE_BYTES
-from planner.monitor.recording.checks import checked
-from planner.monitor.recording.opening import read_recording, recording_of_bytes
-from planner.monitor.recording.recording import Loss
-from planner.monitor.recording.records import End, Header, Mark, PlannedRun, read_record, record_line
-from planner.monitor.sample import Cost, Sample, Xid
-from planner.monitor.wire import BadLineError, busy_line
+from planner.monitor.recording.recording import Loss, read_recording, recording_of_bytes
+from planner.monitor.recording.records import End, Header, Mark, PlannedRun, checked, read_record, record_line
 
 SAMPLES_OF_TWO_MINUTES = [sample(float(second), a={"power_watts": 100.0 + second}) for second in range(130)]
 

@@ -3,12 +3,11 @@
 import pytest
 from recording_kit import CARDS, A, B, plain, recording, sample
 
-from planner.monitor.device import Device
 from planner.monitor.history import History
-from planner.monitor.inventory import Inventory
-from planner.monitor.reading import Cause, Reading, missing
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.summary import JOULES_PER_KWH, Statistic, summary
-from planner.monitor.sample import Sample
 
 POWER_CAP, IDLE = 0x4, 0x1
 

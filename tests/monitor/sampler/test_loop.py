@@ -6,17 +6,14 @@ from time import monotonic
 import pytest
 from fake_nvml_kit import A, card
 
-from planner.monitor.backoff import BackOff
-from planner.monitor.busy import Busy
-from planner.monitor.endings import RESTART
-from planner.monitor.inventory import Inventory
-from planner.monitor.sample import Sample
+from planner.monitor.host.surroundings import Surroundings
+from planner.monitor.readings.faults import RESTART
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.sample import Sample
+from planner.monitor.readings.wire import Busy, read_line
 from planner.monitor.sampler.loop import Sampler
-from planner.monitor.sampler.sleeping import SleepWatch
-from planner.monitor.sampler.watch import CardWatch
-from planner.monitor.settings import Settings
-from planner.monitor.surroundings import Surroundings
-from planner.monitor.wire import read_line
+from planner.monitor.sampler.watch import CardWatch, SleepWatch
+from planner.monitor.settings import BackOff, Settings
 
 PLAIN = Surroundings("Linux", is_container=False, is_wsl=False, has_own_pids=False)
 

@@ -5,14 +5,13 @@ import os
 import pytest
 from fake_nvml_kit import A, B, card
 
-from planner.monitor.faults import FaultKind
-from planner.monitor.host_processes import HostProcesses
+from planner.monitor.host.processes import HostProcesses
 from planner.monitor.nvml import Nvml, NvmlFailure, cause_of, opening_fault
-from planner.monitor.reading import Cause
-from planner.monitor.sample import Xid
+from planner.monitor.readings.faults import FaultKind
+from planner.monitor.readings.reading import Cause
+from planner.monitor.readings.sample import Xid
 from planner.monitor.sampler.answers import SessionOverError
-from planner.monitor.sampler.card_processes import CardProcesses
-from planner.monitor.sampler.session import Session
+from planner.monitor.sampler.session import CardProcesses, Session
 
 MIG = "MIG-11111111-0000-0000-0000-000000000000"
 

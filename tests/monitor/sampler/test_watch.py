@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 from fake_nvml_kit import A, B, card
 
-from planner.monitor.backoff import BackOff
-from planner.monitor.faults import FaultKind
-from planner.monitor.sampler.sleeping import SleepWatch
-from planner.monitor.sampler.watch import CardWatch
-from planner.monitor.surroundings import Surroundings
+from planner.monitor.host.surroundings import Surroundings
+from planner.monitor.readings.faults import FaultKind
+from planner.monitor.sampler.watch import CardWatch, SleepWatch
+from planner.monitor.settings import BackOff
 
 PLAIN = Surroundings("Linux", is_container=False, is_wsl=False, has_own_pids=False)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.gui.catalog.settings import PlotChoice
-from planner.gui.widgets.scales import log_ticks
+from planner.gui.plot.ticks import Ticks, log_ticks, round_ticks
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import lower_is_better
 from planner.present.columns import Column, unbeaten
@@ -130,21 +130,15 @@ def axis_range(values: Floats, logarithmic: bool) -> tuple[float, float]:
     return low - room, high + room
 
 
-def ticks(ends: tuple[float, float], most: int, logarithmic: bool, is_year: bool) -> list[tuple[float, str]]:
-    """Return round marks between the ends of an axis, at most about `most` of them."""
+def axis_ticks(ends: tuple[float, float], most: int, logarithmic: bool, is_year: bool) -> Ticks:
+    """Return round ticks between the ends of an axis, at most about `most` of them."""
     if logarithmic:
-        return log_ticks(*ends, most, fmt.plain)
-    words: Callable[[float], str] = (lambda value: f"{value:.0f}") if is_year else fmt.plain
-    return linear_ticks(*ends, most, words)
+        return log_ticks(*ends, most)
+    return round_ticks(*ends, most, _year_words if is_year else fmt.plain, whole=is_year)
 
 
-def linear_ticks(low: float, high: float, most: int, words: Callable[[float], str]) -> list[tuple[float, str]]:
-    """Return round marks between `low` and `high`, at most `most` of them."""
-    rough = (high - low) / max(1, most)
-    power = 10.0 ** int(f"{rough:e}".partition("e")[2])
-    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
-    marks = [step * number for number in range(int(low // step) + 1, int(high // step) + 1)]
-    return [(mark, words(mark)) for mark in marks]
+def _year_words(value: float) -> str:
+    return f"{value:.0f}"
 
 
 def _places(values: Floats, logarithmic: bool) -> Floats:
@@ -193,5 +187,6 @@ def _number_classes(values: Floats, key: str) -> tuple[tuple[str, ...], Ints]:
 
 
 def _span(values: Floats, key: str) -> str:
-    low, high = (f"{value:.0f}" if key == "year" else fmt.plain(value) for value in (values.min(), values.max()))
+    words = _year_words if key == "year" else fmt.plain
+    low, high = words(values.min()), words(values.max())
     return low if low == high else f"{low} – {high}"

@@ -4,16 +4,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import QPoint, QSignalBlocker, Qt, Signal, Slot
-from PySide6.QtWidgets import QCheckBox, QGridLayout, QHBoxLayout, QLabel, QMenu, QPushButton, QWidget
+from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
+from PySide6.QtWidgets import QCheckBox, QGridLayout, QHBoxLayout, QLabel, QMenu, QPushButton
 
-from planner.gui.catalog.scatter.hover_card import HoverCard
-from planner.gui.catalog.scatter.legend import Legend
-from planner.gui.catalog.scatter.presets import PRESETS, usual_plot
+from planner.gui.catalog.scatter.legend import SymbolLegend
 from planner.gui.catalog.settings import PlotChoice
+from planner.gui.plot.panel import PlotPanel, Rows
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import ChoiceField
-from planner.gui.widgets.plot_panel import PlotPanel, Rows
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
@@ -25,17 +23,35 @@ if TYPE_CHECKING:
 
 _NAMED: Final = ("vendor", "segment", "architecture", "part", "fits", "certainty")
 _NO_LOG: Final = frozenset(("year",))
+PRESETS: Final[dict[str, dict[str, PlotChoice]]] = {
+    "accelerators": {
+        "Bandwidth against price": PlotChoice(x="price", y="bandwidth", size="memory", color="vendor"),
+        "Dense BF16 against power": PlotChoice(x="power", y="bf16", size="memory", color="segment"),
+        "Memory against price": PlotChoice(x="price", y="memory", size="bandwidth", color="segment"),
+        "Bandwidth over the years": PlotChoice(x="year", y="bandwidth", color="segment", log_x=False),
+        "Dense BF16 over the years": PlotChoice(x="year", y="bf16", color="segment", log_x=False),
+        "Price of memory over the years": PlotChoice(x="year", y="usd_per_gib", color="segment", log_x=False),
+    },
+    "systems": {
+        "Dense BF16 against power": PlotChoice(x="power", y="bf16", size="memory", color="vendor"),
+        "Bandwidth against price": PlotChoice(x="price", y="bandwidth", size="memory", color="vendor"),
+        "Memory against power": PlotChoice(x="power", y="memory"),
+        "Memory against price": PlotChoice(x="price", y="memory"),
+        "Memory over the years": PlotChoice(x="year", y="memory", log_x=False),
+    },
+}
+"""Questions that the plot of each page answers at a glance; the first is what one begins with."""
 
 
 class ScatterPanel(PlotPanel):
     """Draws the rows that a page's model shows; `chosen`, `boxed` and `used` are those of the plot."""
 
-    chosen = Signal(str)
+    chosen = Signal(object)
     boxed = Signal(object)
     used = Signal()
 
     def __init__(self, workspace: Workspace, theme: Theme, page: str, model: RecordTableModel[Any]) -> None:
-        super().__init__(theme, "", "plot", f"{page}-plot", QWidget())
+        super().__init__(theme, "", "plot", f"{page}-plot")
         self._workspace, self._page, self._model = workspace, page, model
         columns = model.columns
         self._columns = {column.key: column for column in columns}
@@ -54,9 +70,8 @@ class ScatterPanel(PlotPanel):
             "log_y": QCheckBox("log"),
             "pareto": QCheckBox("Line of the &best"),
         }
-        self.legend = Legend(theme)
+        self.legend = SymbolLegend(theme)
         self._presets = QPushButton("Pre&sets")
-        self._card: HoverCard | None = None
         self._as_table.hide()  # the page has its own table of the same rows
         self._add_controls()
         self._show_choice()
@@ -64,13 +79,10 @@ class ScatterPanel(PlotPanel):
     @property
     def choice(self) -> PlotChoice:
         """Return what is drawn against what; what is not understood any more counts as the usual plot."""
-        chosen = self._workspace.settings.current.catalog.plots.get(self._page, usual_plot(self._page))
+        usual = next(iter(PRESETS[self._page].values()))
+        chosen = self._workspace.settings.current.catalog.plots.get(self._page, usual)
         keys = (chosen.x, chosen.y, *filter(None, (chosen.size, chosen.color)))
-        return chosen if all(key in self._columns for key in keys) else usual_plot(self._page)
-
-    def show_rows(self) -> None:
-        """Draw the rows that the model shows by now."""
-        self._draw()
+        return chosen if all(key in self._columns for key in keys) else usual
 
     def choose(self, choice: PlotChoice) -> None:
         """Draw something else, and remember it."""
@@ -78,7 +90,7 @@ class ScatterPanel(PlotPanel):
         plots = {**settings.current.catalog.plots, self._page: choice}
         settings.update(catalog=settings.current.catalog.evolve(plots=plots))
         self._show_choice()
-        self._draw()
+        self.show_rows()
 
     def mark(self, current: str | None, selected: Sequence[str]) -> None:
         """Ring what is chosen in the table."""
@@ -94,8 +106,9 @@ class ScatterPanel(PlotPanel):
         rows = [row for row in self._model.records if row.id in drawn]
         return (head, *((row.id, self._name(row), *(_exact(column, row) for column in columns)) for row in rows))
 
-    def _draw(self) -> None:
-        from planner.gui.catalog.scatter.data import scatter_data
+    def show_rows(self) -> None:
+        """Draw the rows that the model shows by now; the first time imports the plotting library."""
+        from planner.gui.catalog.scatter.data import scatter_data, symbol_of
 
         plot, choice = self._made_plot(), self.choice
         data = scatter_data(self._model.names, self._columns, self._model.numbers, self._model.words, choice)
@@ -103,34 +116,34 @@ class ScatterPanel(PlotPanel):
         plot.describe((x.axis, y.axis), f"{y.axis} against {x.axis}; the same figures are in the table")
         plot.know(self._model.marked, self._model.first)
         plot.draw(data, choice, lambda name: self._name(self._model.find(name)))
-        self.legend.show_classes(data.class_names, plot.class_color, data.ordered, set(data.classes.tolist()))
-        self.legend.show_sizes(self._columns[choice.size].axis if choice.size else "", data.size_ends)
+        classes = [(name, symbol_of(place, data.ordered)) for place, name in enumerate(data.class_names)]
+        size_title = self._columns[choice.size].axis if choice.size else ""
+        self.legend.show_classes(classes, set(data.classes.tolist()), plot.class_color, size_title, data.size_ends)
         left_out = f"; {fmt.integer(data.left_out)} without these figures" if data.left_out else ""
         self._read_out.setText(f"{fmt.plural(len(data.ids), 'point')}{left_out}")
 
     def _made_plot(self) -> "ScatterPlot":
         if self.plot is None:
-            # Imported here: the plotting library takes half a second, which must not delay the table.
             from planner.gui.catalog.scatter.plot import ScatterPlot
 
             self.plot = ScatterPlot(self._theme)
-            self._card = HoverCard(self._theme, self.plot)
             self.plot.hovered.connect(self._tell)
             self.plot.chosen.connect(self.chosen)
             self.plot.boxed.connect(self.boxed)
             self.plot.used.connect(self.used)
-            self._set_plot(self.plot)
-            self._show_page()
+            self._set_chart(self.plot)
         return self.plot
 
     def _name(self, row: Any) -> str:  # noqa: ANN401  # a page's own record
         return self._columns["name"].text(row)
 
-    @Slot(object, QPoint)
-    def _tell(self, name: str | None, place: QPoint) -> None:
+    @Slot(object)
+    def _tell(self, name: str | None) -> None:
         row = self._model.find(name)
-        if self._card is not None:
-            self._card.tell(self.lines_of(row) if row is not None else (), place)
+        if self.plot is not None:
+            self.plot.card.setVisible(row is not None)
+            if name is not None and row is not None:
+                self.plot.card.tell(self.lines_of(row), self.plot.pixels_of(name))
 
     def lines_of(self, row: Any) -> tuple[str, ...]:  # noqa: ANN401  # a page's own record
         """Return what is said of a point: its name and the figures that place it."""

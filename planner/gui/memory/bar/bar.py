@@ -6,11 +6,8 @@ from PySide6.QtCore import QEvent, QPoint, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QFocusEvent, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
-from planner.gui.memory.bar.canvas import Canvas
-from planner.gui.memory.bar.layout import BarLayout, Piece, lay_out
-from planner.gui.memory.bar.legend import Legend
-from planner.gui.memory.bar.paint import paint_bar, paint_outlines
-from planner.gui.memory.bar.scale import paint_scale
+from planner.gui.memory.bar.layout import Piece
+from planner.gui.memory.bar.paint import BarPicture
 from planner.gui.theme import Theme
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, Segment
@@ -31,21 +28,13 @@ class StackedBar(QWidget):
         self._theme = theme
         self._view: MemoryView | None = None
         self._shared_bytes: int | None = None
-        self._layout: BarLayout | None = None
-        self._canvas = Canvas(theme, _MINIMUM_WIDTH)
-        self._labelled: frozenset[str] = frozenset()
-        self._legend: Legend | None = None
+        self.picture: BarPicture | None = None
         self._current: str | None = None
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName("Memory of one card, part by part")
         theme.changed.connect(self._arrange)
-
-    @property
-    def layout_in_pixels(self) -> BarLayout | None:
-        """Return where the pieces lie, once there is something to show."""
-        return self._layout
 
     def set_view(self, view: MemoryView, shared_bytes: int | None = None) -> None:
         """Show another result; bars that are compared are given what the longest of them reaches."""
@@ -59,15 +48,11 @@ class StackedBar(QWidget):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint bar, scale and legend."""
-        if self._view is None or self._layout is None or self._legend is None:
-            return
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        paint_bar(painter, self._canvas, self._layout, self._labelled)
-        paint_outlines(painter, self._canvas, self._layout, self._current, self.hasFocus())
-        paint_scale(painter, self._canvas, self._layout, self._view.capacity_bytes)
-        self._legend.paint(painter)
-        painter.end()
+        if self.picture is not None:
+            painter = QPainter(self)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            self.picture.paint(painter, self._current, focused=self.hasFocus())
+            painter.end()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Lay the pieces out over the new width."""
@@ -125,17 +110,12 @@ class StackedBar(QWidget):
     def _arrange(self) -> None:
         if self._view is None:
             return
-        self._canvas = Canvas(self._theme, self.width())
-        self._layout = lay_out(self._view, self._canvas.bar.width(), self._shared_bytes)
-        self._labelled = self._canvas.labelled(self._layout)
-        self._legend = Legend(self._canvas, self._layout, self._labelled)
-        self.setFixedHeight(round(self._canvas.legend_top + self._legend.height))
+        self.picture = BarPicture(self._theme, self.width(), self._view, self._shared_bytes)
+        self.setFixedHeight(self.picture.height)
         self.update()
 
     def _piece_at(self, position: QPoint) -> Piece | None:
-        if self._layout is None or position.y() > self._canvas.bar.bottom():
-            return None
-        return self._layout.at(position.x() - self._canvas.bar.left())
+        return None if self.picture is None else self.picture.piece_at(position.x(), position.y())
 
     def _mark(self, name: str | None) -> None:
         if name != self._current:
@@ -143,7 +123,7 @@ class StackedBar(QWidget):
             self.update()
 
     def _step(self, by: int) -> None:
-        pieces = self._layout.pieces if self._layout else ()
+        pieces = self.picture.layout.pieces if self.picture else ()
         if not pieces:
             return
         names = [piece.segment.name for piece in pieces]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from math import ceil, log2
 from typing import Final
 
+from planner.gui.plot.ticks import Ticks
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, Segment
 from planner.units import GIB, MIB
@@ -22,19 +23,11 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
-    """A mark of the scale."""
-
-    x: float
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class BarLayout:
     """The bar in pixels; `edge` is the card's, where its usable memory is known."""
 
     pieces: tuple[Piece, ...]
-    ticks: tuple[Tick, ...]
+    ticks: Ticks
     low: float
     total: float
     high: float
@@ -83,11 +76,9 @@ def lay_out(view: MemoryView, width: float, shared_bytes: int | None = None) -> 
     )
 
 
-def _ticks(whole: float, width: float) -> tuple[Tick, ...]:
+def _ticks(whole: float, width: float) -> Ticks:
     """Return round sizes along the bar; steps are powers of two, as memory sizes are."""
     step = 2 ** max(0, ceil(log2(whole / _TICKS_WANTED)))
     unit, factor = ("GiB", GIB) if step >= GIB / 2 else ("MiB", MIB)
-    return tuple(
-        Tick(position * width / whole, fmt.quantity(position / factor, unit))
-        for position in range(0, int(whole) + 1, step)
-    )
+    sizes = range(0, int(whole) + 1, step)
+    return [(size * width / whole, fmt.quantity(size / factor, unit)) for size in sizes]

@@ -1,113 +1,217 @@
-"""How the pieces of the stacked bar are painted."""
+"""How the stacked bar is painted: its pieces, the scale under it, and the names that have no room inside."""
 
 from itertools import pairwise
 from typing import Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QPainter, QPainterPath, QPen
+from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPainterPath, QPen
 
-from planner.gui.memory.bar.canvas import Canvas
-from planner.gui.memory.bar.layout import BarLayout, Piece
+from planner.gui.memory.bar.layout import Piece, lay_out
+from planner.gui.plot.legend import flow
 from planner.gui.theme import Theme
 from planner.present import format as fmt
-from planner.present.memory.view import Segment
+from planner.present.memory.view import MemoryView, Segment
 
 # A gradient brush would cost more than the rest of the bar.
 _FADE_STEPS: Final = 24
 _OVERFLOW_BAND: Final = 6
 _OVERFLOW_LINE: Final = 2
+_LEFT: Final = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
 
-def fill(painter: QPainter, rect: QRectF, segment: Segment, theme: Theme) -> None:
-    """Fill `rect` as `segment` is filled: plain, hatched for other processes, in the bad colour for the overflow."""
-    if segment.kind == "other":
-        painter.fillRect(rect, theme.color("sunken"))
-        painter.fillRect(rect, QBrush(theme.color("other_processes"), Qt.BrushStyle.BDiagPattern))
-    else:
-        painter.fillRect(rect, theme.color("bad" if segment.kind == "overflow" else segment.name))
+class BarPicture:
+    """The bar of `view` in a widget of `width` pixels, with the scale and the legend under it.
 
+    `shared_bytes` is what the longest of the bars reaches that are compared. `layout` has the bar's pixels, of which
+    the first lies at the left end of `bar`.
+    """
 
-def paint_bar(painter: QPainter, canvas: Canvas, layout: BarLayout, labelled: frozenset[str]) -> None:
-    """Paint the pieces, those in `labelled` with their names."""
-    painter.save()
-    painter.setClipPath(_rounded(canvas, layout.width))
-    painter.fillRect(canvas.rect(0, layout.card_right), canvas.theme.color("free"))
-    _paint_pieces(painter, canvas, layout)
-    painter.restore()
-    for piece in layout.pieces:
-        if piece.segment.name in labelled:
-            _paint_label(painter, canvas, piece)
+    def __init__(self, theme: Theme, width: int, view: MemoryView, shared_bytes: int | None = None) -> None:
+        self._theme, self._width = theme, width
+        self._small, self._bold = theme.font("small"), theme.font("small", bold=True)
+        self._metrics, self._bold_metrics = QFontMetricsF(self._small), QFontMetricsF(self._bold)
+        self._line = self._metrics.height() + theme.spacing.tiny
+        # One pixel stays free around it for the outline.
+        height = round(2 * self._metrics.height() + 2 * theme.spacing.tiny)
+        self.bar = QRectF(1, 1, max(1, width - 2), height)
+        self._scale_top = self.bar.bottom() + 2 * theme.spacing.tiny
+        self._capacity_bytes = view.capacity_bytes
+        self.layout = lay_out(view, self.bar.width(), shared_bytes)
+        self._labelled = [piece for piece in self.layout.pieces if self._has_room(piece)]
+        self._named = [piece for piece in self.layout.pieces if piece not in self._labelled]
+        self._swatch = self._metrics.ascent()
+        widths = [self._name_offset + self._metrics.horizontalAdvance(piece.segment.text) for piece in self._named]
+        self._places = flow(widths, self.bar.right(), theme.spacing.large)
 
+    @property
+    def height(self) -> int:
+        """Return the pixels that all of it takes."""
+        lines = self._places[-1][0] + 1 if self._places else 0
+        return round(self._scale_top + (1 + lines) * self._line)
 
-def paint_outlines(painter: QPainter, canvas: Canvas, layout: BarLayout, marked: str | None, focused: bool) -> None:
-    """Frame the piece called `marked`, and the card, so that what does not fit stands outside it."""
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setPen(QPen(canvas.theme.color("text"), 2))
-    for piece in layout.pieces:
-        if piece.segment.name == marked:
-            painter.drawRect(canvas.rect(piece.left, piece.right).adjusted(1, 1, -1, -1))
-    painter.setPen(QPen(canvas.theme.color("focus" if focused else "muted"), 2 if focused else 1))
-    painter.drawPath(_rounded(canvas, layout.card_right))
+    def piece_at(self, x: float, y: float) -> Piece | None:
+        """Return the piece at a place of the widget."""
+        return None if y > self.bar.bottom() else self.layout.at(x - self.bar.left())
 
+    def paint(self, painter: QPainter, marked: str | None, *, focused: bool) -> None:
+        """Paint all of it, with a frame around the piece called `marked`."""
+        painter.save()
+        painter.setClipPath(self._rounded(self.layout.width))
+        painter.fillRect(self._rect(0, self.layout.card_right), self._theme.color("free"))
+        self._paint_pieces(painter)
+        painter.restore()
+        for piece in self._labelled:
+            self._paint_label(painter, piece)
+        self._paint_outlines(painter, marked, focused)
+        self._paint_scale(painter)
+        self._paint_names(painter)
 
-def _rounded(canvas: Canvas, right: float) -> QPainterPath:
-    path = QPainterPath()
-    path.addRoundedRect(canvas.rect(0, right), canvas.theme.tokens.radius, canvas.theme.tokens.radius)
-    return path
+    @property
+    def _name_offset(self) -> float:
+        return self._swatch + self._theme.spacing.tiny
 
-
-def _paint_pieces(painter: QPainter, canvas: Canvas, layout: BarLayout) -> None:
-    for piece in layout.pieces:
-        # What lies at the end of the total is drawn up to the upper bound, and fades out there.
-        right = layout.high if layout.low < piece.right <= layout.total else piece.right
-        rect = canvas.rect(piece.left, max(right, piece.right))
-        if piece.segment.kind == "term":
-            fill(painter, rect, piece.segment, canvas.theme)
-        elif piece.segment.kind == "overflow":
-            _paint_overflow(painter, rect, canvas.theme)
-    _fade(painter, canvas, layout)
-    painter.setPen(QPen(canvas.theme.color("surface"), 1))
-    for piece in layout.pieces:
-        if piece.segment.kind == "other":
-            fill(painter, canvas.rect(piece.left, piece.right), piece.segment, canvas.theme)
+    def _has_room(self, piece: Piece) -> bool:
+        """Return whether a piece is wide enough to be named inside the bar; the legend has the others."""
         if piece.segment.kind == "overflow":
-            # Up to what is expected it is sure, and lies over what other processes hold.
-            _paint_overflow(painter, canvas.rect(piece.left, piece.right), canvas.theme)
-        elif piece.left > 0:
-            x = round(canvas.x(piece.left)) + 0.5
-            painter.drawLine(QPointF(x, canvas.bar.top()), QPointF(x, canvas.bar.bottom()))
+            return False
+        title = self._metrics.horizontalAdvance(piece.segment.title)
+        size = self._bold_metrics.horizontalAdvance(fmt.size(piece.segment.bytes))
+        return piece.right - piece.left >= max(title, size) + 2 * self._theme.spacing.small
 
+    def _x(self, x: float) -> float:
+        """Return the widget's x of a pixel of the layout."""
+        return self.bar.left() + x
 
-def _paint_overflow(painter: QPainter, rect: QRectF, theme: Theme) -> None:
-    """Line above and below what lies past the card's edge in the bad colour: what it consists of can still be seen."""
-    bad = theme.color("bad")
-    painter.fillRect(rect.adjusted(0, rect.height() - _OVERFLOW_BAND, 0, 0), bad)
-    painter.fillRect(rect.adjusted(0, 0, 0, _OVERFLOW_LINE - rect.height()), bad)
+    def _rect(self, left: float, right: float) -> QRectF:
+        """Return the part of the bar between two pixels of the layout."""
+        return QRectF(self._x(left), self.bar.top(), right - left, self.bar.height())
 
+    def _rounded(self, right: float) -> QPainterPath:
+        path = QPainterPath()
+        path.addRoundedRect(self._rect(0, right), self._theme.tokens.radius, self._theme.tokens.radius)
+        return path
 
-def _fade(painter: QPainter, canvas: Canvas, layout: BarLayout) -> None:
-    """Let the bar fade into what lies behind it between the lower and the upper bound of the total."""
-    inside, outside = canvas.theme.color("free"), canvas.theme.color("surface")
-    ends = [round(layout.low + (layout.high - layout.low) * step / _FADE_STEPS) for step in range(_FADE_STEPS + 1)]
-    for step, (left, right) in enumerate(pairwise(ends)):
-        color = inside if max(left, layout.total) < layout.card_right else outside
-        color.setAlphaF((step + 0.5) / _FADE_STEPS)
-        painter.fillRect(canvas.rect(left, right), color)
+    def _fill(self, painter: QPainter, rect: QRectF, segment: Segment) -> None:
+        """Fill `rect` plainly, hatched for other processes, in the bad colour for the overflow."""
+        if segment.kind == "other":
+            painter.fillRect(rect, self._theme.color("sunken"))
+            painter.fillRect(rect, QBrush(self._theme.color("other_processes"), Qt.BrushStyle.BDiagPattern))
+        else:
+            painter.fillRect(rect, self._theme.color("bad" if segment.kind == "overflow" else segment.name))
 
+    def _paint_pieces(self, painter: QPainter) -> None:
+        layout = self.layout
+        for piece in layout.pieces:
+            # What lies at the end of the total is drawn up to the upper bound, and fades out there.
+            right = layout.high if layout.low < piece.right <= layout.total else piece.right
+            rect = self._rect(piece.left, max(right, piece.right))
+            if piece.segment.kind == "term":
+                self._fill(painter, rect, piece.segment)
+            elif piece.segment.kind == "overflow":
+                self._paint_overflow(painter, rect)
+        self._fade(painter)
+        painter.setPen(QPen(self._theme.color("surface"), 1))
+        for piece in layout.pieces:
+            rect = self._rect(piece.left, piece.right)
+            if piece.segment.kind == "other":
+                self._fill(painter, rect, piece.segment)
+            if piece.segment.kind == "overflow":
+                # Up to what is expected it is sure, and lies over what other processes hold.
+                self._paint_overflow(painter, rect)
+            elif piece.left > 0:
+                x = round(rect.left()) + 0.5
+                painter.drawLine(QPointF(x, self.bar.top()), QPointF(x, self.bar.bottom()))
 
-def _paint_label(painter: QPainter, canvas: Canvas, piece: Piece) -> None:
-    rect = canvas.rect(piece.left, piece.right)
-    size = fmt.size(piece.segment.bytes)
-    role = "sunken" if piece.segment.kind == "other" else piece.segment.name
-    if piece.segment.kind == "other":
-        width = max(map(canvas.bold_metrics.horizontalAdvance, (piece.segment.title, size)))
-        inset = max(0, (rect.width() - width) / 2 - canvas.theme.spacing.tiny)
-        painter.fillRect(rect.adjusted(inset, 0, -inset, 0), canvas.theme.color(role))
-    painter.setPen(canvas.theme.color_on(role))
-    upper, lower = QRectF(rect), QRectF(rect)
-    upper.setBottom(rect.center().y())
-    lower.setTop(rect.center().y())
-    painter.setFont(canvas.bold)
-    painter.drawText(upper, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignBottom, size)
-    painter.setFont(canvas.small)
-    painter.drawText(lower, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, piece.segment.title)
+    def _paint_overflow(self, painter: QPainter, rect: QRectF) -> None:
+        """Line above and below what lies past the card's edge in the bad colour: what it consists of is still seen."""
+        bad = self._theme.color("bad")
+        painter.fillRect(rect.adjusted(0, rect.height() - _OVERFLOW_BAND, 0, 0), bad)
+        painter.fillRect(rect.adjusted(0, 0, 0, _OVERFLOW_LINE - rect.height()), bad)
+
+    def _fade(self, painter: QPainter) -> None:
+        """Let the bar fade into what lies behind it between the lower and the upper bound of the total."""
+        layout = self.layout
+        inside, outside = self._theme.color("free"), self._theme.color("surface")
+        ends = [round(layout.low + (layout.high - layout.low) * step / _FADE_STEPS) for step in range(_FADE_STEPS + 1)]
+        for step, (left, right) in enumerate(pairwise(ends)):
+            color = inside if max(left, layout.total) < layout.card_right else outside
+            color.setAlphaF((step + 0.5) / _FADE_STEPS)
+            painter.fillRect(self._rect(left, right), color)
+
+    def _paint_label(self, painter: QPainter, piece: Piece) -> None:
+        rect = self._rect(piece.left, piece.right)
+        size = fmt.size(piece.segment.bytes)
+        role = "sunken" if piece.segment.kind == "other" else piece.segment.name
+        if piece.segment.kind == "other":
+            width = max(map(self._bold_metrics.horizontalAdvance, (piece.segment.title, size)))
+            inset = max(0, (rect.width() - width) / 2 - self._theme.spacing.tiny)
+            painter.fillRect(rect.adjusted(inset, 0, -inset, 0), self._theme.color(role))
+        painter.setPen(self._theme.color_on(role))
+        middle, half = rect.center().y(), rect.height() / 2
+        painter.setFont(self._bold)
+        upper = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignBottom
+        painter.drawText(QRectF(rect.left(), rect.top(), rect.width(), half), upper, size)
+        painter.setFont(self._small)
+        lower = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop
+        painter.drawText(QRectF(rect.left(), middle, rect.width(), half), lower, piece.segment.title)
+
+    def _paint_outlines(self, painter: QPainter, marked: str | None, focused: bool) -> None:
+        """Frame the piece called `marked`, and the card, so that what does not fit stands outside it."""
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(self._theme.color("text"), 2))
+        for piece in self.layout.pieces:
+            if piece.segment.name == marked:
+                painter.drawRect(self._rect(piece.left, piece.right).adjusted(1, 1, -1, -1))
+        painter.setPen(QPen(self._theme.color("focus" if focused else "muted"), 2 if focused else 1))
+        painter.drawPath(self._rounded(self.layout.card_right))
+
+    def _paint_scale(self, painter: QPainter) -> None:
+        """Paint the sizes along the bar; the card's edge comes first, and sizes that would touch it are left out."""
+        self._paint_range(painter)
+        edge = self._paint_edge(painter)
+        painter.setFont(self._small)
+        painter.setPen(self._theme.color("muted"))
+        for x, text in self.layout.ticks:
+            box = self._box_under(x, self._metrics.horizontalAdvance(text))
+            if not edge.intersects(box):
+                painter.drawText(box, _LEFT, text)
+
+    def _paint_range(self, painter: QPainter) -> None:
+        """Draw the bracket of the uncertainty."""
+        low, high = self.layout.low, self.layout.high
+        if high - low < 2:
+            return
+        y = self.bar.bottom() + self._theme.spacing.tiny
+        painter.setPen(QPen(self._theme.color("text"), 1))
+        painter.drawLine(QPointF(self._x(low), y), QPointF(self._x(high), y))
+        for x in (low, high):
+            painter.drawLine(QPointF(self._x(x), y - 2), QPointF(self._x(x), y + 2))
+
+    def _paint_edge(self, painter: QPainter) -> QRectF:
+        """Mark the card's edge and return what its words take, with a gap at either side; nothing without a card."""
+        edge = self.layout.edge
+        if edge is None or self._capacity_bytes is None:
+            return QRectF()
+        text = f"{fmt.size(self._capacity_bytes)} usable"
+        box = self._box_under(edge, self._bold_metrics.horizontalAdvance(text))
+        x = self._x(edge)
+        painter.setFont(self._bold)
+        painter.setPen(QPen(self._theme.color("text"), 1))
+        painter.drawLine(QPointF(x, self.bar.bottom()), QPointF(x, self._scale_top + 2))
+        painter.drawText(box, _LEFT, text)
+        gap = self._theme.spacing.small
+        return box.adjusted(-gap, 0, gap, 0)
+
+    def _box_under(self, x: float, width: float) -> QRectF:
+        """Return the box of a text of `width` centred under `x`, kept within the bar's ends."""
+        left = min(self._x(x) - width / 2, self.bar.right() - width)
+        return QRectF(max(self.bar.left(), left), self._scale_top, width + 1, self._line)
+
+    def _paint_names(self, painter: QPainter) -> None:
+        """Paint a swatch and the name and size of each piece that is not named inside the bar."""
+        for piece, (line, x) in zip(self._named, self._places, strict=True):
+            left, top = self._x(x), self._scale_top + (1 + line) * self._line
+            swatch = QRectF(left, top + (self._line - self._swatch) / 2, self._swatch, self._swatch)
+            self._fill(painter, swatch, piece.segment)
+            painter.setPen(self._theme.color("text"))
+            painter.drawText(QRectF(left + self._name_offset, top, self._width, self._line), _LEFT, piece.segment.text)

@@ -6,7 +6,7 @@ from itertools import groupby, pairwise
 from math import ceil, floor, inf, log2, nan
 from typing import Final, Literal
 
-from planner.gui.widgets.ticks import nice_step, round_ticks
+from planner.gui.plot.ticks import Ticks, round_ticks
 from planner.plan.explore import Axis, CurvePoint
 from planner.present import format as fmt
 from planner.units import GIB
@@ -17,9 +17,9 @@ _FARTHEST: Final = 2
 _LINEAR_POINTS: Final = 32
 _WIDE_POINTS: Final = 40
 
-Place = tuple[float, float]
+XY = tuple[float, float]
 """A point of the plot: the axis' x and GiB."""
-_GAP: Final[Place] = (nan, nan)
+_GAP: Final[XY] = (nan, nan)
 Corner = Literal["above left", "above right", "below left", "below right"]
 """Where words stand at a line over the whole plot: above or below it, at one of its ends."""
 
@@ -67,7 +67,7 @@ class CurveData:
         """Return where `value` stands on the axis."""
         return log2(value) if self.is_wide else value
 
-    def split(self) -> tuple[tuple[Place, ...], tuple[Place, ...]]:
+    def split(self) -> tuple[tuple[XY, ...], tuple[XY, ...]]:
         """Return the curve in GiB below and above the card's line; both end on it where it is crossed.
 
         What lies apart is parted by a place that is no number.
@@ -98,12 +98,12 @@ class CurveData:
         return (header, *rows)
 
 
-def _crossing(before: Place, after: Place, limit: float) -> Place:
+def _crossing(before: XY, after: XY, limit: float) -> XY:
     (x0, y0), (x1, y1) = before, after
     return x0 + (x1 - x0) * (limit - y0) / (y1 - y0), limit
 
 
-def _parts(places: Sequence[Place], belongs: Sequence[bool]) -> tuple[Place, ...]:
+def _parts(places: Sequence[XY], belongs: Sequence[bool]) -> tuple[XY, ...]:
     """Return the places that belong, with a gap where others lie between them."""
     runs = groupby(zip(belongs, places, strict=True), key=lambda pair: pair[0])
     parts = [[place for _, place in run] for inside, run in runs if inside]
@@ -128,22 +128,17 @@ def curve_values(current: int, largest: int | None, lowest: int, limit: int | No
     return tuple(sorted(values | marks))
 
 
-def value_ticks(data: CurveData, wanted: int) -> list[tuple[float, str]]:
-    """Return about `wanted` marks of the value axis: powers of two where it is logarithmic, else round numbers."""
+def value_ticks(data: CurveData, wanted: int) -> Ticks:
+    """Return about `wanted` ticks of the value axis: powers of two where it is logarithmic, else round numbers."""
     first, last = data.points[0].value, data.points[-1].value
     if not data.is_wide:
-        return [(float(value), fmt.integer(value)) for value in _round_values(first, last, wanted)]
+        return round_ticks(first, last, wanted, lambda value: fmt.integer(round(value)), whole=True)
     exponents = range(ceil(log2(first)), floor(log2(last)) + 1)
     stride = max(1, ceil(len(exponents) / max(1, wanted)))
     return [(float(exponent), fmt.integer(2**exponent)) for exponent in exponents[::stride]]
 
 
-def memory_ticks(data: CurveData, wanted: int) -> list[tuple[float, str]]:
-    """Return about `wanted` marks of the memory axis, which is in GiB."""
+def memory_ticks(data: CurveData, wanted: int) -> Ticks:
+    """Return about `wanted` ticks of the memory axis, which is in GiB."""
     low, high = (end / GIB for end in data.memory_range)
     return round_ticks(low, high, wanted)
-
-
-def _round_values(first: int, last: int, wanted: int) -> Sequence[int]:
-    step = max(1, round(nice_step((last - first) / max(1, wanted))))
-    return range(ceil(first / step) * step, last + 1, step)

@@ -1,17 +1,18 @@
 """The sensitivity curve with the choice of the number that it goes over."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QFontMetrics
 
 from planner.gui.memory.curves.data import CurveData
-from planner.gui.memory.curves.table import CurveTable
+from planner.gui.plot.panel import DataPanel
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import ChoiceField
-from planner.gui.widgets.plot_panel import PlotPanel, Rows
 from planner.plan.explore import Axis, CurvePoint
 from planner.present import format as fmt
+from planner.present.columns import Column, numbers
 
 if TYPE_CHECKING:
     from planner.gui.memory.curves.plot import CurvePlot
@@ -19,66 +20,66 @@ if TYPE_CHECKING:
 _WIDEST: Final = "Number of cards"
 
 
-class CurvePanel(PlotPanel):
+def _gib(key: str, title: str, get: Callable[[CurvePoint], int | None]) -> Column[CurvePoint]:
+    return numbers(key, title, get, unit="GiB", show=lambda value: fmt.gib(round(value)), width=15)
+
+
+_COLUMNS: Final[tuple[Column[CurvePoint], ...]] = (
+    numbers("value", "Value", lambda point: point.value, show=lambda value: fmt.integer(round(value)), width=12),
+    _gib("memory", "Memory", lambda point: point.total_bytes),
+    _gib("low", "At least", lambda point: point.low_bytes),
+    _gib("high", "At most", lambda point: point.high_bytes),
+    _gib("host", "In RAM", lambda point: point.host_bytes),
+)
+
+
+class CurvePanel(DataPanel[CurveData]):
     """Memory over one of a few numbers of the plan.
 
-    `axis_chosen` carries the number to go over, `value_chosen` a value that was clicked.
+    `axis_chosen` carries the number to go over, `value_chosen` a value that was clicked, or confirmed in the table.
     """
 
     axis_chosen = Signal(object)
     value_chosen = Signal(object)
 
     def __init__(self, theme: Theme) -> None:
-        figures = CurveTable(theme)
-        super().__init__(theme, "Memory over", "curve", "memory-curve", figures)
-        self._figures = figures
-        self._data: CurveData | None = None
-        self._plot: CurvePlot | None = None
+        super().__init__(theme, "Memory over", "curve", "memory-curve")
         self.over = ChoiceField(theme, ())
         self.over.set_name("Memory over")
         self.over.setMinimumWidth(QFontMetrics(theme.font()).horizontalAdvance(_WIDEST) + 2 * theme.spacing.huge)
         self._bar.insertWidget(1, self.over)
         self.over.edited.connect(self.axis_chosen)
-        self._figures.chosen.connect(self.value_chosen)
-
-    @property
-    def data(self) -> CurveData | None:
-        """Return the curve that is shown."""
-        return self._data
 
     def offer(self, options: tuple[tuple[Axis, str], ...], current: Axis) -> None:
         """Offer these numbers to go over."""
         self.over.set_options(options)
         self.over.set_value(current)
 
-    def set_data(self, data: CurveData) -> None:
-        """Draw another curve; the first one imports the plotting library."""
-        self._data = data
-        if self._plot is None:
-            self._plot = self._make_plot()
-        self._plot.set_data(data)
-        self._figures.set_data(data)
-        self._show_page()
-
-    def csv_rows(self) -> Rows:
-        """Return a header and a row a point, with exact bytes."""
-        return () if self._data is None else self._data.csv_rows()
-
-    def _make_plot(self) -> "CurvePlot":
-        # Imported here: the plotting library takes half a second, which must not delay the window.
+    def _make_chart(self) -> "CurvePlot":
         from planner.gui.memory.curves.plot import CurvePlot
 
-        plot = CurvePlot(self._theme)
-        plot.hovered.connect(self._say)
-        plot.chosen.connect(self.value_chosen)
-        self._set_plot(plot)
-        return plot
+        chart = CurvePlot(self._theme)
+        chart.chosen.connect(self._on_activated)
+        return chart
+
+    def _fill_table(self) -> None:
+        data = self.data
+        if data is None:
+            return
+        table = self._show_in_table(data.points, _COLUMNS)
+        table.setAccessibleName(f"Memory over {data.title.lower()}")
+        table.show_column("host", any(point.host_bytes for point in data.points))
+        table.mark(self._row_id(data.current))
+
+    def _row_id(self, point: CurvePoint) -> str:
+        return str(point.value)
 
     @Slot(object)
-    def _say(self, point: CurvePoint | None) -> None:
-        if self._data is None:
-            return
-        said = point or self._data.current
+    def _on_activated(self, point: CurvePoint) -> None:
+        self.value_chosen.emit(point.value)
+
+    def _words_of(self, data: CurveData, point: CurvePoint | None) -> str:
+        said = point or data.current
         size = fmt.size_with_range(said.total_bytes, said.low_bytes, said.high_bytes)
         host = f", {fmt.size(said.host_bytes)} in RAM" if said.host_bytes else ""
-        self._read_out.setText(f"{'' if point else 'now '}{fmt.integer(said.value)}: {size}{host}")
+        return f"{'' if point else 'now '}{fmt.integer(said.value)}: {size}{host}"

@@ -20,8 +20,8 @@ from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, scrolled
 from planner.gui.workspace import Workspace
 from planner.plan.trace_request import operators_of
-from planner.trace.arguments import arguments_text, parse_arguments
 from planner.trace.candidates import Candidate
+from planner.trace.notation import arguments_text, parse_arguments
 from planner.trace.request import Lora, Target, TraceRequest
 
 _SIZE: Final = QSize(620, 660)

@@ -22,8 +22,16 @@ from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.plan.trace_request import operators_of
 from planner.present.plan.settings import setting_title
-from planner.trace.request import Argument, Parallel, TraceRequest
-from planner.trace.sizes import batch_of, has_sequence, sequence_of, with_batch, with_sequence
+from planner.trace.request import (
+    Argument,
+    Parallel,
+    TraceRequest,
+    batch_of,
+    has_sequence,
+    sequence_of,
+    with_batch,
+    with_sequence,
+)
 from planner.workload.option import doubling
 
 Optimizer = tuple[str, tuple[Argument, ...]]

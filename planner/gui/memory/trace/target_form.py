@@ -17,10 +17,9 @@ from planner.gui.widgets.inputs.field import TextField
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.workspace import Workspace
-from planner.trace.arguments import arguments_text, parse_arguments
 from planner.trace.candidates import Candidate, find_candidates
+from planner.trace.notation import arguments_text, input_text, parse_arguments, parse_input
 from planner.trace.request import Argument, Input, Target
-from planner.trace.shapes import input_text, parse_input
 
 _EXAMPLE = "8x3x224x224:float32"
 _KINDS: Final = (("file", "in a file"), ("import", "installed"), ("config", "of the plan"))

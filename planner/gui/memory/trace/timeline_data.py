@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from planner.gui.widgets.ticks import round_ticks
+from planner.gui.plot.ticks import Ticks, round_ticks
 from planner.memory.result import PhaseName
 from planner.present import format as fmt
 from planner.present.names import PHASE_TITLES
@@ -23,7 +23,7 @@ _UNITS: Final = (("GiB", GIB), ("MiB", MIB), ("KiB", KIB))
 Rows = tuple[tuple[str, ...], ...]
 
 
-class Band(NamedTuple):
+class PhaseSpan(NamedTuple):
     """A phase between two moments; phases of the same name that follow on each other are one."""
 
     name: PhaseName
@@ -90,15 +90,15 @@ class TimelineData:
         return next((unit for unit in _UNITS if self.top_bytes >= unit[1]), _UNITS[-1])
 
     @cached_property
-    def bands(self) -> tuple[Band, ...]:
+    def phases(self) -> tuple[PhaseSpan, ...]:
         """Return the phases to be named."""
-        found: list[Band] = []
+        found: list[PhaseSpan] = []
         for span in self.result.timeline.spans:
             if found and found[-1].name == span.name and span.start <= found[-1].end:
                 found[-1] = found[-1]._replace(title=PHASE_TITLES[span.name], end=span.end)
             elif span.end > span.start:
                 step = "" if span.name == "load" else f" {span.step + 1}"
-                found.append(Band(span.name, f"{PHASE_TITLES[span.name]}{step}", span.start, span.end))
+                found.append(PhaseSpan(span.name, f"{PHASE_TITLES[span.name]}{step}", span.start, span.end))
         return tuple(found)
 
     def stack(self, hidden: Collection[str] = ()) -> list[tuple[TimelineSeries, list[float]]]:
@@ -144,16 +144,16 @@ class TimelineData:
         return tuple(tuple(map(str, row)) for row in timeline_rows(self.result.timeline))
 
 
-def colour_of(series: TimelineSeries) -> str:
+def role_of(series: TimelineSeries) -> str:
     """Return the colour role of a series: that of its term, as on every tab; inputs, part of the buffers, have one."""
     return _INPUTS if series.category == _INPUTS else series.term
 
 
-def memory_marks(data: TimelineData, wanted: int) -> list[tuple[float, str]]:
-    """Return about `wanted` marks of the memory axis, in its unit."""
+def memory_ticks(data: TimelineData, wanted: int) -> Ticks:
+    """Return about `wanted` ticks of the memory axis, in its unit."""
     return round_ticks(0, data.top_bytes / data.unit[1], wanted)
 
 
-def time_marks(data: TimelineData, wanted: int) -> list[tuple[float, str]]:
-    """Return about `wanted` marks of the axis of moments."""
-    return [(value, text) for value, text in round_ticks(0, data.end, wanted) if value == round(value)]
+def moment_ticks(data: TimelineData, wanted: int) -> Ticks:
+    """Return about `wanted` ticks of the axis of moments."""
+    return round_ticks(0, data.end, wanted, whole=True)

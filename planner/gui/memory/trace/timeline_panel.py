@@ -1,81 +1,79 @@
 """The timeline with its legend, its table, and copy and save."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import Slot
-
-from planner.gui.memory.trace.timeline_data import TimelineData
-from planner.gui.memory.trace.timeline_legend import TimelineLegend
-from planner.gui.memory.trace.timeline_table import TimelineTable
+from planner.gui.memory.trace.timeline_data import TimelineData, TimelineRow, role_of
+from planner.gui.plot.legend import Legend, LegendEntry
+from planner.gui.plot.panel import DataPanel
 from planner.gui.theme import Theme
-from planner.gui.widgets.plot_panel import PlotPanel, Rows
 from planner.present import format as fmt
+from planner.present.columns import Column, numbers, words
+from planner.present.trace.view import short_place
 
 if TYPE_CHECKING:
     from planner.gui.memory.trace.timeline_plot import TimelinePlot
 
+_COLUMNS: Final[tuple[Column[TimelineRow], ...]] = (
+    numbers("time", "Moment", lambda row: row.moment.time, show=lambda value: fmt.integer(round(value)), width=9),
+    numbers(
+        "bytes",
+        "Alive",
+        lambda row: row.moment.bytes,
+        show=lambda value: fmt.size(round(value)),
+        tooltip=lambda row: fmt.exact_bytes(row.moment.bytes),
+        meter=True,
+    ),
+    words("phase", "When", lambda row: row.moment.phase, width=24),
+    words("operator", "Last made by", lambda row: row.moment.operator, unknown="", width=24),
+    words("module", "Module", lambda row: row.moment.module, unknown="", width=24),
+    words(
+        "line",
+        "Line",
+        lambda row: short_place(row.moment.line),
+        unknown="",
+        width=20,
+        tooltip=lambda row: row.moment.line,
+    ),
+)
 
-class TimelinePanel(PlotPanel):
-    """Live memory over the traced run."""
+
+class TimelinePanel(DataPanel[TimelineData]):
+    """Live memory over the traced run; a click in the legend hides a category, so that the others show their course."""
 
     def __init__(self, theme: Theme) -> None:
-        figures = TimelineTable(theme)
-        super().__init__(theme, "Live memory over the run", "timeline", "timeline", figures)
-        self._figures = figures
-        self._data: TimelineData | None = None
-        self._plot: TimelinePlot | None = None
-        self._legend = TimelineLegend(theme)
-        self._column.addWidget(self._legend)
-        self._legend.changed.connect(self._draw)
-        self._as_table.toggled.connect(self._fill_table)
-
-    @property
-    def data(self) -> TimelineData | None:
-        """Return the timeline that is shown."""
-        return self._data
+        super().__init__(theme, "Live memory over the run", "timeline", "timeline")
+        self.legend = Legend(theme)
+        self._column.addWidget(self.legend)
 
     def set_data(self, data: TimelineData) -> None:
         """Draw another timeline; the first one imports the plotting library."""
-        self._data = data
-        if self._plot is None:
-            self._plot = self._make_plot()
-        self._legend.set_series(data.series)
-        self._draw()
-        self._fill_table()
-        self._show_page()
+        # In the order in which they lie, the highest first.
+        shown = [(series, f"Show {series.title.lower()} in the timeline") for series in reversed(data.series)]
+        entries = (LegendEntry(series.category, series.title, role_of(series), spoken) for series, spoken in shown)
+        self.legend.set_entries(tuple(entries))
+        super().set_data(data)
 
-    def csv_rows(self) -> Rows:
-        """Return a header and a row a moment, with exact bytes."""
-        return () if self._data is None else self._data.csv_rows()
-
-    @Slot()
-    def _draw(self) -> None:
-        if self._plot is not None and self._data is not None:
-            self._plot.set_data(self._data, self._legend.hidden)
-
-    @Slot()
-    def _fill_table(self) -> None:
-        """Make the rows only for someone who looks at them."""
-        if self._data is not None and self._as_table.isChecked():
-            self._figures.set_data(self._data)
-
-    def _make_plot(self) -> "TimelinePlot":
-        # Imported here: the plotting library takes half a second, which must not delay the window.
+    def _make_chart(self) -> "TimelinePlot":
         from planner.gui.memory.trace.timeline_plot import TimelinePlot
 
-        plot = TimelinePlot(self._theme)
-        plot.hovered.connect(self._say)
-        self._set_plot(plot)
-        return plot
+        chart = TimelinePlot(self._theme)
+        self.legend.toggled.connect(chart.hide_categories)
+        return chart
 
-    @Slot(object)
-    def _say(self, point: int | None) -> None:
-        if self._data is None:
-            return
+    def _fill_table(self) -> None:
+        data = self.data
+        if data is not None:
+            rows = [data.row(point) for point in range(len(data.times))]
+            table = self._show_in_table(rows, _COLUMNS)
+            table.setAccessibleName("Live memory over the run")
+            table.mark(str(data.peak_point))
+
+    def _row_id(self, row: TimelineRow) -> str:
+        return str(row.point)
+
+    def _words_of(self, data: TimelineData, point: int | None) -> str:
         if point is not None:
-            self._read_out.setText(self._data.row(point).moment.told)
-        elif self._data.for_tensors_bytes is not None and not self._data.card_in_view:
-            card = f"{self._data.card or 'The card'} has {fmt.size(self._data.for_tensors_bytes)} for tensors"
-            self._read_out.setText(card)
-        else:
-            self._read_out.setText("")
+            return data.row(point).moment.told
+        if data.for_tensors_bytes is not None and not data.card_in_view:
+            return f"{data.card or 'The card'} has {fmt.size(data.for_tensors_bytes)} for tensors"
+        return ""

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Final, Literal, NamedTuple, get_args
 
-from planner.gui.monitor.plots.clock_ticks import clock_text
-from planner.monitor.events import Event, EventKind
+from planner.gui.plot.ticks import clock_text
 from planner.monitor.history import History, Mark
+from planner.monitor.readings.events import Event, EventKind
 from planner.present.monitor.events import event_title, lasting
 
 Lane = Literal["Slowed", "Events", "Diagnosis", "Marks"]
@@ -39,8 +39,8 @@ _SIGNS: Final = {
 _NEAR: Final = 2.0
 
 
-class Place(NamedTuple):
-    """Where a time lies on the band: `left` is the start's place, `per_second` the pixels of a second."""
+class TimeScale(NamedTuple):
+    """Where a time lies on the band: `left` is the start's scale, `per_second` the pixels of a second."""
 
     start: float
     end: float
@@ -70,27 +70,27 @@ class Shape:
     mark: Mark | None = None
 
 
-def shapes_of(history: History, place: Place, labels: Mapping[str, str], sign_width: float) -> list[Shape]:
+def shapes_of(history: History, scale: TimeScale, labels: Mapping[str, str], sign_width: float) -> list[Shape]:
     """Return what is to be drawn; `labels` are the shown cards, events of others are left out.
 
     Spans and signs that would touch become one.
     """
-    now = place.end if history.end is None else history.end
+    now = scale.end if history.end is None else history.end
     rows = {uuid: row for row, uuid in enumerate(labels)}
     events = [
         event
-        for event in history.events(place.start, place.end)
+        for event in history.events(scale.start, scale.end)
         if event.kind is not EventKind.GAP and (event.uuid in labels or not event.uuid)
     ]
-    spans = [_slowed(event, place, rows.get(event.uuid, 0), now) for event in events if event.kind is EventKind.SLOWED]
-    found = [_verdict(event, place, now) for event in events if event.kind is EventKind.DIAGNOSIS]
-    signs = [_sign(event, place, sign_width) for event in events if event.kind in _SIGNS]
-    return [*_merged(spans), *_clustered(signs), *_side_by_side(found), *_flags(history, place)]
+    spans = [_slowed(event, scale, rows.get(event.uuid, 0), now) for event in events if event.kind is EventKind.SLOWED]
+    found = [_verdict(event, scale, now) for event in events if event.kind is EventKind.DIAGNOSIS]
+    signs = [_sign(event, scale, sign_width) for event in events if event.kind in _SIGNS]
+    return [*_merged(spans), *_clustered(signs), *_side_by_side(found), *_flags(history, scale)]
 
 
-def gaps_of(history: History, place: Place) -> list[tuple[float, float]]:
+def gaps_of(history: History, scale: TimeScale) -> list[tuple[float, float]]:
     """Return from where to where nothing was read."""
-    return [(place.x(gap.began), place.x(gap.ended)) for gap in history.gaps(place.start, place.end)]
+    return [(scale.x(gap.began), scale.x(gap.ended)) for gap in history.gaps(scale.start, scale.end)]
 
 
 def shape_words(shape: Shape, history: History, labels: Mapping[str, str]) -> tuple[str, ...]:
@@ -120,33 +120,33 @@ def _mark_words(mark: Mark, history: History) -> str:
     return f"{clock_text(history.wall_of(mark.time))}  {mark.text}"
 
 
-def _ends(event: Event, place: Place, now: float) -> tuple[float, float]:
-    left = place.x(event.began.monotonic_seconds)
-    right = place.x(now if event.ended is None else event.ended.monotonic_seconds)
+def _ends(event: Event, scale: TimeScale, now: float) -> tuple[float, float]:
+    left = scale.x(event.began.monotonic_seconds)
+    right = scale.x(now if event.ended is None else event.ended.monotonic_seconds)
     return left, max(right, left + 1)
 
 
-def _slowed(event: Event, place: Place, row: int, now: float) -> Shape:
+def _slowed(event: Event, scale: TimeScale, row: int, now: float) -> Shape:
     role = _ROLES.get(event.what, "muted")
-    return Shape("Slowed", *_ends(event, place, now), role, (event,), row=row, is_hatched="thermal" in event.what)
+    return Shape("Slowed", *_ends(event, scale, now), role, (event,), row=row, is_hatched="thermal" in event.what)
 
 
-def _verdict(event: Event, place: Place, now: float) -> Shape:
-    return Shape("Diagnosis", *_ends(event, place, now), "accent", (event,), text=event_title(event))
+def _verdict(event: Event, scale: TimeScale, now: float) -> Shape:
+    return Shape("Diagnosis", *_ends(event, scale, now), "accent", (event,), text=event_title(event))
 
 
-def _sign(event: Event, place: Place, width: float) -> Shape:
+def _sign(event: Event, scale: TimeScale, width: float) -> Shape:
     sign, role = _SIGNS[event.kind]
-    middle = place.x(event.began.monotonic_seconds)
+    middle = scale.x(event.began.monotonic_seconds)
     return Shape("Events", middle - width / 2, middle + width / 2, role, (event,), text=sign)
 
 
-def _flags(history: History, place: Place) -> list[Shape]:
+def _flags(history: History, scale: TimeScale) -> list[Shape]:
     """Return the marks, the words of each as long as there is room before the next."""
-    marks = [mark for mark in history.marks if place.start <= mark.time <= place.end]
-    ends = [*(place.x(mark.time) for mark in marks[1:]), place.x(place.end)]
+    marks = [mark for mark in history.marks if scale.start <= mark.time <= scale.end]
+    ends = [*(scale.x(mark.time) for mark in marks[1:]), scale.x(scale.end)]
     flags = zip(marks, ends, strict=False)
-    return [Shape("Marks", place.x(mark.time), end, "accent", text=mark.text, mark=mark) for mark, end in flags]
+    return [Shape("Marks", scale.x(mark.time), end, "accent", text=mark.text, mark=mark) for mark, end in flags]
 
 
 def _merged(spans: Iterable[Shape]) -> list[Shape]:

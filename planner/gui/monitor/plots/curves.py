@@ -1,14 +1,14 @@
 """What a plot draws: a curve for each quantity of each owner, no finer than the pixels can show."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from planner.gui.monitor.plots.scales import Range
-from planner.gui.monitor.plots.specs import PlotSpec
-from planner.monitor.device import Device
+from planner.gui.monitor.plots.specs import PlotSpec, Range
 from planner.monitor.history import HOST, Columns, Gap, History
+from planner.monitor.readings.inventory import Device
 
 Key = tuple[str, str]
 """An owner and a quantity."""
@@ -41,6 +41,14 @@ class Curve:
     def is_condensed(self) -> bool:
         """Return whether it is drawn as the extremes of columns."""
         return len(self.x) > len(self.columns.times)
+
+
+class LimitLine(NamedTuple):
+    """A horizontal line of a plot with its words; `stroke` is the one of its card, none where it is of all."""
+
+    value: float
+    title: str
+    stroke: int | None = None
 
 
 def owners_of(history: History) -> tuple[Owner, ...]:

@@ -15,18 +15,22 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QMenu, QSizePolicy, QToolTip, QWidget
 
-from planner.gui.monitor.plots.band_layout import LANES, Lane, Place, Shape, event_rows, gaps_of, shape_words, shapes_of
-from planner.gui.monitor.plots.clock_ticks import clock_ticks
+from planner.gui.monitor.plots.band_layout import (
+    LANES,
+    Lane,
+    Shape,
+    TimeScale,
+    event_rows,
+    gaps_of,
+    shape_words,
+    shapes_of,
+)
 from planner.gui.monitor.plots.curves import Owner
-from planner.gui.monitor.plots.gestures import Gestures
-from planner.gui.monitor.plots.keys import handle_key
-from planner.gui.monitor.plots.look import axis_width
-from planner.gui.monitor.plots.view import TimeView
+from planner.gui.monitor.plots.time_view import Gestures, TimeView, axis_width, handle_key, time_ticks
+from planner.gui.plot.pens import cosmetic_pen
 from planner.gui.theme import Theme
-from planner.gui.widgets.plot import cosmetic_pen
 from planner.monitor.history import History, Mark
 
-_CLOCK: Final = "00:00:00"
 _MOST_WORDS: Final = 12
 _FEWEST_LETTERS: Final = 4
 # What the plotting library leaves on each side, so that in one column the band lies exactly below the plots.
@@ -43,10 +47,10 @@ class EventBand(QWidget):
 
     def __init__(self, theme: Theme, history: History, view: TimeView) -> None:
         super().__init__()
-        self._theme, self._history, self._view = theme, history, view
+        self._theme, self.history, self._view = theme, history, view
         self._labels: dict[str, str] = {}
         self._lanes: tuple[Lane, ...] = ("Events",)
-        self._shapes: list[Shape] = []
+        self.shapes: list[Shape] = []
         self._right = 0
         self.setFont(theme.font("small"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -58,15 +62,6 @@ class EventBand(QWidget):
         view.cursor_moved.connect(self.update)
         theme.changed.connect(self.update)
 
-    @property
-    def shapes(self) -> tuple[Shape, ...]:
-        """Return what is drawn."""
-        return tuple(self._shapes)
-
-    def set_history(self, history: History) -> None:
-        """Show another history."""
-        self._history = history
-
     @Slot()
     def refresh(self, owners: tuple[Owner, ...], right: int) -> None:
         """Draw what happened to these cards in the time that is shown; `right` is what the plots' scroll bar takes."""
@@ -76,17 +71,17 @@ class EventBand(QWidget):
 
     def text(self) -> str:
         """Return what happened in the time that is shown, a line each."""
-        return "\n".join(event_rows(self._history, self._view.start, self._view.end, self._labels))
+        return "\n".join(event_rows(self.history, self._view.start, self._view.end, self._labels))
 
     def time_at(self, x: float) -> float:
         """Return the time at a horizontal place."""
-        place = self._place
-        return min(max(place.start + (x - place.left) / place.per_second, place.start), place.end)
+        scale = self._scale
+        return min(max(scale.start + (x - scale.left) / scale.per_second, scale.start), scale.end)
 
     def shapes_at(self, x: float, y: float) -> list[Shape]:
         """Return what is drawn at a place; where spans overlap, all of them."""
         lane = self._lane_at(y)
-        return [shape for shape in self._shapes if shape.lane == lane and shape.left - 3 <= x <= shape.right + 3]
+        return [shape for shape in self.shapes if shape.lane == lane and shape.left - 3 <= x <= shape.right + 3]
 
     def sizeHint(self) -> QSize:
         """Ask for the height of the lanes that there are, and of the time."""
@@ -100,7 +95,7 @@ class EventBand(QWidget):
         """Tell what is under the pointer."""
         if isinstance(event, QHelpEvent):
             shapes = self.shapes_at(event.x(), event.y())
-            words = [line for shape in shapes for line in shape_words(shape, self._history, self._labels)]
+            words = [line for shape in shapes for line in shape_words(shape, self.history, self._labels)]
             more = [f"and {len(words) - _MOST_WORDS} more"] if len(words) > _MOST_WORDS else []
             QToolTip.showText(event.globalPos(), "\n".join([*words[:_MOST_WORDS], *more]), self)
             return True
@@ -135,24 +130,24 @@ class EventBand(QWidget):
         painter = QPainter(self)
         self._paint_ground(painter)
         line = self._line
-        for shape in self._shapes:
+        for shape in self.shapes:
             self._paint_shape(painter, shape, line)
         self._paint_time(painter)
         cursor = self._view.cursor
         if cursor is not None and self._view.start <= cursor <= self._view.end:
-            x = self._place.x(cursor)
+            x = self._scale.x(cursor)
             painter.setPen(cosmetic_pen(self._theme.color("muted"), 1))
             painter.drawLine(QPointF(x, 0), QPointF(x, self._line * len(self._lanes)))
         if self.hasFocus():
             painter.setPen(self._theme.color("focus"))
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRect(self.rect().adjusted(int(self._place.left), 0, -1, -1))
+            painter.drawRect(self.rect().adjusted(int(self._scale.left), 0, -1, -1))
 
     def _draw(self) -> None:
         width = QFontMetrics(self.font()).horizontalAdvance("M")
-        self._shapes = shapes_of(self._history, self._place, self._labels, width)
+        self.shapes = shapes_of(self.history, self._scale, self._labels, width)
         # That of events is always there, so that the band is never bare.
-        used = {shape.lane for shape in self._shapes} | {"Events"}
+        used = {shape.lane for shape in self.shapes} | {"Events"}
         lanes = tuple(lane for lane in LANES if lane in used)
         if lanes != self._lanes:
             self._lanes = lanes
@@ -164,10 +159,10 @@ class EventBand(QWidget):
         return QFontMetrics(self.font()).height() + self._theme.spacing.tiny
 
     @property
-    def _place(self) -> Place:
+    def _scale(self) -> TimeScale:
         left = axis_width(self._theme) + _PLOT_MARGIN
         per_second = max(1.0, self.width() - left - self._right - _PLOT_MARGIN) / self._view.span
-        return Place(self._view.start, self._view.end, left, per_second)
+        return TimeScale(self._view.start, self._view.end, left, per_second)
 
     def _lane_at(self, y: float) -> Lane | None:
         number = int(y // self._line)
@@ -175,21 +170,21 @@ class EventBand(QWidget):
 
     def _offer_removal(self, menu: QMenu, mark: Mark) -> None:
         def remove() -> None:
-            self._history.remove_mark(mark)
+            self.history.remove_mark(mark)
             self._draw()
 
         menu.addAction(f"&Remove the mark “{mark.text}”", remove)
 
     def _paint_ground(self, painter: QPainter) -> None:
-        place, line = self._place, self._line
+        scale, line = self._scale, self._line
         for number, lane in enumerate(self._lanes):
             painter.setPen(self._theme.color("muted"))
-            box = QRectF(0, number * line, place.left, line)
+            box = QRectF(0, number * line, scale.left, line)
             painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, lane)
             painter.setPen(cosmetic_pen(self._theme.color("border"), 1))
-            painter.drawLine(QPointF(place.left, (number + 1) * line), QPointF(self.width(), (number + 1) * line))
+            painter.drawLine(QPointF(scale.left, (number + 1) * line), QPointF(self.width(), (number + 1) * line))
         hatch = QBrush(self._theme.color("border"), Qt.BrushStyle.BDiagPattern)
-        for left, right in gaps_of(self._history, place):
+        for left, right in gaps_of(self.history, scale):
             painter.fillRect(QRectF(left, 0, max(1.0, right - left), line * len(self._lanes)), hatch)
 
     def _paint_shape(self, painter: QPainter, shape: Shape, line: int) -> None:
@@ -220,10 +215,9 @@ class EventBand(QWidget):
         return QRectF(shape.left, top + 1 + shape.row * height, shape.right - shape.left, max(1.0, height - 0.5))
 
     def _paint_time(self, painter: QPainter) -> None:
-        place, top = self._place, self._line * len(self._lanes)
-        wide = QFontMetrics(self.font()).horizontalAdvance(_CLOCK)
-        wanted = int((self.width() - place.left) / (2 * wide))
+        scale, top = self._scale, self._line * len(self._lanes)
         painter.setPen(self._theme.color("muted"))
-        for time, text in clock_ticks(place.start, place.end, wanted, self._history.wall_of):
-            x = place.x(time)
-            painter.drawText(QRectF(x - wide, top, 2 * wide, self._line), Qt.AlignmentFlag.AlignCenter, text)
+        for time, text in time_ticks(self._view, self._theme, self.width() - scale.left, self.history.wall_of):
+            wide = QFontMetrics(self.font()).horizontalAdvance(text)
+            box = QRectF(scale.x(time) - wide, top, 2 * wide, self._line)
+            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)

@@ -7,14 +7,13 @@ from PySide6.QtCore import QSize, QTimer, Signal, Slot
 from PySide6.QtGui import QActionGroup, QFontMetrics, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QScrollArea, QVBoxLayout, QWidget
 
-from planner.errors import PlannerError
 from planner.gui.monitor.plots.curves import Owner, is_known, owners_of
 from planner.gui.monitor.plots.event_band import EventBand
-from planner.gui.monitor.plots.legend import Legend, LegendEntry
 from planner.gui.monitor.plots.panel import MetricPanel
-from planner.gui.monitor.plots.settings import MOST_COLUMNS, PlotSettings
 from planner.gui.monitor.plots.specs import PlotSpec, arranged
-from planner.gui.monitor.plots.view import TimeView
+from planner.gui.monitor.plots.time_view import TimeView
+from planner.gui.monitor.settings import MOST_COLUMNS, PlotSettings
+from planner.gui.plot.legend import Legend, LegendEntry
 from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme
 from planner.gui.threads import is_imported
@@ -31,12 +30,10 @@ class PlotGrid(QWidget):
     """The plots that the settings name and that anything is known for.
 
     Call `refresh` when there are new readings; it draws what is in sight and nothing while it is hidden. `view` is the
-    time that is shown. `cursor_moved` carries the time under the pointer or none, `mark_wanted` the time at which a
-    note is to be put, and `failed` a `PlannerError` that saving met.
+    time that is shown. `mark_wanted` carries the time at which a note is to be put, and `failed` a `PlannerError` that
+    saving met.
     """
 
-    cursor_moved = Signal(object)
-    follow_changed = Signal(bool)
     mark_wanted = Signal(float)
     failed = Signal(object)
 
@@ -60,15 +57,6 @@ class PlotGrid(QWidget):
         self._connect()
 
     @property
-    def follow(self) -> bool:
-        """Return whether the latest reading stays in sight."""
-        return self.view.follow
-
-    @follow.setter
-    def follow(self, follow: bool) -> None:
-        self.view.set_follow(follow)
-
-    @property
     def panels(self) -> tuple[MetricPanel, ...]:
         """Return the plots that are shown, in their order."""
         return tuple(self._panels[key] for key in self._placed[0])
@@ -76,9 +64,9 @@ class PlotGrid(QWidget):
     def set_history(self, history: History) -> None:
         """Show another history, from its end."""
         self._history = history
-        self.band.set_history(history)
+        self.band.history = history
         for panel in self._panels.values():
-            panel.set_history(history)
+            panel.history = history
         self.view.point_at(None)
         self.view.set_follow(True)
         self.refresh()
@@ -174,10 +162,6 @@ class PlotGrid(QWidget):
         self._settings.update(monitor=self._settings.current.monitor.evolve(plots=changed))
         self.refresh()
 
-    def _shown_owners(self) -> tuple[Owner, ...]:
-        hidden = self.legend.hidden
-        return tuple(owner for owner in self._owners if owner.uuid not in hidden)
-
     def _place(self) -> None:
         """Put the plots into as many columns as there is room for."""
         remembered = self._remembered
@@ -208,46 +192,40 @@ class PlotGrid(QWidget):
         panel.moved.connect(partial(self.move_plot, spec.key))
         panel.hidden.connect(partial(self.show_plot, spec.key, False))
         panel.double_clicked.connect(self.mark_wanted)
-        panel.failed.connect(self._on_failed)
+        panel.failed.connect(self.failed)
         self._give_lines(panel)
         return panel
 
     def _give_lines(self, panel: MetricPanel) -> None:
         spec = panel.spec
-        lines = {
+        panel.lines = {
             owner: line
             for (metric, owner), line in self._lines.items()
             if metric in spec.metrics and (owner == HOST) == spec.is_host
         }
-        panel.set_lines(lines)
 
     @Slot()
     def _draw(self) -> None:
-        """Draw the plots that are in sight; those that are seen for the first time come one after the other."""
+        """Draw the plots that are in sight and were drawn before."""
+        self._draw_panels(most_new=0)
+
+    def _draw_panels(self, most_new: int) -> None:
+        """Draw the plots that are in sight; of those that are seen for the first time only so many, the rest soon."""
         if not self.isVisible() or self._is_busy or self._history.end is None:
             return
-        owners = self._shown_owners()
+        owners = tuple(owner for owner in self._owners if owner.uuid not in self.legend.hidden)
         self.band.refresh(owners, self._scroll.width() - self._scroll.viewport().width())
         if not is_imported(_DRAWING):
             self._draw_soon(_IMPORTING_MS)
             return
         seen = [panel for panel in self.panels if not panel.visibleRegion().isEmpty()]
+        new = [panel for panel in seen if not panel.is_drawn]
         for panel in seen:
-            if panel.is_drawn:
-                self._draw_panel(panel)
-        if not all(panel.is_drawn for panel in seen):
+            if panel not in new[most_new:]:
+                panel.set_owners(owners)
+                panel.refresh()
+        if new[most_new:]:
             self._draw_soon()
-
-    def _draw_panel(self, panel: MetricPanel) -> None:
-        panel.set_owners(self._shown_owners())
-        panel.refresh()
-
-    def _draw_next(self) -> None:
-        """Draw one plot for the first time: making it takes some hundredths of a second, with nothing else beside."""
-        if is_imported(_DRAWING):
-            new = (one for one in self.panels if not one.is_drawn and not one.visibleRegion().isEmpty())
-            if (panel := next(new, None)) is not None:
-                self._draw_panel(panel)
 
     @Slot()
     def _draw_soon(self, after_ms: int = 0) -> None:
@@ -259,18 +237,12 @@ class PlotGrid(QWidget):
         if self.isVisible() and self._history.end is not None:
             self._owners = owners_of(self._history)
             self._place()
-            self._draw_next()
-        self._draw()
-
-    @Slot(object)
-    def _on_failed(self, error: PlannerError) -> None:
-        self.failed.emit(error)
+        # To make a plot takes some hundredths of a second, in which no other is to be made.
+        self._draw_panels(most_new=1)
 
     def _connect(self) -> None:
         self._again.timeout.connect(self._draw_again)
         self.view.moved.connect(self._draw)
-        self.view.cursor_moved.connect(self.cursor_moved)
-        self.view.follow_changed.connect(self.follow_changed)
         self.legend.toggled.connect(self._draw)
         self.band.mark_wanted.connect(self.mark_wanted)
         self._scroll.verticalScrollBar().valueChanged.connect(self._draw)

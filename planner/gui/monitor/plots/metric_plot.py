@@ -1,63 +1,47 @@
 """The plot of one quantity over time. Importing it imports pyqtgraph, which takes half a second."""
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 import pyqtgraph as pg
-from PySide6.QtCore import QPointF, Qt, Slot
-from PySide6.QtGui import QBrush, QFontMetrics, QPen
+from PySide6.QtCore import QPointF, QRectF, Qt, Slot
+from PySide6.QtGui import QBrush, QFontMetrics, QPainter, QPen, QPolygonF
 
-from planner.gui.monitor.plots.axis import PlainAxis
-from planner.gui.monitor.plots.clock_ticks import clock_ticks
-from planner.gui.monitor.plots.curves import Curve
-from planner.gui.monitor.plots.curves_item import CurvesItem
-from planner.gui.monitor.plots.gestures import Gestures
-from planner.gui.monitor.plots.look import axis_width, stroke
-from planner.gui.monitor.plots.scales import Range, axis_ticks
-from planner.gui.monitor.plots.view import TimeView
+from planner.gui.monitor.plots.curves import Curve, Floats, LimitLine
+from planner.gui.monitor.plots.specs import Range, axis_ticks
+from planner.gui.monitor.plots.time_view import Gestures, TimeView, axis_width, time_ticks
+from planner.gui.plot.axis import PlainAxis
+from planner.gui.plot.chart import Chart, Item, Look
+from planner.gui.plot.pens import blended, cosmetic_pen, series_pen
 from planner.gui.theme import Theme
-from planner.gui.widgets.plot import Plot, blended, cosmetic_pen
 from planner.monitor.history import Mark
-from planner.monitor.metrics import Unit
+from planner.monitor.readings.metrics import Unit
 
 _PIXELS_A_VALUE: Final = 26
-_CLOCK: Final = "00:00:00"
 _POINTS_A_PIXEL: Final = 0.5
 _GRID_SHARE: Final = 0.4
+_MARK: Final = Look("accent", style=Qt.PenStyle.DashLine)
 
 
-class Line(NamedTuple):
-    """A horizontal line with its words; `stroke` is the one of its card, none where it is of all."""
-
-    value: float
-    title: str
-    stroke: int | None = None
-
-
-class MetricPlot(Plot):
+class MetricPlot(Chart):
     """Curves over the span of `view`, lines of limits, and the cursor that all plots share.
 
     The axis of time always goes from 0 to 1: to move it would cost the library more than it costs to draw the curves.
     """
 
     def __init__(self, theme: Theme, title: str, unit: Unit, view: TimeView) -> None:
-        super().__init__(theme, axes={name: PlainAxis(name) for name in ("left", "bottom")})
+        axes = {name: PlainAxis(name) for name in ("left", "bottom")}
+        super().__init__(theme, f"{title} over time; the same figures are in its table", axes, is_dense=True)
         self._unit, self._view = unit, view
-        self._curves, self._limits = CurvesItem(), CurvesItem()
+        self._limits, self._curves = self._add(CurvesItem()), self._add(CurvesItem())
         self._shown: tuple[list[Curve], list[Curve]] = ([], [])
-        self._lines: list[tuple[Any, Any, Line]] = []
-        self._marks: list[Any] = []
+        self._lines: list[tuple[Item, Item, LimitLine]] = []
+        self._marks: list[Item] = []
         self._ends = Range(0.0, 0.0)
         self._wall_of: Callable[[float], float] = float
-        self._cursor: Any = pg.InfiniteLine(angle=90)
-        self._cursor.setZValue(20)
+        self._cursor = self._add(pg.InfiniteLine(angle=90), Look("muted"), z=20)
         self._cursor.hide()
-        for item in (self._limits, self._curves, self._cursor):
-            self._item.addItem(item, ignoreBounds=True)
-        self._put_grid_behind()
-        # Everything moves at once; to find out what did takes longer than to draw it.
-        self._plot.setViewportUpdateMode(self._plot.ViewportUpdateMode.FullViewportUpdate)
-        self._plot.setAccessibleName(f"{title} over time; the same figures are in its table")
         self.gestures = Gestures(self._plot.viewport(), view, self.time_at)
         view.cursor_moved.connect(self._show_cursor)
         self._dress()
@@ -84,31 +68,21 @@ class MetricPlot(Plot):
         self._place_words()
         self._place_ticks()
 
-    def set_lines(self, lines: list[Line]) -> None:
+    def set_lines(self, lines: list[LimitLine]) -> None:
         """Show these lines and no others."""
         if lines == [line for *_, line in self._lines]:
             return
-        for rule, words, _ in self._lines:
-            self._item.removeItem(rule)
-            self._item.removeItem(words)
-        self._lines = [(pg.InfiniteLine(angle=0), pg.TextItem(), line) for line in lines]
-        for rule, words, line in self._lines:
-            rule.setPos(line.value)
-            rule.setZValue(-5)
-            words.setAnchor((0, 0))
-            words.setZValue(15)
-            words.setText(line.title)
-            self._item.addItem(rule, ignoreBounds=True)
-            self._item.addItem(words, ignoreBounds=True)
+        self._remove(item for *items, _ in self._lines for item in items)
+        self._lines = [
+            (self._add(pg.InfiniteLine(line.value, angle=0), z=-5), self._add(pg.TextItem(line.title), z=15), line)
+            for line in lines
+        ]
         self._dress_lines()
 
     def set_marks(self, marks: tuple[Mark, ...]) -> None:
         """Show a vertical line at each mark."""
         while len(self._marks) < len(marks):
-            line = pg.InfiniteLine(angle=90)
-            self._item.addItem(line, ignoreBounds=True)
-            line.setPen(self._mark_pen())
-            self._marks.append(line)
+            self._marks.append(self._add(pg.InfiniteLine(angle=90), _MARK))
         for number, line in enumerate(self._marks):
             line.setVisible(number < len(marks))
             if number < len(marks):
@@ -138,49 +112,96 @@ class MetricPlot(Plot):
 
     def _place_ticks(self) -> None:
         box = self._item.getViewBox()
-        clock = QFontMetrics(self._theme.font("small")).horizontalAdvance(_CLOCK)
-        wanted = int(box.width() / (2 * clock))
-        ticks = clock_ticks(self._view.start, self._view.end, wanted, self._wall_of)
-        self._item.getAxis("bottom").set_marks([(self._place_of(time), text) for time, text in ticks])
-        wanted = int(box.height() / _PIXELS_A_VALUE)
-        self._item.getAxis("left").set_marks(axis_ticks(self._unit, self._ends, wanted))
+        times = time_ticks(self._view, self._theme, box.width(), self._wall_of)
+        self._item.getAxis("bottom").set_ticks([(self._place_of(time), text) for time, text in times])
+        self._item.getAxis("left").set_ticks(axis_ticks(self._unit, self._ends, int(box.height() / _PIXELS_A_VALUE)))
 
     def _dress(self) -> None:
         super()._dress()
         grid = blended(self._theme.color("border"), self._theme.color("surface"), _GRID_SHARE)
         for name in ("left", "bottom"):
-            axis = self._item.getAxis(name)
-            axis.grid_color = grid
-            axis.forget_words()
+            self._item.getAxis(name).take_look(grid)
         self._item.getAxis("left").setWidth(axis_width(self._theme))
         self._item.getAxis("bottom").setHeight(QFontMetrics(self._theme.font("small")).height() + 4)
         curves, limits = self._shown
         self._curves.set_pens([self._pen(curve) for curve in curves])
         self._limits.set_pens([self._limit_pen(curve) for curve in limits])
-        self._cursor.setPen(cosmetic_pen(self._theme.color("muted"), 1))
-        for line in self._marks:
-            line.setPen(self._mark_pen())
         self._dress_lines()
 
     def _dress_lines(self) -> None:
         for rule, words, line in self._lines:
-            color = self._theme.color("muted") if line.stroke is None else stroke(self._theme, line.stroke).color()
+            color = self._theme.color("muted") if line.stroke is None else series_pen(self._theme, line.stroke).color()
             rule.setPen(cosmetic_pen(color, 1, Qt.PenStyle.DashDotLine))
             words.setColor(color)
             words.fill = QBrush(self._theme.color("surface"))
             words.setFont(self._theme.font("small"))
 
     def _pen(self, curve: Curve) -> QPen:
-        return stroke(self._theme, curve.stroke, is_condensed=curve.is_condensed)
+        return series_pen(self._theme, curve.stroke, is_condensed=curve.is_condensed)
 
     def _limit_pen(self, curve: Curve) -> QPen:
-        return cosmetic_pen(stroke(self._theme, curve.stroke).color(), 1, Qt.PenStyle.DotLine)
-
-    def _mark_pen(self) -> QPen:
-        return cosmetic_pen(self._theme.color("accent"), 1, Qt.PenStyle.DashLine)
+        return cosmetic_pen(series_pen(self._theme, curve.stroke).color(), 1, Qt.PenStyle.DotLine)
 
     @Slot(object)
     def _show_cursor(self, time: float | None) -> None:
         self._cursor.setVisible(time is not None)
         if time is not None:
             self._cursor.setPos(self._place_of(time))
+
+
+class _Drawn(NamedTuple):
+    """A curve's pen and its pieces between gaps."""
+
+    pen: QPen
+    pieces: tuple[QPolygonF, ...]
+
+
+class CurvesItem(pg.GraphicsObject):  # type: ignore[misc]  # the library has no annotations
+    """Draws curves as they are given, without a look at them.
+
+    An item a curve would find out the bounds of each several times a redraw, which takes longer than to draw it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._drawn: list[_Drawn] = []
+
+    def set_curves(self, curves: list[tuple[Curve, QPen]], span: Range) -> None:
+        """Draw these curves and no others; `span` is the time from 0 to 1 on the axis."""
+        self._drawn = [_Drawn(pen, _pieces(curve, span)) for curve, pen in curves]
+        self.update()
+
+    def set_pens(self, pens: list[QPen]) -> None:
+        """Draw the same curves with other pens."""
+        self._drawn = [drawn._replace(pen=pen) for drawn, pen in zip(self._drawn, pens, strict=True)]
+        self.update()
+
+    def viewRangeChanged(self) -> None:
+        """Take note of other axes: the item is as large as what is shown."""
+        self.prepareGeometryChange()
+
+    def boundingRect(self) -> QRectF:
+        """Return what is shown."""
+        return QRectF(self.viewRect())
+
+    def paint(self, painter: QPainter, _option: object, _widget: object) -> None:
+        """Draw the curves."""
+        for drawn in self._drawn:
+            painter.setPen(drawn.pen)
+            for piece in drawn.pieces:
+                painter.drawPolyline(piece)
+
+
+def _pieces(curve: Curve, span: Range) -> tuple[QPolygonF, ...]:
+    x, y = (curve.x - span.low) / (span.high - span.low), curve.y
+    if not curve.breaks:
+        return (_polygon(x, y),) if len(x) else ()
+    borders = pairwise((0, *curve.breaks, len(x)))
+    return tuple(_polygon(x[first:stop], y[first:stop]) for first, stop in borders if stop > first)
+
+
+def _polygon(x: Floats, y: Floats) -> QPolygonF:
+    # A line of one point would not be drawn.
+    ends = (x, y) if len(x) > 1 else (x.repeat(2), y.repeat(2))
+    polygon: QPolygonF = pg.functions.arrayToQPolygonF(*ends)
+    return polygon

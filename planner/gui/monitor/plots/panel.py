@@ -1,71 +1,74 @@
-"""One plot with its heading, its read-out and what can be done with it."""
+"""One plot with its heading, its read-out, its table and what can be done with it."""
 
+from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QMenu, QToolButton
 
-from planner.gui.monitor.plots.clock_ticks import clock_text
-from planner.gui.monitor.plots.curves import Curve, Key, Owner, curve, keys_of, range_of
-from planner.gui.monitor.plots.legend import Legend, LegendEntry
-from planner.gui.monitor.plots.reading_table import ReadingTable
-from planner.gui.monitor.plots.scales import Range, axis_range, value_text
-from planner.gui.monitor.plots.specs import PlotSpec
-from planner.gui.monitor.plots.view import TimeView
+from planner.gui.monitor.plots.curves import Curve, Key, LimitLine, Owner, curve, keys_of, range_of
+from planner.gui.monitor.plots.specs import PlotSpec, Range, axis_range, value_text
+from planner.gui.monitor.plots.time_view import TimeView
+from planner.gui.plot.legend import Legend, LegendEntry
+from planner.gui.plot.panel import PlotPanel, Rows
+from planner.gui.plot.ticks import clock_text
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton
-from planner.gui.widgets.plot_panel import PlotPanel, Rows
-from planner.monitor.history import History
+from planner.monitor.history import HOST, History
+from planner.monitor.readings.metrics import Unit
+from planner.present.columns import Column
 
 if TYPE_CHECKING:
-    from planner.gui.monitor.plots.metric_plot import Line, MetricPlot
+    from planner.gui.monitor.plots.metric_plot import MetricPlot
 
 _LINES_HIGH: Final = 10
 _EXPORTED_COLUMNS: Final = 2000
 _HEADER: Final = ("clock", "seconds", "curve", "quantity", "lowest", "highest")
+_DASH: Final = " – "
+
+
+class ReadingRow(NamedTuple):
+    """What was lowest and highest from one time to the next, by the place of the curve."""
+
+    time: float
+    clock: str
+    ends: dict[int, tuple[float, float]]
 
 
 class MetricPanel(PlotPanel):
-    """The plot of `spec`; `moved` asks for another place (−1, +1), `hidden` not to be shown."""
+    """The plot of `spec`; `moved` asks for another place (−1, +1), `hidden` not to be shown.
+
+    `lines` are drawn at a value and with a title, by their owner.
+    """
 
     moved = Signal(int)
     hidden = Signal()
     double_clicked = Signal(float)
 
     def __init__(self, theme: Theme, spec: PlotSpec, history: History, view: TimeView) -> None:
-        table = ReadingTable(theme, spec.title, spec.unit)
-        super().__init__(theme, spec.title, "plot", spec.key, table)
+        super().__init__(theme, spec.title, "plot", spec.key)
         self.spec = spec
-        self._figures, self._history, self._view = table, history, view
+        self.history, self._view = history, view
         self._plot: MetricPlot | None = None
         self._owners: tuple[Owner, ...] = ()
-        self._lines: dict[str, tuple[float, str]] = {}
-        self._drawn: list[Curve] = []
-        self._hidden_keys: frozenset[Key] = frozenset()
+        self.lines: dict[str, tuple[float, str]] = {}
+        self._columns: tuple[Column[ReadingRow], ...] = ()
+        self.curves: list[Curve] = []
         self.legend = Legend(theme)
-        self.legend.toggled.connect(self._on_legend_toggled)
+        self.legend.toggled.connect(self.refresh)
         self._column.insertWidget(1, self.legend)
         self.legend.setVisible(spec.is_host and len(spec.metrics) > 1)
         self._add_menu()
         self._pages.setMinimumHeight(QFontMetrics(theme.font()).height() * _LINES_HIGH)
-        self._as_table.toggled.connect(self.refresh)
         view.cursor_moved.connect(self._say)
 
     @property
     def is_drawn(self) -> bool:
         """Return whether the plot was made."""
         return self._plot is not None
-
-    @property
-    def curves(self) -> tuple[Curve, ...]:
-        """Return what is drawn."""
-        return tuple(self._drawn)
-
-    def set_history(self, history: History) -> None:
-        """Show another history."""
-        self._history = history
 
     def set_owners(self, owners: tuple[Owner, ...]) -> None:
         """Show these cards."""
@@ -74,25 +77,20 @@ class MetricPanel(PlotPanel):
             entries = [LegendEntry(key, label, number) for key, label, number in keys_of(self.spec, ())]
             self.legend.set_entries(tuple(entries))
 
-    def set_lines(self, lines: dict[str, tuple[float, str]]) -> None:
-        """Show these lines, by their owner, at a value and with a title."""
-        self._lines = lines
-
     @Slot()
     def refresh(self) -> None:
         """Draw what the view shows; the first time makes the plot."""
         plot = self._plot or self._make_plot()
         span = Range(self._view.start, self._view.end)
-        self._drawn = self._curves(span, plot.columns)
-        limits = [] if self.spec.limit is None else self._limits(self.spec.limit, span, plot.columns)
+        self.curves = self._curves(span, plot.columns)
+        limits = self._limits(span, plot.columns)
         lines = self._all_lines()
-        seen = range_of([*self._drawn, *limits])
+        seen = range_of([*self.curves, *limits])
         plot.set_lines(lines)
-        plot.set_marks(self._history.marks)
+        plot.set_marks(self.history.marks)
         ends = axis_range(self.spec.unit, seen, tuple(line.value for line in lines))
-        plot.draw(self._drawn, limits, ends, self._history.wall_of)
-        if self._as_table.isChecked():
-            self._figures.set_curves(self._drawn, self._history.wall_of)
+        plot.draw(self.curves, limits, ends, self.history.wall_of)
+        self._show_page()
         self._say(self._view.cursor)
 
     def csv_rows(self) -> Rows:
@@ -100,31 +98,34 @@ class MetricPanel(PlotPanel):
         rows = [_HEADER]
         for each in self._curves(Range(self._view.start, self._view.end), _EXPORTED_COLUMNS):
             for time, low, high in zip(*(column.tolist() for column in each.columns), strict=True):
-                clock = datetime.fromtimestamp(self._history.wall_of(time)).isoformat(timespec="milliseconds")
+                clock = datetime.fromtimestamp(self.history.wall_of(time)).isoformat(timespec="milliseconds")
                 rows.append((clock, f"{time:.3f}", each.label, each.key[1], f"{low:g}", f"{high:g}"))
         return tuple(rows)
 
     def _curves(self, span: Range, columns: int) -> list[Curve]:
-        keys = (each for each in keys_of(self.spec, self._owners) if each[0] not in self._hidden_keys)
-        return [curve(self._history, *each, span, columns) for each in keys if len(self._history.series(*each[0]))]
+        shown = [each for each in keys_of(self.spec, self._owners) if each[0] not in self.legend.hidden]
+        return self._known(shown, span, columns)
 
-    def _limits(self, metric: str, span: Range, columns: int) -> list[Curve]:
-        keys = (((owner.uuid, metric), owner.label, owner.stroke) for owner in self._owners)
-        return [curve(self._history, *each, span, columns) for each in keys if len(self._history.series(*each[0]))]
+    def _limits(self, span: Range, columns: int) -> list[Curve]:
+        if self.spec.limit is None:
+            return []
+        keys = [((owner.uuid, self.spec.limit), owner.label, owner.stroke) for owner in self._owners]
+        return self._known(keys, span, columns)
 
-    def _all_lines(self) -> "list[Line]":
-        from planner.gui.monitor.plots.metric_plot import Line
+    def _known(self, keys: Iterable[tuple[Key, str, int]], span: Range, columns: int) -> list[Curve]:
+        return [curve(self.history, *each, span, columns) for each in keys if len(self.history.series(*each[0]))]
 
+    def _all_lines(self) -> list[LimitLine]:
         strokes = {owner.uuid: owner.stroke for owner in self._owners}
-        lines = [Line(value, title) for value, title in self._facts().items()]
-        own = ((owner, *line) for owner, line in self._lines.items() if owner in strokes or self.spec.is_host)
-        return [*lines, *(Line(value, title, strokes.get(owner)) for owner, value, title in own)]
+        lines = [LimitLine(value, title) for value, title in self._facts().items()]
+        own = ((owner, *line) for owner, line in self.lines.items() if owner in strokes or self.spec.is_host)
+        return [*lines, *(LimitLine(value, title, strokes.get(owner)) for owner, value, title in own)]
 
     def _facts(self) -> dict[float, str]:
         """Return where the fixed limits of the shown cards lie, each with what it is called."""
         shown = {owner.uuid for owner in self._owners}
         found: dict[float, str] = {}
-        for device in self._history.inventory.devices:
+        for device in self.history.inventory.devices:
             for name, title in self.spec.facts:
                 value = device.fact(name)
                 if device.uuid in shown and value is not None:
@@ -132,37 +133,40 @@ class MetricPanel(PlotPanel):
         return found
 
     def _make_plot(self) -> "MetricPlot":
-        # Imported here: the plotting library takes half a second, which must not delay the window.
         from planner.gui.monitor.plots.metric_plot import MetricPlot
 
         self._plot = plot = MetricPlot(self._theme, self.spec.title, self.spec.unit, self._view)
         plot.gestures.double_clicked.connect(self.double_clicked)
-        self._set_plot(plot)
-        self._show_page()
+        self._set_chart(plot)
         return plot
+
+    def _fill_table(self) -> None:
+        labels = [each.label if each.key[0] == HOST else f"Card {each.label}" for each in self.curves]
+        if [column.title for column in self._columns[1:]] != labels or not self._columns:
+            self._columns = reading_columns(labels, self.spec.unit)
+        rows = reading_rows(self.curves, self.history.wall_of)
+        self._show_in_table(rows, self._columns).setAccessibleName(self.spec.title)
+
+    def _row_id(self, row: ReadingRow) -> str:
+        return str(row.time)
 
     @Slot(object)
     def _say(self, time: float | None) -> None:
         """Tell the values at the cursor, or the latest."""
         if not self.isVisible():
             return
-        at = self._history.end if time is None else time
-        if at is None or not self._drawn:
+        at = self.history.end if time is None else time
+        if at is None or not self.curves:
             self._read_out.setText("")
             return
-        values = [self._history.series(*each.key).at(at) for each in self._drawn]
+        values = [self.history.series(*each.key).at(at) for each in self.curves]
         told = [value_text(self.spec.unit, value) for value in values]
         if all(value is None for value in values):
             told = ["no readings"]
         elif len(told) > 1:
-            told = [f"{each.label}: {text}" for each, text in zip(self._drawn, told, strict=True)]
-        clock = [] if time is None else [clock_text(self._history.wall_of(time))]
+            told = [f"{each.label}: {text}" for each, text in zip(self.curves, told, strict=True)]
+        clock = [] if time is None else [clock_text(self.history.wall_of(time))]
         self._read_out.setText("   ".join([*clock, *told]))
-
-    @Slot(object)
-    def _on_legend_toggled(self, hidden: frozenset[Key]) -> None:
-        self._hidden_keys = hidden
-        self.refresh()
 
     def _add_menu(self) -> None:
         more = IconButton(self._theme, "more", "Arrange the plot")
@@ -173,3 +177,35 @@ class MetricPanel(PlotPanel):
         more.setMenu(menu)
         more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self._bar.addWidget(more)
+
+
+def reading_rows(curves: list[Curve], wall_of: Callable[[float], float]) -> tuple[ReadingRow, ...]:
+    """Return a row for each time at which some curve has a point, the latest first."""
+    found: dict[float, dict[int, tuple[float, float]]] = {}
+    for place, each in enumerate(curves):
+        for time, low, high in zip(*(column.tolist() for column in each.columns), strict=True):
+            found.setdefault(time, {})[place] = (low, high)
+    return tuple(ReadingRow(time, clock_text(wall_of(time)), found[time]) for time in sorted(found, reverse=True))
+
+
+def reading_columns(labels: list[str], unit: Unit) -> tuple[Column[ReadingRow], ...]:
+    """Return a column of the times and one for each curve."""
+    times: Column[ReadingRow] = Column("time", "Time", lambda row: row.time, lambda row: row.clock)
+    curves: list[Column[ReadingRow]] = [
+        Column(str(place), label, partial(_highest, place), partial(_text, unit, place), align="right", width=18)
+        for place, label in enumerate(labels)
+    ]
+    return (times, *curves)
+
+
+def _highest(place: int, row: ReadingRow) -> float | None:
+    ends = row.ends.get(place)
+    return None if ends is None else ends[1]
+
+
+def _text(unit: Unit, place: int, row: ReadingRow) -> str:
+    ends = row.ends.get(place)
+    if ends is None:
+        return ""
+    low, high = (value_text(unit, end) for end in ends)
+    return low if low == high else f"{low}{_DASH}{high}"

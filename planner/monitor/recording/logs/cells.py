@@ -6,8 +6,8 @@ from datetime import date, datetime, timedelta
 from math import isfinite
 from typing import Final
 
-from planner.monitor.metrics import BY_NAME, judged
-from planner.monitor.reading import Cause, Reading, missing
+from planner.monitor.readings.metrics import BY_NAME, judged
+from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.recording.logs.names import UNITS, Field
 
 _NUMBER: Final = re.compile(r"(-?\d{1,30}(?:\.\d{0,30})?(?:e[+-]?\d{1,3})?)\s*(%|[a-z][a-z/]{0,8})?", re.IGNORECASE)

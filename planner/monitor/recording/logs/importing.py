@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Final
 
 from planner.errors import RecordingError
-from planner.monitor.events import Moment
-from planner.monitor.recording.logs.nvtop import read_nvtop
-from planner.monitor.recording.logs.tables import NO_TIMES, ODD_TIMES, Table
+from planner.monitor.readings.events import Moment
+from planner.monitor.recording.logs.tables import NO_TIMES, ODD_TIMES, Table, read_nvtop
 from planner.monitor.recording.logs.ticks import Line, TooManyCardsError, updates_of
-from planner.monitor.recording.opening import open_regular, read_recording, recording_of_bytes
-from planner.monitor.recording.recording import Recording
+from planner.monitor.recording.recording import Recording, open_regular, read_recording, recording_of_bytes
 from planner.monitor.recording.records import VERSION, End, Header
 from planner.monitor.recording.writer import RecordingWriter
 from planner.storage import UnreadableFileError, decoded, read_regular

@@ -5,13 +5,12 @@ from dataclasses import replace
 from datetime import date, datetime
 from typing import Final, NamedTuple
 
-from planner.monitor.device import Device
-from planner.monitor.events import Moment
-from planner.monitor.inventory import Inventory
-from planner.monitor.metrics import FACTS
-from planner.monitor.reading import Reading
-from planner.monitor.recording.checks import MOST_CARDS
-from planner.monitor.sample import Sample
+from planner.monitor.readings.events import Moment
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.metrics import FACTS
+from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.sample import Sample
+from planner.monitor.recording.records import MOST_CARDS
 
 DEFAULT_SECONDS: Final = 1.0
 """How far apart lines without a time are: what nvidia-smi dmon, dcgmi dmon and nvtop do by themselves."""

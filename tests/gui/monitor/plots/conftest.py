@@ -10,12 +10,11 @@ from pytestqt.qtbot import QtBot
 from planner.gui.monitor.plots.grid import PlotGrid
 from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme
-from planner.monitor.device import Device
-from planner.monitor.events import Event, EventKind, Moment
 from planner.monitor.history import History
-from planner.monitor.inventory import Inventory
-from planner.monitor.reading import Reading
-from planner.monitor.sample import Sample
+from planner.monitor.readings.events import Event, EventKind, Moment
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.sample import Sample
 from planner.units import GIB
 
 

@@ -6,9 +6,9 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-from planner.monitor.clock_reasons import CLOCK_REASONS
-from planner.monitor.reading import Reading
-from planner.monitor.sample import Sample, Xid
+from planner.monitor.readings.clock_reasons import CLOCK_REASONS
+from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.sample import Sample, Xid
 from planner.units import GIB
 
 A, B = "GPU-a", "GPU-b"

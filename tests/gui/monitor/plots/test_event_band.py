@@ -6,11 +6,11 @@ from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtGui import QGuiApplication, QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip
 
-from planner.gui.monitor.plots.band_layout import Place, event_rows, gaps_of, shape_words, shapes_of
-from planner.monitor.events import Event, EventKind, Moment
+from planner.gui.monitor.plots.band_layout import TimeScale, event_rows, gaps_of, shape_words, shapes_of
+from planner.monitor.readings.events import Event, EventKind, Moment
 
 LABELS = {A: "0", B: "1"}
-PLACE = Place(0.0, 600.0, 10.0, 1.0)
+PLACE = TimeScale(0.0, 600.0, 10.0, 1.0)
 
 
 def lanes(history, place=PLACE, labels=LABELS):
@@ -92,7 +92,7 @@ def test_the_band_shows_the_lanes_that_there_are(grid):
     assert {shape.lane for shape in grid.band.shapes} == {"Slowed", "Events", "Diagnosis", "Marks"}
     high = grid.band.sizeHint().height()
     grid.view.show(0.0, 60.0)
-    assert grid.band.shapes == ()
+    assert grid.band.shapes == []
     assert grid.band.sizeHint().height() < high
 
 

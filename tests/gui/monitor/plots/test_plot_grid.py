@@ -12,10 +12,10 @@ from pytestqt.qtbot import QtBot
 from shiboken6 import getAllValidWrappers, isValid
 
 from planner.gui.monitor.plots.grid import PlotGrid
-from planner.gui.monitor.plots.look import stroke
-from planner.gui.monitor.plots.panel import MetricPanel
+from planner.gui.monitor.plots.panel import MetricPanel, reading_columns, reading_rows
+from planner.gui.plot.pens import series_pen
 from planner.monitor.history import HOST, History
-from planner.monitor.inventory import Inventory
+from planner.monitor.readings.inventory import Inventory
 from planner.units import GIB
 
 REDRAWS = 300
@@ -26,7 +26,7 @@ def panel(grid: PlotGrid, key: str) -> MetricPanel:
 
 
 def viewport(grid: PlotGrid, key: str):
-    return panel(grid, key)._plot._plot.viewport()
+    return panel(grid, key)._chart._plot.viewport()
 
 
 def keys(grid: PlotGrid) -> list[str]:
@@ -75,7 +75,7 @@ def test_a_gap_breaks_the_curves(grid):
 def test_a_gap_breaks_thinned_curves_too(grid):
     grid.view.set_span(None)
     from planner.gui.monitor.plots.curves import curve
-    from planner.gui.monitor.plots.scales import Range
+    from planner.gui.monitor.plots.specs import Range
 
     thinned = curve(grid._history, (A, "utilization_fraction"), "0", 0, Range(0.0, 599.0), 50)
     (place,) = thinned.breaks
@@ -85,7 +85,7 @@ def test_a_gap_breaks_thinned_curves_too(grid):
 
 
 def test_what_is_drawn_keeps_its_place_on_an_axis_that_never_moves(grid, theme):
-    plot = panel(grid, "power")._plot
+    plot = panel(grid, "power")._chart
     grid.view.point_at(500.0)
     for span in (None, 300.0, 100.0):
         grid.view.set_span(span)
@@ -101,7 +101,7 @@ def test_what_is_drawn_keeps_its_place_on_an_axis_that_never_moves(grid, theme):
 
 def test_extremes_are_joined_at_one_end(grid):
     from planner.gui.monitor.plots.curves import curve
-    from planner.gui.monitor.plots.scales import Range
+    from planner.gui.monitor.plots.specs import Range
 
     condensed = curve(grid._history, (A, "utilization_fraction"), "0", 0, Range(0.0, 599.0), 50)
     assert condensed.is_condensed
@@ -111,23 +111,23 @@ def test_extremes_are_joined_at_one_end(grid):
 
 
 def test_dashes_do_not_cut_into_extremes_where_the_colour_is_enough(theme):
-    assert stroke(theme, 1).style() == Qt.PenStyle.CustomDashLine
-    assert stroke(theme, 1, is_condensed=True).style() == Qt.PenStyle.SolidLine
-    assert stroke(theme, 8, is_condensed=True).style() == Qt.PenStyle.CustomDashLine
+    assert series_pen(theme, 1).style() == Qt.PenStyle.CustomDashLine
+    assert series_pen(theme, 1, is_condensed=True).style() == Qt.PenStyle.SolidLine
+    assert series_pen(theme, 8, is_condensed=True).style() == Qt.PenStyle.CustomDashLine
 
 
 def test_the_cursor_is_one_for_all_and_tells_the_values(grid, qtbot):
-    with qtbot.waitSignal(grid.cursor_moved):
+    with qtbot.waitSignal(grid.view.cursor_moved):
         grid.view.point_at(301.0)
     assert panel(grid, "utilization").read_out.endswith("0: 90\u2009%   1: 90\u2009%")
     assert panel(grid, "cpu").read_out.endswith("CPU: 25\u2009%   Waiting for disks: 1\u2009%")
     assert panel(grid, "disk").read_out.endswith("5\u2009MB/s")
-    assert panel(grid, "power")._plot._cursor.isVisible()
+    assert panel(grid, "power")._chart._cursor.isVisible()
     grid.view.point_at(230.0)
     assert panel(grid, "power").read_out.endswith("no readings")
     grid.view.point_at(None)
     assert panel(grid, "power").read_out == "0: 300\u2009W   1: 301\u2009W"
-    assert not panel(grid, "power")._plot._cursor.isVisible()
+    assert not panel(grid, "power")._chart._cursor.isVisible()
 
 
 def test_the_pointer_moves_the_cursor_pans_and_zooms(grid, qtbot):
@@ -139,7 +139,7 @@ def test_the_pointer_moves_the_cursor_pans_and_zooms(grid, qtbot):
     qtbot.mousePress(surface, Qt.MouseButton.LeftButton, pos=middle)
     drag(qtbot, surface, middle + QPoint(60, 0))
     qtbot.mouseRelease(surface, Qt.MouseButton.LeftButton, pos=middle + QPoint(60, 0))
-    assert not grid.follow
+    assert not grid.view.follow
     assert grid.view.end < 599.0
     span = grid.view.span
     wheel(surface, middle, 120, Qt.KeyboardModifier.ControlModifier)
@@ -177,7 +177,7 @@ def test_following_shows_what_comes(grid, two_cards, make_sample):
     two_cards.note(make_sample(600))
     grid.refresh()
     assert grid.view.end == 600.0
-    grid.follow = False
+    grid.view.set_follow(False)
     two_cards.note(make_sample(601))
     grid.refresh()
     assert grid.view.end == 600.0
@@ -210,7 +210,7 @@ def test_limits_and_lines_are_in_the_plots(grid):
     assert [line.value for line in panel(grid, "temperature")._all_lines()] == [92.0]
     grid.set_line("memory_used_bytes", A, 17.2 * GIB, "plan: 17.2 GiB")
     grid.refresh()
-    plot = panel(grid, "memory_used")._plot
+    plot = panel(grid, "memory_used")._chart
     assert [line.title for *_, line in plot._lines] == ["all memory: 24.0\u2009GiB", "plan: 17.2 GiB"]
     grid.set_line("memory_used_bytes", A, None)
     grid.refresh()
@@ -269,23 +269,24 @@ def test_a_plot_is_shown_as_a_table(grid):
     grid.view.set_span(4.0)
     shown = panel(grid, "power")
     shown._as_table.setChecked(True)
-    rows = shown._figures.rows
+    rows = shown.table.records().records
     assert [row.time for row in rows] == [599.0, 598.0, 597.0, 596.0, 595.0, 594.0]
-    assert shown._figures._text(1, rows[0]) == "301\u2009W"
+    assert shown.table.visible_columns[2].text(rows[0]) == "301\u2009W"
     grid.legend.buttons[0].click()
-    assert shown._figures._labels == ("Card 1",)
+    assert [column.title for column in shown.table.visible_columns] == ["Time", "Card 1"]
 
 
 def test_a_thinned_table_tells_both_ends(grid):
     shown = panel(grid, "utilization")
     grid.view.set_span(None)
     curves = shown._curves(shown_range(grid), 50)
-    shown._figures.set_curves(curves, grid._history.wall_of)
-    assert shown._figures._text(0, shown._figures.rows[5]) == "50\u2009% – 90\u2009%"
+    row = reading_rows(curves, grid._history.wall_of)[5]
+    _, column, _ = reading_columns(["Card 0", "Card 1"], shown.spec.unit)
+    assert column.text(row) == "50\u2009% – 90\u2009%"
 
 
 def shown_range(grid: PlotGrid):
-    from planner.gui.monitor.plots.scales import Range
+    from planner.gui.monitor.plots.specs import Range
 
     return Range(grid.view.start, grid.view.end)
 
@@ -293,7 +294,7 @@ def shown_range(grid: PlotGrid):
 @pytest.mark.parametrize("ending", [".csv", ".png", ".svg"])
 def test_a_plot_is_saved(grid, tmp_path, ending):
     file = tmp_path / f"power{ending}"
-    panel(grid, "power").save_to(file)
+    panel(grid, "power").export.save_to(file)
     assert file.stat().st_size > 1000
     if ending == ".csv":
         header, first, *_ = file.read_text(encoding="utf-8").splitlines()
@@ -303,20 +304,20 @@ def test_a_plot_is_saved(grid, tmp_path, ending):
 
 def test_what_cannot_be_saved_is_told(grid, tmp_path, qtbot):
     with qtbot.waitSignal(grid.failed):
-        panel(grid, "power").save_to(tmp_path / "no such folder" / "power.csv")
+        panel(grid, "power").export.save_to(tmp_path / "no such folder" / "power.csv")
 
 
 def test_figures_are_copied(grid):
-    panel(grid, "power").copy_table()
+    next(each for each in panel(grid, "power").export.actions() if each.text() == "Copy as table").trigger()
     assert QGuiApplication.clipboard().text().startswith("clock\tseconds")
 
 
 def test_another_history_takes_the_place(grid, make_sample):
     other = History()
     other.note(make_sample(5000))
-    grid.follow = False
+    grid.view.set_follow(False)
     grid.set_history(other)
-    assert grid.follow
+    assert grid.view.follow
     assert grid.view.end == 5000.0
     assert len(panel(grid, "power").curves[0].x) == 1
 

@@ -1,44 +1,9 @@
 """Axes, their marks and what plots there are."""
 
-from datetime import UTC, datetime, timedelta, timezone
-
 import pytest
 
-from planner.gui.monitor.plots.clock_ticks import clock_text, clock_ticks
-from planner.gui.monitor.plots.scales import Range, axis_range, axis_ticks, value_text
-from planner.gui.monitor.plots.specs import PLOTS, arranged
+from planner.gui.monitor.plots.specs import PLOTS, Range, arranged, axis_range, axis_ticks, value_text
 from planner.units import GIB, MIB
-
-NOON = datetime(2026, 3, 4, 12, tzinfo=UTC).timestamp()
-
-
-def texts(span: float, wanted: int, began: float = NOON, zone=UTC) -> list[str]:
-    return [text for _, text in clock_ticks(0.0, span, wanted, lambda time: began + time, zone)]
-
-
-@pytest.mark.parametrize(
-    ("span", "wanted", "expected"),
-    [
-        (1.0, 5, ["12:00:00.0", "12:00:00.2", "12:00:00.4", "12:00:00.6", "12:00:00.8", "12:00:01.0"]),
-        (60.0, 4, ["12:00:00", "12:00:15", "12:00:30", "12:00:45", "12:01:00"]),
-        (3600.0, 4, ["12:00", "12:15", "12:30", "12:45", "13:00"]),
-        (86_400.0, 4, ["12:00", "18:00", "5 March", "06:00", "12:00"]),
-        (4 * 86_400.0, 2, ["5 March", "6 March", "7 March", "8 March"]),
-    ],
-)
-def test_marks_of_time_stand_at_round_times(span, wanted, expected):
-    assert texts(span, wanted) == expected
-
-
-def test_marks_of_hours_stand_at_the_hours_of_the_place():
-    india = timezone(timedelta(hours=5, minutes=30))
-    assert texts(3 * 3600.0, 3, zone=india) == ["18:00", "19:00", "20:00"]
-
-
-def test_marks_are_where_their_time_is():
-    began = NOON + 0.25
-    for time, text in clock_ticks(100.0, 160.0, 6, lambda time: began + time, UTC):
-        assert clock_text(began + time + 1e-6, UTC) == text
 
 
 @pytest.mark.parametrize(

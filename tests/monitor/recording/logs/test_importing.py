@@ -9,7 +9,7 @@ import pytest
 from logs_kit import cards, samples, value
 
 from planner.errors import RecordingError
-from planner.monitor.reading import Cause, missing
+from planner.monitor.readings.reading import Cause, missing
 from planner.monitor.recording.logs.importing import import_log, open_recording, recording_of_text
 from planner.monitor.recording.logs.tables import NO_HEADER, NO_TIMES, ODD_TIMES
 from planner.monitor.recording.logs.ticks import updates_of

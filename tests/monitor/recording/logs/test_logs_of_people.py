@@ -4,8 +4,8 @@ import pytest
 from logs_kit import cards, samples, value
 
 from planner.errors import RecordingError
+from planner.monitor.recording.logs.header import field_of
 from planner.monitor.recording.logs.names import Field
-from planner.monitor.recording.logs.spelling import field_of
 
 # As nvidia-smi tells of processes: `pmon -c 2`, and `--query-compute-apps` as CSV.
 PMON = """\

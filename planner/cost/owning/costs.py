@@ -1,0 +1,217 @@
+"""What owning costs, in numbers: what is bought, what is paid each year, and what each hour of use adds."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import Field
+
+from planner.base import Spec
+from planner.cost.energy import TariffKind
+from planner.cost.figure import Figure
+from planner.cost.finance import loan_value
+from planner.cost.job import HOURS_PER_YEAR
+from planner.cost.terms import BuyTerms, ColocationPower, PlaceKind
+
+Values = Mapping[str, float]
+"""The figures of owning by name, as in `FIGURES`."""
+FIGURES: Final = (
+    "card_price_usd",
+    "host_factor",
+    "network_share",
+    "rack_usd_per_server",
+    "tax_fraction",
+    "shipping_usd",
+    "install_usd",
+    "card_power_watts",
+    "server_power_factor",
+    "active_power_fraction",
+    "idle_power_fraction",
+    "pue",
+    "tariff_usd_per_kwh",
+    "colocation_usd_per_kw_month",
+    "operations_fraction_per_year",
+    "support_fraction_per_year",
+    "spares_fraction_per_year",
+    "insurance_fraction_per_year",
+    "staff_usd_per_year",
+    "licence_usd_per_gpu_year",
+)
+_MONTHS: Final = 12
+_WATTS: Final = 1_000
+
+
+class Shape(Spec):
+    """What owning is about that is no figure: how many of what, and which way things are paid."""
+
+    count: int
+    """Cards of one group."""
+    groups: int
+    gpus_per_server: int
+    colocation_power: ColocationPower
+    server_price_usd: float | None = None
+    server_power_watts: float | None = None
+    network_usd: float | None = None
+    switched_off_when_idle: bool = False
+    loan_fraction: float = 0.0
+    loan_rate: float = 0.0
+    loan_years: float = 3.0
+
+    @property
+    def cards(self) -> int:
+        """Return all cards that are bought."""
+        return self.count * self.groups
+
+    @property
+    def servers(self) -> int:
+        """Return the servers that they need."""
+        return math.ceil(self.cards / self.gpus_per_server)
+
+
+@dataclass(frozen=True, slots=True)
+class Bought:
+    """What is paid at the start."""
+
+    cards: float
+    host: float
+    network: float
+    rack: float
+    tax: float
+    shipping: float
+    install: float
+
+    @property
+    def usd(self) -> float:
+        """Return everything together."""
+        return self.cards + self.host + self.network + self.rack + self.tax + self.shipping + self.install
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCosts:
+    """What is paid each year, used or not, and for each hour that one group works."""
+
+    idle_energy: float
+    colocation: float
+    operations: float
+    support: float
+    spares: float
+    insurance: float
+    staff: float
+    licence: float
+    usd_per_busy_hour: float
+
+    @property
+    def usd_per_year(self) -> float:
+        """Return what the year costs without any work."""
+        fixed = self.idle_energy + self.colocation + self.operations + self.support
+        return fixed + self.spares + self.insurance + self.staff + self.licence
+
+
+def bought(values: Values, shape: Shape) -> Bought:
+    """Return what is paid at the start.
+
+    **Formula** host = cards · (f − 1); network = (cards + host) · s / (1 − s) from two servers on; tax on all of it.
+    **Source** Epoch AI, training-cost-trends, for the factor and the share
+    """
+    if shape.server_price_usd is None:
+        cards = shape.cards * values["card_price_usd"]
+        host = cards * (values["host_factor"] - 1)
+    else:
+        servers = shape.servers * shape.server_price_usd
+        cards = servers / values["host_factor"]
+        host = servers - cards
+    share = values["network_share"] if shape.servers > 1 else 0.0
+    network = (cards + host) * share / (1 - share) if shape.network_usd is None else shape.network_usd
+    rack = shape.servers * values["rack_usd_per_server"]
+    tax = values["tax_fraction"] * (cards + host + network + rack)
+    return Bought(cards, host, network, rack, tax, values["shipping_usd"], values["install_usd"])
+
+
+def full_power_watts(values: Values, shape: Shape) -> float:
+    """Return what all servers draw at full load.
+
+    **Formula** servers · their own power, or cards · board power · factor
+    """
+    if shape.server_power_watts is not None:
+        return shape.servers * shape.server_power_watts
+    return shape.cards * values["card_power_watts"] * values["server_power_factor"]
+
+
+def kilowatt_hours(values: Values, shape: Shape, years: float, busy_hours: float) -> float:
+    """Return the energy of so many years with so many group-hours of work, with that of cooling and conversion.
+
+    **Formula** P · PUE · (8,766 · Y · i + h / groups · (a − i))
+    """
+    idle = 0.0 if shape.switched_off_when_idle else values["idle_power_fraction"]
+    hours = HOURS_PER_YEAR * years * idle + busy_hours / shape.groups * (values["active_power_fraction"] - idle)
+    return full_power_watts(values, shape) / _WATTS * values["pue"] * hours
+
+
+def kept(values: Values, shape: Shape, purchase: Bought) -> RunningCosts:
+    """Return what each year and each hour of work costs; electricity is paid once, metered or within colocation."""
+    tariff = 0.0 if shape.colocation_power == "included" else values["tariff_usd_per_kwh"]
+    capex = purchase.usd
+    kilowatts = full_power_watts(values, shape) / _WATTS
+    return RunningCosts(
+        idle_energy=kilowatt_hours(values, shape, 1.0, 0.0) * tariff,
+        colocation=kilowatts * values["colocation_usd_per_kw_month"] * _MONTHS,
+        operations=capex * values["operations_fraction_per_year"],
+        support=capex * values["support_fraction_per_year"],
+        spares=purchase.cards * values["spares_fraction_per_year"],
+        insurance=capex * values["insurance_fraction_per_year"],
+        staff=values["staff_usd_per_year"],
+        licence=shape.cards * values["licence_usd_per_gpu_year"],
+        usd_per_busy_hour=kilowatt_hours(values, shape, 0.0, 1.0) * tariff,
+    )
+
+
+def financed(capex_usd: float, shape: Shape, discount_rate: float, years: float) -> float:
+    """Return what the purchase costs in today's money if it ends after `years`: the own part, and the loan."""
+    if shape.loan_fraction == 0:
+        return capex_usd
+    borrowed = shape.loan_fraction * capex_usd
+    loan = loan_value(borrowed, shape.loan_rate, shape.loan_years, discount_rate, years)
+    return capex_usd - borrowed + loan
+
+
+class Ownership(Spec):
+    """Every figure of owning in one kind of place. The fields that `BuyTerms` has too can be replaced there."""
+
+    id: PlaceKind
+    name: str = Field(min_length=3)
+    description: str = Field(min_length=3)
+    gpus_per_server: int = Field(ge=1, le=72)
+    tariff_kind: TariffKind
+    colocation_power: ColocationPower
+    host_factor: Figure
+    network_share: Figure
+    rack_usd_per_server: Figure
+    tax_fraction: Figure
+    shipping_usd: Figure
+    install_usd: Figure
+    server_power_factor: Figure
+    active_power_fraction: Figure
+    idle_power_fraction: Figure
+    pue: Figure
+    colocation_usd_per_kw_month: Figure
+    operations_fraction_per_year: Figure
+    support_fraction_per_year: Figure
+    spares_fraction_per_year: Figure
+    insurance_fraction_per_year: Figure
+    staff_usd_per_year: Figure
+    licence_usd_per_gpu_year: Figure
+    notes: tuple[str, ...] = ()
+
+    def with_terms(self, terms: BuyTerms) -> "Ownership":
+        """Return it with the figures that the person wrote in place of the preset's."""
+        own = {name: getattr(terms, name) for name in _FIGURES}
+        changed: dict[str, object] = {name: Figure.own(value) for name, value in own.items() if value is not None}
+        if terms.gpus_per_server is not None:
+            changed["gpus_per_server"] = terms.gpus_per_server
+        if terms.colocation_power is not None:
+            changed["colocation_power"] = terms.colocation_power
+        return self.evolve(**changed)
+
+
+_FIGURES: Final = tuple(name for name, field in Ownership.model_fields.items() if field.annotation is Figure)

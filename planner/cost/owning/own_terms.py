@@ -1,0 +1,239 @@
+"""Owning put into terms that say how each figure was found."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from planner.cost.carbon import footprint
+from planner.cost.catalog import CostCatalog
+from planner.cost.demand import Demand
+from planner.cost.finance import annuity, equivalent_annual, irr
+from planner.cost.job import HOURS_PER_YEAR, Pace, usd_per_million_tokens
+from planner.cost.owning.accounting import OwnedServers, owned_month
+from planner.cost.owning.costs import Bought, RunningCosts, bought, full_power_watts, kept, kilowatt_hours
+from planner.cost.owning.residual import value_lost_per_hour, yearly_depreciation
+from planner.cost.rent_or_buy.case import Case
+from planner.cost.rent_or_buy.streams import Streams
+from planner.cost.result import MoneySymbol, MoneyTerm, OwnCost, symbol
+from planner.cost.terms import CostTerms
+
+_MONTHS: Final = 12
+_WATTS: Final = 1_000
+_JOB: Final = "the job"
+_MEANINGS: Final = {
+    "card_price_usd": ("p", "USD for one card"),
+    "host_factor": ("f", "a server's price over that of its cards"),
+    "network_share": ("s", "share of the cluster's price that is its network"),
+    "rack_usd_per_server": ("r", "USD a server for rack, power and room"),
+    "tax_fraction": ("x", "tax on what is bought"),
+    "shipping_usd": ("v", "USD for shipping"),
+    "install_usd": ("i", "USD for installation"),
+    "pue": ("PUE", "electricity of the room over that of the machines"),
+    "tariff_usd_per_kwh": ("e", "USD a kWh"),
+    "colocation_usd_per_kw_month": ("k", "USD a kilowatt and month"),
+    "operations_fraction_per_year": ("o", "of the purchase a year, for operations"),
+    "support_fraction_per_year": ("u", "of the purchase a year, for support"),
+    "spares_fraction_per_year": ("b", "of the cards' price a year, for spares"),
+    "insurance_fraction_per_year": ("y", "of the purchase a year, for insurance"),
+    "staff_usd_per_year": ("w", "USD a year for staff"),
+    "licence_usd_per_gpu_year": ("l", "USD a card and year for licences"),
+    "active_power_fraction": ("a", "drawn at work, of full load"),
+    "idle_power_fraction": ("i", "drawn at rest, of full load"),
+    "card_power_watts": ("W", "watts of a card"),
+    "server_power_factor": ("g", "a server's power over that of its cards"),
+}
+_UPFRONT: Final = (
+    ("cards", "n · p", ("card_price_usd",)),
+    ("host", "n · p · (f − 1)", ("host_factor", "card_price_usd")),
+    ("network", "(cards + host) · s / (1 − s), from two servers on", ("network_share",)),
+    ("rack", "m · r", ("rack_usd_per_server",)),
+    ("tax", "x · (cards + host + network + rack)", ("tax_fraction",)),
+    ("shipping", "v", ("shipping_usd",)),
+    ("install", "i", ("install_usd",)),
+)
+_GROWS_BY: Final[dict[str, Callable[[float], float]]] = {
+    "host": lambda factor: factor - 1,
+    "network": lambda share: share / (1 - share),
+}
+"""What these terms grow in proportion to, by their first figure; the others to the figure itself."""
+_YEARLY: Final = (
+    ("colocation", "P · k", ("colocation_usd_per_kw_month", "card_power_watts", "server_power_factor")),
+    ("operations", "C · o / 12", ("operations_fraction_per_year",)),
+    ("support", "C · u / 12", ("support_fraction_per_year",)),
+    ("spares", "cards · b / 12", ("spares_fraction_per_year",)),
+    ("insurance", "C · y / 12", ("insurance_fraction_per_year",)),
+    ("staff", "w / 12", ("staff_usd_per_year",)),
+    ("licence", "n · l / 12", ("licence_usd_per_gpu_year",)),
+)
+_PRICES: Final = (
+    "card_price_usd",
+    "rack_usd_per_server",
+    "tariff_usd_per_kwh",
+    "colocation_usd_per_kw_month",
+    "licence_usd_per_gpu_year",
+)
+"""Which figures are prices, whose age is said."""
+_ENERGY: Final = (
+    "tariff_usd_per_kwh",
+    "pue",
+    "active_power_fraction",
+    "idle_power_fraction",
+    "card_power_watts",
+    "server_power_factor",
+)
+_POWER_INCLUDED: Final = "electricity is part of the price of colocation, and not counted beside it"
+_POWER_METERED: Final = "electricity is metered, and paid beside the price of colocation"
+_OWN_STORAGE: Final = "storage of one's own is taken as part of the server"
+_ONLY_CARDS: Final = "only cards are taken to be sold in the end; what hosts and networks bring is not known"
+
+
+def own_cost(
+    case: Case, streams: Streams, demand: Demand, terms: CostTerms, gpu_id: str, pace: Pace | None, catalog: CostCatalog
+) -> OwnCost:
+    """Return the explained cost of owning; the terms sum to what is paid at the start, and each month."""
+    place = catalog.ownership(terms.buy.place)
+    purchase = bought(case.central, case.shape)
+    yearly = kept(case.central, case.shape, purchase)
+    upfront = tuple(_upfront(case, purchase))
+    monthly = tuple(_monthly(case, purchase, yearly, streams))
+    years, rate = case.horizon_years, case.discount_rate
+    present = streams.own_usd(years)
+    share = case.central["network_share"] if case.shape.servers > 1 else 0.0
+    per_hour = equivalent_annual(present, rate, years) / streams.busy_hours_per_year
+    kwh = kilowatt_hours(case.central, case.shape, 1 / _MONTHS, streams.busy_hours_per_year / _MONTHS)
+    borrowed = case.shape.loan_fraction * purchase.usd
+    low, middle, high = (share * purchase.cards for share in case.resale.band(years))
+    dates = [day for name in _PRICES if case.central[name] and (day := case.figures[name].date)]
+    return OwnCost(
+        gpu=gpu_id,
+        count=case.shape.cards,
+        upfront_usd=purchase.usd,
+        upfront=upfront,
+        borrowed_usd=borrowed,
+        loan_usd_per_month=borrowed / annuity(case.shape.loan_rate, case.shape.loan_years) / _MONTHS,
+        monthly_cash_usd=sum(term.usd for term in monthly),
+        monthly=monthly,
+        resale_usd=middle,
+        low_resale_usd=low,
+        high_resale_usd=high,
+        resale_source=case.resale.source,
+        present_value_usd=present,
+        equivalent_usd_per_year=equivalent_annual(present, rate, years),
+        usd_per_gpu_hour=per_hour / case.shape.count,
+        usd_per_period=per_hour * demand.busy_hours,
+        usd_per_million_tokens=usd_per_million_tokens(per_hour, pace),
+        amortised_usd_per_gpu_hour=value_lost_per_hour(purchase.cards + purchase.host, share) / case.shape.cards,
+        rate_of_return=_rate_of_return(case, streams),
+        books=owned_month(book_servers(case, streams, terms), book_utilization(case, streams)),
+        depreciation_usd_by_year=tuple(
+            yearly_depreciation(purchase.usd, terms.buy.depreciation, terms.buy.depreciation_years, int(-(-years // 1)))
+        ),
+        carbon=footprint(catalog.region(terms.region), kwh, case.figures["pue"]),
+        oldest_price_date=min(dates, default=None),
+        notes=(*_of_colocation(case), *place.notes, _OWN_STORAGE, _ONLY_CARDS, *_not_counted(case, purchase)),
+    )
+
+
+def book_servers(case: Case, streams: Streams, terms: CostTerms) -> OwnedServers:
+    """Return the servers as the books see them, whose full power is what work draws."""
+    values, shape = case.central, case.shape
+    active = values["active_power_fraction"]
+    idle = 0.0 if shape.switched_off_when_idle else values["idle_power_fraction"]
+    watts = full_power_watts(values, shape) / shape.servers
+    return OwnedServers(
+        capex_usd=streams.capex_usd,
+        servers=shape.servers,
+        gpus=shape.cards,
+        server_kilowatts=watts * active / _WATTS,
+        years=terms.buy.depreciation_years,
+        capital_rate=case.discount_rate,
+        pue=values["pue"],
+        tariff_usd_per_kwh=0.0 if shape.colocation_power == "included" else values["tariff_usd_per_kwh"],
+        colocation_usd_per_kw_month=values["colocation_usd_per_kw_month"] / active,
+        operations_fraction_per_year=values["operations_fraction_per_year"],
+        idle_power_fraction=min(idle / active, 1.0),
+    )
+
+
+def book_utilization(case: Case, streams: Streams) -> float:
+    """Return the share of the time that the servers work."""
+    return min(streams.busy_hours_per_year / (HOURS_PER_YEAR * case.shape.groups), 1.0)
+
+
+def _upfront(case: Case, purchase: Bought) -> Iterator[MoneyTerm]:
+    shape = case.shape
+    counts = (
+        MoneySymbol("n", shape.cards, "cards", _JOB),
+        MoneySymbol("m", shape.servers, f"servers of {shape.gpus_per_server}", _JOB),
+    )
+    for name, formula, figures in _UPFRONT:
+        usd = getattr(purchase, name)
+        if usd:
+            yield _term(case, name, usd, formula, figures, counts)
+
+
+def _monthly(case: Case, purchase: Bought, yearly: RunningCosts, streams: Streams) -> Iterator[MoneyTerm]:
+    energy = (yearly.idle_energy + yearly.usd_per_busy_hour * streams.busy_hours_per_year) / _MONTHS
+    counts = (
+        MoneySymbol("n", case.shape.cards, "cards", _JOB),
+        MoneySymbol("C", purchase.usd, "USD for everything that is bought", "the sum of the terms at the start"),
+        MoneySymbol("P", full_power_watts(case.central, case.shape) / _WATTS, "kW of all servers at full load", _JOB),
+    )
+    if energy:
+        used = MoneySymbol("h", streams.busy_hours_per_year / case.shape.groups / _MONTHS, "hours of work", _JOB)
+        yield _term(case, "energy", energy, "P · PUE · e · (730.5 · i + h · (a − i))", _ENERGY, (*counts, used))
+    for name, formula, figures in _YEARLY:
+        usd = getattr(yearly, name) / _MONTHS
+        if usd:
+            yield _term(case, name, usd, formula, figures, counts)
+
+
+def _term(
+    case: Case, name: str, usd: float, formula: str, figures: tuple[str, ...], counts: tuple[MoneySymbol, ...]
+) -> MoneyTerm:
+    """Return a term whose range is that of its first figure; of the `counts` it names those of its formula."""
+    main, grows_by = case.figures[figures[0]], _GROWS_BY.get(name, float)
+    now = grows_by(main.value)
+    named = tuple(symbol(_MEANINGS[figure][0], case.figures[figure], _MEANINGS[figure][1]) for figure in figures)
+    dates = [case.figures[figure].date for figure in figures]
+    return MoneyTerm(
+        name=name,
+        usd=usd,
+        formula=formula,
+        symbols=(*(count for count in counts if count.name in formula.split()), *named),
+        source=main.source,
+        certainty=main.certainty,
+        date=min((day for day in dates if day), default=None),
+        low_usd=usd * grows_by(main.lowest) / now if now else usd,
+        high_usd=usd * grows_by(main.highest) / now if now else usd,
+    )
+
+
+def _rate_of_return(case: Case, streams: Streams) -> float | None:
+    """Return the yearly rate that the purchase earns by the rent that it saves, or None where it never pays back.
+
+    **Assumes** whole years, and the resale at the end of the last.
+    """
+    years = max(round(case.horizon_years), 1)
+    hours = streams.busy_hours_per_year
+    cash = streams.own_usd_per_year + streams.own_usd_per_hour * hours
+    rent = streams.rent_usd_per_hour * hours + streams.rent_usd_per_year
+    grown = annuity(0.0, 1.0, streams.drift)
+    returns = (rent * grown * (1 + streams.drift) ** year - cash for year in range(years))
+    flows = [-streams.capex_usd, *returns]
+    flows[-1] += streams.resale_base_usd * streams.resale.share(years)
+    return irr(flows)
+
+
+def _of_colocation(case: Case) -> Iterator[str]:
+    """Yield how electricity is paid for, where rooms are rented by the kilowatt."""
+    if case.central["colocation_usd_per_kw_month"]:
+        included = case.shape.colocation_power == "included"
+        yield _POWER_INCLUDED if included else _POWER_METERED
+
+
+def _not_counted(case: Case, purchase: Bought) -> Iterator[str]:
+    names = [name for name in ("tax", "shipping", "install") if not getattr(purchase, name)]
+    if not case.central["insurance_fraction_per_year"]:
+        names.append("insurance")
+    if names:
+        yield f"not counted: {', '.join(names)}"

@@ -1,0 +1,138 @@
+"""The value of owned hardware over the years: a band of what used cards sell for, and what the books write off."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from planner.base import Spec
+from planner.cost.constants import Constant
+from planner.cost.figure import NINETY_PERCENT, OWN_FIGURE
+from planner.cost.terms import DepreciationMethod
+
+MACRS_5_YEAR: Final = (0.2, 0.32, 0.192, 0.1152, 0.1152, 0.0576)
+"""Shares of the cost written off in each tax year.
+
+**Source** IRS, MACRS half-year table for five-year property, by a secondary transcription; US tax only.
+"""
+DECLINE_ORDERS_PER_YEAR: Final = 0.14
+"""**Source** Epoch AI, training-cost-trends; arXiv 2405.21015: orders of magnitude a year, ×0.7244."""
+
+
+def yearly_depreciation(cost_usd: float, method: DepreciationMethod, years: float, horizon_years: int) -> list[float]:
+    """Return what is written off in each of the first `horizon_years` years; never more than the cost in all.
+
+    **Formula** straight line: C / Y until Y; declining: C · (10^−0.14(t−1) − 10^−0.14t); MACRS: its table.
+    """
+    if method == "straight-line":
+        return [cost_usd / years * max(min(years - year, 1.0), 0.0) for year in range(horizon_years)]
+    if method == "declining":
+        return [cost_usd * (remaining(year) - remaining(year + 1)) for year in range(horizon_years)]
+    shares = (*MACRS_5_YEAR, *(0.0,) * horizon_years)
+    return [cost_usd * share for share in shares[:horizon_years]]
+
+
+def remaining(years: float) -> float:
+    """Return the share of the value that is left after `years` of the declining trend."""
+    return float(10 ** (-DECLINE_ORDERS_PER_YEAR * years))
+
+
+def value_lost_per_hour(value_usd: float, network_share: float = 0.0) -> float:
+    """Return what an hour of hardware costs that is worth `value_usd` now and declines by the trend.
+
+    **Formula** V · 0.14 · ln 10 / 8,766 / (1 − s), with the share s of the cluster that its network is
+    **Source** Epoch AI, training-cost-trends: amortised cost of a training run
+    """
+    return value_usd * DECLINE_ORDERS_PER_YEAR * math.log(10) / 8_766 / (1 - network_share)
+
+
+_YEARS: Final = (1, 2, 3, 4, 5)
+_P100: Final = {2: "residual-p100-sxm2-2018-2016", 4: "residual-p100-sxm2-2020-2016", 6: "residual-p100-sxm2-2022-2016"}
+SOURCE: Final = (
+    "middle: Epoch AI's trend, ×0.7244 a year; low: H100 depreciation guide of January 2026 (low trust); high: list "
+    "prices of the P100 from 2016 to 2022, where they lie above the trend"
+)
+
+
+class ResalePoint(Spec):
+    """What share of its price new a card brings after some years, with the band."""
+
+    years: float
+    low: float
+    share: float
+    high: float
+
+
+_NEW: Final = ResalePoint(years=0, low=1, share=1, high=1)
+
+
+@dataclass(frozen=True)
+class ResaleCurve:
+    """The band of resale values; between its points values fall by a constant factor."""
+
+    points: tuple[ResalePoint, ...]
+    source: str = SOURCE
+
+    def share(self, years: float, deviations: float = 0.0) -> float:
+        """Return the share of the price that is left, so many standard deviations from the middle of the band."""
+        low, middle, high = self.band(years)
+        bound = high if deviations > 0 else low
+        if deviations == 0 or bound == middle:
+            return middle
+        return float(middle * (bound / middle) ** (abs(deviations) / NINETY_PERCENT))
+
+    def band(self, years: float) -> tuple[float, float, float]:
+        """Return the low, middle and high share after `years`."""
+        known = (_NEW, *self.points)
+        for before, after in pairwise(known):
+            if years <= after.years:
+                part = (years - before.years) / (after.years - before.years)
+                return (
+                    _between(before.low, after.low, part),
+                    _between(before.share, after.share, part),
+                    _between(before.high, after.high, part),
+                )
+        return self._beyond(known[-2], known[-1], years)
+
+    def _beyond(self, before: ResalePoint, last: ResalePoint, years: float) -> tuple[float, float, float]:
+        """Return the band after the last point: all of it goes on falling as the middle did, and stays a band."""
+        part = (years - before.years) / (last.years - before.years)
+        further = _between(before.share, last.share, part) / last.share if last.share > 0 else 0.0
+        return last.low * further, last.share * further, last.high * further
+
+
+def _between(before: float, after: float, part: float) -> float:
+    return float(before * (after / before) ** part) if after > 0 else 0.0
+
+
+def resale_curve(constants: tuple[Constant, ...]) -> ResaleCurve:
+    """Return the band that the evidence in `constants` gives."""
+    by_id = {constant.id: constant.value for constant in constants}
+    points = [
+        ResalePoint(
+            years=year,
+            low=by_id[f"residual-h100-after-{year}-yr-low"],
+            share=remaining(year),
+            high=max(_p100(by_id, year), remaining(year)),
+        )
+        for year in _YEARS
+    ]
+    return ResaleCurve(points=tuple(points))
+
+
+def own_curve(share: float, horizon_years: float) -> ResaleCurve:
+    """Return the curve that reaches the person's own share at the horizon, with a constant factor before."""
+    return ResaleCurve(
+        points=(ResalePoint(years=horizon_years, low=share, share=share, high=share),), source=OWN_FIGURE
+    )
+
+
+def _p100(by_id: Mapping[str, float], year: int) -> float:
+    known = {0: 1.0, **{after: by_id[name] for after, name in _P100.items()}}
+    before = max(after for after in known if after <= year)
+    if before == year:
+        return known[before]
+    following = before + 2
+    part = (year - before) / (following - before)
+    return math.exp((1 - part) * math.log(known[before]) + part * math.log(known[following]))

@@ -1,0 +1,71 @@
+"""One decision between renting and owning: every figure with its range, and the streams that follow from them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from planner.cost.figure import Figure
+from planner.cost.owning.costs import Shape
+from planner.cost.owning.residual import ResaleCurve
+from planner.cost.rent_or_buy.streams import Streams, Usage, streams
+
+RESALE: Final = "resale_share"
+RENT_PRICE: Final = "rent_usd_per_hour"
+DRIFT: Final = "price_drift_per_year"
+USE: Final = "use_factor"
+TIME: Final = "time_factor"
+_NOTHING: Final[Mapping[str, float]] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Everything that decides between renting and owning.
+
+    `figures` holds those of owning by the names of `planner.cost.owning.costs.FIGURES`, the rent of a billed
+    group-hour, the drift of prices, and two factors on the hours: of how much is used, and of how long the work takes.
+    """
+
+    figures: Mapping[str, Figure]
+    shape: Shape
+    resale: ResaleCurve
+    busy_hours_per_year: float
+    billed_per_busy_hour: float
+    """Hours that renting is billed for each hour of work; 0 where it is paid however much is used."""
+    billed_hours_per_year: float
+    """Hours that renting is billed each year however much is used."""
+    rent_usd_per_year: float
+    """What is paid beside the machines."""
+    rent_term_years: float
+    horizon_years: float
+    discount_rate: float
+
+    @cached_property
+    def central(self) -> dict[str, float]:
+        """Return the value of each figure."""
+        return {name: figure.value for name, figure in self.figures.items()}
+
+    @cached_property
+    def uncertain(self) -> tuple[str, ...]:
+        """Return the names of what has a range; the resale value always has one unless the person set it."""
+        ranged = [name for name, figure in self.figures.items() if figure.lowest < figure.highest]
+        low, _, high = self.resale.band(self.horizon_years)
+        return (*ranged, RESALE) if low < high else tuple(ranged)
+
+    def streams(self, deviations: Mapping[str, float] = _NOTHING) -> Streams:
+        """Return the streams with some figures so many standard deviations from their median."""
+        values = dict(self.central)
+        for name, deviation in deviations.items():
+            if name != RESALE:
+                values[name] = self.figures[name].quantile(deviation)
+        return self.with_values(values, deviations.get(RESALE, 0.0))
+
+    def with_values(self, values: Mapping[str, float], resale_deviations: float = 0.0) -> Streams:
+        """Return the streams with these values of all figures."""
+        usage = Usage(
+            busy_hours_per_year=self.busy_hours_per_year * values[USE] * values[TIME],
+            rent_usd_per_hour=values[RENT_PRICE] * self.billed_per_busy_hour,
+            rent_usd_per_year=self.rent_usd_per_year + values[RENT_PRICE] * self.billed_hours_per_year,
+            rent_term_years=self.rent_term_years,
+        )
+        return streams(values, self.shape, usage, self.resale, self.discount_rate, values[DRIFT], resale_deviations)

@@ -1,0 +1,106 @@
+"""Owning a base load and renting the peaks: how many groups of cards to own for a demand that varies."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from planner.base import Spec
+from planner.cost.finance import annuity, ceiling
+from planner.cost.job import HOURS_PER_YEAR
+from planner.cost.rent_or_buy.case import Case
+from planner.errors import SpecError
+
+MOST_GROUPS: Final = 2_000
+
+
+class Mix(Spec):
+    """What it costs to own so many groups and rent the rest, over the horizon in today's money."""
+
+    owned: int
+    own_usd: float
+    rent_usd: float
+    owned_work_fraction: float
+    """Of the work, what the owned groups do."""
+
+    @property
+    def usd(self) -> float:
+        """Return both together."""
+        return self.own_usd + self.rent_usd
+
+
+class Hybrid(Spec):
+    """Every number of groups to own, from none to all of the peak, and the best of them."""
+
+    best: Mix
+    mixes: tuple[Mix, ...]
+
+
+def best_mix(
+    loads: Sequence[float],
+    own_fixed_usd: Sequence[float],
+    own_usd_per_hour: float,
+    rent_usd_per_hour: float,
+    hours: float,
+) -> Hybrid:
+    """Return what owning each number of groups costs; of equal ones, the best is the fewest.
+
+    `loads` are the groups that are needed, in equal parts of `hours`; `own_fixed_usd` is what no, one, two … groups
+    cost over them all without any work.
+
+    **Formula** k groups: F(k) + s · Σ min(load, k) · t + p · Σ max(⌈load⌉ − k, 0) · t. One more is worth owning while
+    it is busy for a share of the time above its fixed cost over (p − s) · hours.
+    **Assumes** that rented groups come and go with the load, whole groups at a time.
+
+    Raises:
+        SpecError: If there is no load, or one is negative or very large.
+    """
+    checked_loads(loads)
+    part, total = hours / len(loads), sum(loads)
+    mixes = []
+    for owned, fixed in enumerate(own_fixed_usd):
+        done = sum(min(load, owned) for load in loads)
+        rented = sum(max(ceiling(load) - owned, 0) for load in loads)
+        mixes.append(
+            Mix(
+                owned=owned,
+                own_usd=fixed + own_usd_per_hour * done * part,
+                rent_usd=rent_usd_per_hour * rented * part,
+                owned_work_fraction=done / total if total else 1.0,
+            )
+        )
+    return Hybrid(best=min(mixes, key=lambda mix: mix.usd), mixes=tuple(mixes))
+
+
+def hybrid_of(case: Case, loads: Sequence[float], rent_usd_per_hour: float) -> Hybrid:
+    """Return the best number of groups to own in `case` for the `loads` of its horizon, the rest rented by the hour.
+
+    Raises:
+        SpecError: As `best_mix` does.
+    """
+    checked_loads(loads)
+    years, rate, drift = case.horizon_years, case.discount_rate, case.streams().drift
+    fixed = [_fixed_usd(case, groups) for groups in range(ceiling(max(loads)) + 1)]
+    per_hour = replace(case, shape=case.shape.evolve(groups=1)).streams().own_usd_per_hour
+    return best_mix(
+        loads,
+        fixed,
+        per_hour * annuity(rate, years) / years,
+        rent_usd_per_hour * annuity(rate, years, drift) / years,
+        HOURS_PER_YEAR * years,
+    )
+
+
+def checked_loads(loads: Sequence[float]) -> None:
+    """Refuse loads for which no number of groups can be looked for.
+
+    Raises:
+        SpecError: If there is none, or one is negative or very large.
+    """
+    if not loads or min(loads) < 0 or max(loads) > MOST_GROUPS:
+        raise SpecError("loads", f"must be from 0 to {MOST_GROUPS:,} groups, and at least one")
+
+
+def _fixed_usd(case: Case, groups: int) -> float:
+    if groups == 0:
+        return 0.0
+    return replace(case, shape=case.shape.evolve(groups=groups)).streams().own_usd(case.horizon_years, 0.0)

@@ -1,0 +1,181 @@
+"""Renting and owning as streams of money over time: their sums, and where both cost the same."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from planner.cost.finance import annuity, ceiling, discounted
+from planner.cost.job import HOURS_PER_YEAR
+from planner.cost.owning.costs import Shape, Values, bought, financed, kept
+from planner.cost.owning.residual import ResaleCurve
+from planner.cost.result import BreakEven
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Renting and owning the same work."""
+
+    capex_usd: float
+    resale_base_usd: float
+    own_usd_per_year: float
+    own_usd_per_hour: float
+    rent_usd_per_hour: float
+    rent_usd_per_year: float
+    rent_term_years: float
+    """For commitments: for how long each is paid, used or not; 0 where one pays for hours only."""
+    busy_hours_per_year: float
+    drift: float
+    discount_rate: float
+    shape: Shape
+    resale: ResaleCurve
+    resale_deviations: float = 0.0
+    """Where in its band the resale value lies, in standard deviations from the middle."""
+
+    def own_usd(self, years: float, hours_per_year: float | None = None) -> float:
+        """Return what owning has cost in today's money if it ends after `years` and the cards are sold then.
+
+        **Formula** C + (fixed + slope · h) · a(r, t) − R(t) / (1 + r)^t
+        **Assumes** that payments are spread evenly, and that only cards are sold.
+        """
+        hours = self.busy_hours_per_year if hours_per_year is None else hours_per_year
+        cash = (self.own_usd_per_year + self.own_usd_per_hour * hours) * annuity(self.discount_rate, years)
+        resale = self.resale_base_usd * self.resale.share(years, self.resale_deviations)
+        return (
+            financed(self.capex_usd, self.shape, self.discount_rate, years)
+            + cash
+            - discounted(resale, self.discount_rate, years)
+        )
+
+    def rent_usd(self, years: float, hours_per_year: float | None = None) -> float:
+        """Return what renting has cost in today's money after `years`; a commitment that began is paid to its end.
+
+        **Formula** (p · h + fixed) · a(r, d, t)
+        """
+        hours = self.busy_hours_per_year if hours_per_year is None else hours_per_year
+        until = years
+        if self.rent_term_years:
+            until = ceiling(years / self.rent_term_years) * self.rent_term_years
+        per_year = self.rent_usd_per_hour * hours + self.rent_usd_per_year
+        return per_year * annuity(self.discount_rate, until, self.drift)
+
+    def saving_usd(self, years: float) -> float:
+        """Return what owning saves over renting by `years`; negative where renting is cheaper."""
+        return self.rent_usd(years) - self.own_usd(years)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """How the machines are used, and what renting them costs at the start."""
+
+    busy_hours_per_year: float
+    rent_usd_per_hour: float
+    rent_usd_per_year: float
+    rent_term_years: float = 0.0
+
+
+def streams(
+    values: Values,
+    shape: Shape,
+    usage: Usage,
+    resale: ResaleCurve,
+    discount_rate: float,
+    drift: float = 0.0,
+    resale_deviations: float = 0.0,
+) -> Streams:
+    """Return the streams of owning with these figures, beside those of renting."""
+    purchase = bought(values, shape)
+    yearly = kept(values, shape, purchase)
+    return Streams(
+        capex_usd=purchase.usd,
+        resale_base_usd=purchase.cards,
+        own_usd_per_year=yearly.usd_per_year,
+        own_usd_per_hour=yearly.usd_per_busy_hour,
+        rent_usd_per_hour=usage.rent_usd_per_hour,
+        rent_usd_per_year=usage.rent_usd_per_year,
+        rent_term_years=usage.rent_term_years,
+        busy_hours_per_year=usage.busy_hours_per_year,
+        drift=drift,
+        discount_rate=discount_rate,
+        shape=shape,
+        resale=resale,
+        resale_deviations=resale_deviations,
+    )
+
+
+_STEPS_PER_YEAR: Final = 52
+_BISECTIONS: Final = 60
+NEVER_CHEAPER: Final = "an hour of one's own costs as much as a rented one, so no amount of use pays the purchase back"
+ALWAYS_CHEAPER: Final = "owning is cheaper even without any use"
+BEYOND: Final = "it would take more hours than the horizon has"
+RENT_CHEAPER: Final = "renting is still cheaper at the end of the horizon"
+NEVER_DEARER: Final = "owning is cheaper from the first day on"
+FIXED_RENT: Final = "renting costs the same however much it is used, so no amount of use decides"
+
+
+def break_even(streams: Streams, horizon_years: float) -> BreakEven:
+    """Return where the costs meet over the horizon, each with the reason where they do not."""
+    hours, reason = break_even_hours_per_year(streams, horizon_years)
+    years, years_reason = break_even_years(streams, horizon_years)
+    shape = streams.shape
+    return BreakEven(
+        gpu_hours=None if hours is None else hours * horizon_years * shape.count,
+        utilization_fraction=None if hours is None else hours / (HOURS_PER_YEAR * shape.groups),
+        years=years,
+        reason=reason,
+        years_reason=years_reason,
+    )
+
+
+def break_even_hours_per_year(streams: Streams, horizon_years: float) -> tuple[float | None, str | None]:
+    """Return the group-hours a year at which both cost the same over the horizon, or None and why.
+
+    **Formula** both are straight lines in the hours h: h* = (own(0) − rent(0)) / (rent slope − own slope)
+    """
+    if streams.rent_usd_per_hour == 0:
+        return None, FIXED_RENT
+    own, rent = streams.own_usd(horizon_years, 0.0), streams.rent_usd(horizon_years, 0.0)
+    slope = streams.rent_usd_per_hour * annuity(streams.discount_rate, horizon_years, streams.drift)
+    slope -= streams.own_usd_per_hour * annuity(streams.discount_rate, horizon_years)
+    if own <= rent and slope >= 0:
+        return None, ALWAYS_CHEAPER
+    if slope <= 0:
+        return None, NEVER_CHEAPER
+    hours = (own - rent) / slope
+    if hours > HOURS_PER_YEAR * streams.shape.groups:
+        return None, BEYOND
+    return hours, None
+
+
+def break_even_years(streams: Streams, horizon_years: float) -> tuple[float | None, str | None]:
+    """Return the time from which on owning is cheaper up to the horizon, at the planned use, or None and why.
+
+    It is where the curves over time cross for the last time; a commitment's curve jumps, and may cross in a jump.
+    """
+    if streams.saving_usd(horizon_years) < 0:
+        return None, RENT_CHEAPER
+    steps = max(round(horizon_years * _STEPS_PER_YEAR), 1)
+    times = [horizon_years * step / steps for step in range(steps, 0, -1)]
+    later = times[0]
+    for time in times[1:]:
+        if streams.saving_usd(time) < 0:
+            return _crossing(streams, time, later), None
+        later = time
+    if streams.saving_usd(later / _STEPS_PER_YEAR) < 0:
+        return _crossing(streams, later / _STEPS_PER_YEAR, later), None
+    return None, NEVER_DEARER
+
+
+def _crossing(streams: Streams, before: float, after: float) -> float:
+    for _ in range(_BISECTIONS):
+        middle = (before + after) / 2
+        before, after = (middle, after) if streams.saving_usd(middle) < 0 else (before, middle)
+    return after
+
+
+def hours_to_pay_back(capex_usd: float, rent_usd_per_hour: float, own_usd_per_hour: float) -> float | None:
+    """Return the hours of use after which a purchase has paid for itself, or None where it never does.
+
+    **Formula** H* = C / (p_cloud − p_own); take the present value of a resale from C
+    **Source** Lenovo Press LP2225
+    """
+    saved = rent_usd_per_hour - own_usd_per_hour
+    return capex_usd / saved if saved > 0 else None

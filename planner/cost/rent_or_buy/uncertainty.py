@@ -1,0 +1,185 @@
+"""How sure the decision is: over many draws of all uncertain inputs, always the same ones, and by each alone."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from planner.base import Spec
+from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY
+from planner.cost.finance import annuity, ceiling, discounted
+from planner.cost.owning.costs import financed
+from planner.cost.rent_or_buy.case import RESALE, Case
+from planner.cost.rent_or_buy.streams import Streams
+
+DRAWS: Final = 2_000
+SEED: Final = 20_261_121
+"""The day on which the prices of the catalog were collected."""
+_POINTS: Final = 12
+_CHECK_EVERY: Final = 50
+_TENTHS: Final = (1, 5, 9)
+
+
+class Quantiles(Spec):
+    """What one draw in ten lies below, half of them, and nine in ten."""
+
+    p10: float
+    p50: float
+    p90: float
+
+
+class BandPoint(Spec):
+    """What was spent by a moment, in today's money, over all draws."""
+
+    years: float
+    rent_usd: Quantiles
+    own_usd: Quantiles
+
+
+class Simulation(Spec):
+    """How the decision comes out over all draws."""
+
+    draws: int
+    seed: int
+    saving_usd: Quantiles
+    rent_usd: Quantiles
+    own_usd: Quantiles
+    owning_cheaper_fraction: float
+    band: tuple[BandPoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """What is the same in every draw at one moment."""
+
+    years: float
+    rent_years: float
+    annuity: float
+    discount: float
+    financed: float
+    resale: tuple[float, float, float]
+
+
+def simulate(
+    case: Case, draws: int = DRAWS, seed: int = SEED, cancelled: Callable[[], bool] = lambda: False
+) -> Simulation | None:
+    """Return the outcome of `draws` draws, or None as soon as `cancelled` says that it is not wanted any more.
+
+    **Source** Epoch AI, training-cost-trends: log-normals from 90 % ranges
+    **Assumes** that the inputs do not depend on each other.
+    """
+    moments = _moments(case)
+    rng = random.Random(seed)
+    rents: list[list[float]] = [[] for _ in moments]
+    owns: list[list[float]] = [[] for _ in moments]
+    for draw in range(draws):
+        if draw % _CHECK_EVERY == 0 and cancelled():
+            return None
+        drawn = case.streams({name: rng.gauss(0.0, 1.0) for name in case.uncertain})
+        for moment, rent, own in zip(moments, rents, owns, strict=True):
+            rent.append(_rent_usd(drawn, moment))
+            own.append(_own_usd(drawn, moment))
+    return _outcome(moments, rents, owns, draws, seed)
+
+
+def _outcome(
+    moments: Sequence[_Moment], rents: list[list[float]], owns: list[list[float]], draws: int, seed: int
+) -> Simulation:
+    savings = [rent - own for rent, own in zip(rents[-1], owns[-1], strict=True)]
+    band = tuple(
+        BandPoint(years=moment.years, rent_usd=_quantiles(rent), own_usd=_quantiles(own))
+        for moment, rent, own in zip(moments, rents, owns, strict=True)
+    )
+    return Simulation(
+        draws=draws,
+        seed=seed,
+        saving_usd=_quantiles(savings),
+        rent_usd=band[-1].rent_usd,
+        own_usd=band[-1].own_usd,
+        owning_cheaper_fraction=sum(saving > 0 for saving in savings) / draws,
+        band=band,
+    )
+
+
+def _moments(case: Case) -> list[_Moment]:
+    return [_moment(case, case.horizon_years * step / _POINTS) for step in range(_POINTS + 1)]
+
+
+def _moment(case: Case, years: float) -> _Moment:
+    term = case.rent_term_years
+    return _Moment(
+        years=years,
+        rent_years=ceiling(years / term) * term if term else years,
+        annuity=annuity(case.discount_rate, years),
+        discount=discounted(1.0, case.discount_rate, years),
+        financed=financed(1.0, case.shape, case.discount_rate, years),
+        resale=case.resale.band(years),
+    )
+
+
+def _rent_usd(drawn: Streams, moment: _Moment) -> float:
+    per_year = drawn.rent_usd_per_hour * drawn.busy_hours_per_year + drawn.rent_usd_per_year
+    return per_year * annuity(drawn.discount_rate, moment.rent_years, drawn.drift)
+
+
+def _own_usd(drawn: Streams, moment: _Moment) -> float:
+    """Return what `Streams.own_usd` does, from what is known of the moment; a purchase is financed in proportion."""
+    cash = (drawn.own_usd_per_year + drawn.own_usd_per_hour * drawn.busy_hours_per_year) * moment.annuity
+    low, middle, high = moment.resale
+    deviations = drawn.resale_deviations
+    bound = high if deviations > 0 else low
+    share = middle if bound == middle else middle * (bound / middle) ** (abs(deviations) / NINETY_PERCENT)
+    return drawn.capex_usd * moment.financed + cash - drawn.resale_base_usd * share * moment.discount
+
+
+def _quantiles(found: list[float]) -> Quantiles:
+    ranked = sorted(found)
+    low, middle, high = (ranked[min(len(ranked) * tenth // 10, len(ranked) - 1)] for tenth in _TENTHS)
+    return Quantiles(p10=low, p50=middle, p90=high)
+
+
+class Swing(Spec):
+    """How far one input moves what owning saves over renting."""
+
+    name: str
+    low_value: float
+    value: float
+    high_value: float
+    low_saving_usd: float
+    high_saving_usd: float
+    flips: bool
+    """Whether the decision is another at one end than at the other."""
+    source: str
+
+    @property
+    def width_usd(self) -> float:
+        """Return how much the saving moves."""
+        return abs(self.high_saving_usd - self.low_saving_usd)
+
+
+def tornado(case: Case) -> tuple[Swing, ...]:
+    """Return the swing of each uncertain input, the widest first."""
+    swings = [_swing(case, name) for name in case.uncertain]
+    return tuple(sorted((swing for swing in swings if swing.width_usd), key=lambda swing: -swing.width_usd))
+
+
+def _swing(case: Case, name: str) -> Swing:
+    years = case.horizon_years
+    low, high = (case.streams({name: sign * TEN_TO_NINETY}).saving_usd(years) for sign in (-1, 1))
+    values = [_value(case, name, deviation) for deviation in (-TEN_TO_NINETY, 0.0, TEN_TO_NINETY)]
+    return Swing(
+        name=name,
+        low_value=values[0],
+        value=values[1],
+        high_value=values[2],
+        low_saving_usd=low,
+        high_saving_usd=high,
+        flips=(low < 0) != (high < 0),
+        source=case.resale.source if name == RESALE else case.figures[name].source,
+    )
+
+
+def _value(case: Case, name: str, deviation: float) -> float:
+    if name == RESALE:
+        return case.resale.share(case.horizon_years, deviation)
+    return case.figures[name].quantile(deviation)

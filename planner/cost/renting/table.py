@@ -1,0 +1,139 @@
+"""Every offer that can do a job, with what the job costs there; and which of them may be called the cheapest."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+from planner.cost.demand import Demand
+from planner.cost.renting.offer import Offer
+from planner.cost.renting.rent import RentFacts, RentQuote, is_scattered, quote
+from planner.cost.terms import RentMode, RentTerms
+
+HISTORY: Final = "older than twelve months"
+UNDATED: Final = "the price has no date"
+MEDIAN: Final = "the median of a marketplace's offers, which moves daily"
+WHOLE_SYSTEM: Final = "only sold as part of a whole system"
+SCATTERED: Final = "sold by fewer cards than the plan has in a machine; whether more can be had in one is not stated"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Cards that the plan fits on: how many, and what the job asks for at their pace."""
+
+    gpu: str
+    count: int
+    demand: Demand
+
+
+@dataclass(frozen=True, slots=True)
+class OfferRow:
+    """One offer, rented one way, for one job (or one month of a service)."""
+
+    offer: Offer
+    mode: RentMode
+    gpu: str
+    instances: int
+    hours: float
+    low_hours: float
+    high_hours: float
+    usd: float
+    low_usd: float
+    high_usd: float
+    usd_per_gpu_hour: float
+    price_date: str | None
+    age_days: int | None
+    comparable: bool
+    """Whether it may be called the cheapest."""
+    remarks: tuple[str, ...]
+    """What has to be said of the price, among it why it may not be."""
+
+
+def offer_rows(
+    offers: Iterable[Offer],
+    candidates: Mapping[str, Candidate],
+    terms: RentTerms,
+    facts: RentFacts,
+    today: date,
+    modes: tuple[RentMode, ...] | None = None,
+) -> tuple[OfferRow, ...]:
+    """Return a row for each of `offers` whose card is a candidate and each way to rent it, the cheapest first.
+
+    Offers of other regions and providers than the terms name are left out, and history unless the terms ask for it.
+    What is not comparable comes last. Without `modes` it is the terms' own way to rent.
+    """
+    rows = [
+        row
+        for offer in offers
+        if _is_wanted(offer, terms, today)
+        for mode in (modes or (terms.mode,))
+        for row in _rows_of(offer, mode, candidates, terms, facts, today)
+    ]
+    return tuple(sorted(rows, key=lambda row: (not row.comparable, row.usd)))
+
+
+def cheapest(rows: Iterable[OfferRow]) -> OfferRow | None:
+    """Return the cheapest row that is comparable, or None where none is."""
+    return min((row for row in rows if row.comparable), key=lambda row: row.usd, default=None)
+
+
+def _is_wanted(offer: Offer, terms: RentTerms, today: date) -> bool:
+    if terms.providers and offer.provider not in terms.providers:
+        return False
+    if terms.regions and offer.region not in terms.regions:
+        return False
+    return terms.include_history or not offer.is_history(today)
+
+
+def _rows_of(
+    offer: Offer,
+    mode: RentMode,
+    candidates: Mapping[str, Candidate],
+    terms: RentTerms,
+    facts: RentFacts,
+    today: date,
+) -> Iterator[OfferRow]:
+    """Yield the offer's row; an ambiguous one spans the costs of all the cards that it may be."""
+    fitting = [candidates[card] for card in offer.cards if card in candidates]
+    if not fitting or offer.price_usd_per_hour(mode) is None or offer.gpu_count < 1:
+        return
+    quotes = [quote(offer, mode, each.demand, each.count, terms, facts) for each in fitting]
+    dearest = max(range(len(quotes)), key=lambda index: quotes[index].usd)
+    chosen, candidate = quotes[dearest], fitting[dearest]
+    prevented = tuple(_prevents(offer, candidate.count, terms))
+    yield OfferRow(
+        offer=offer,
+        mode=mode,
+        gpu=candidate.gpu,
+        instances=chosen.instances * candidate.demand.groups,
+        hours=chosen.hours,
+        low_hours=min(each.low_hours for each in quotes),
+        high_hours=max(each.high_hours for each in quotes),
+        usd=chosen.usd,
+        low_usd=min(each.low_usd for each in quotes),
+        high_usd=max(each.high_usd for each in quotes),
+        usd_per_gpu_hour=chosen.usd / (candidate.demand.busy_hours * candidate.count),
+        price_date=offer.price_date,
+        age_days=offer.age_days(today),
+        comparable=not prevented,
+        remarks=(*prevented, *_remarks(offer, quotes, today)),
+    )
+
+
+def _prevents(offer: Offer, count: int, terms: RentTerms) -> Iterator[str]:
+    """Yield why the offer may not be called the cheapest."""
+    yield from offer.doubts
+    if offer.system:
+        yield WHOLE_SYSTEM
+    if terms.one_machine and is_scattered(offer, count):
+        yield SCATTERED
+
+
+def _remarks(offer: Offer, quotes: list[RentQuote], today: date) -> Iterator[str]:
+    if offer.price_kind == "median":
+        yield MEDIAN if offer.sample_size is None else f"{MEDIAN} ({offer.sample_size} of them)"
+    if offer.price_date is None:
+        yield UNDATED
+    if offer.is_history(today):
+        yield HISTORY
+    yield from quotes[0].notes

@@ -1,1 +1,0 @@
-"""What was spent by when, rented and owned."""

@@ -1,0 +1,85 @@
+"""What the curve of costs shows: arithmetic only."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from planner.cost.rent_or_buy.uncertainty import Simulation
+from planner.cost.result import BreakEven, CurvePoint
+
+_ROOM: Final = 1.06
+
+
+@dataclass(frozen=True, slots=True)
+class CostBand:
+    """What one draw in ten lies below, and one above, at ascending times."""
+
+    years: tuple[float, ...]
+    low_usd: tuple[float, ...]
+    high_usd: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CostCurve:
+    """Spent by ascending times; the bands are of the curve itself, or of the draws once they are there."""
+
+    points: tuple[CurvePoint, ...]
+    break_even: BreakEven | None
+    rent_band: CostBand
+    own_band: CostBand
+
+    @property
+    def horizon_years(self) -> float:
+        """Return the last time."""
+        return self.points[-1].years
+
+    @property
+    def highest_usd(self) -> float:
+        """Return the upper end of the axis, with some room."""
+        return _ROOM * max(*self.rent_band.high_usd, *self.own_band.high_usd, 1.0)
+
+    @property
+    def crossing(self) -> tuple[float, float] | None:
+        """Return where both have cost the same: years and USD; none where that is not within the horizon."""
+        years = None if self.break_even is None else self.break_even.years
+        if years is None or not 0 < years <= self.horizon_years:
+            return None
+        after = next(point for point in self.points if point.years >= years)
+        before = self.points[max(0, self.points.index(after) - 1)]
+        span = after.years - before.years
+        share = (years - before.years) / span if span else 0.0
+        return years, before.rent_usd + share * (after.rent_usd - before.rent_usd)
+
+    def nearest(self, years: float) -> CurvePoint:
+        """Return the point nearest to a time."""
+        return min(self.points, key=lambda point: abs(point.years - years))
+
+    def csv_rows(self) -> tuple[tuple[str, ...], ...]:
+        """Return a header and a row for each point."""
+        names = (
+            "years",
+            "gpu_hours",
+            "rent_usd",
+            "own_usd",
+            "rent_low_usd",
+            "rent_high_usd",
+            "own_low_usd",
+            "own_high_usd",
+        )
+        return (names, *(tuple(f"{getattr(point, name):.4f}" for name in names) for point in self.points))
+
+
+def cost_curve(points: tuple[CurvePoint, ...], found: BreakEven | None) -> CostCurve:
+    """Return the curve with its own bands."""
+    years = tuple(point.years for point in points)
+    rent = CostBand(years, tuple(p.rent_low_usd for p in points), tuple(p.rent_high_usd for p in points))
+    own = CostBand(years, tuple(p.own_low_usd for p in points), tuple(p.own_high_usd for p in points))
+    return CostCurve(points, found, rent, own)
+
+
+def with_draws(curve: CostCurve, simulation: Simulation) -> CostCurve:
+    """Return the curve with the bands of the draws."""
+    drawn = simulation.band
+    years = tuple(point.years for point in drawn)
+    rent = CostBand(years, tuple(p.rent_usd.p10 for p in drawn), tuple(p.rent_usd.p90 for p in drawn))
+    own = CostBand(years, tuple(p.own_usd.p10 for p in drawn), tuple(p.own_usd.p90 for p in drawn))
+    return CostCurve(curve.points, curve.break_even, rent, own)

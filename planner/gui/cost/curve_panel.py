@@ -1,0 +1,62 @@
+"""The curve of costs with its read-out, its table, copy and save."""
+
+from typing import TYPE_CHECKING, Final
+
+from planner.cost.result import CurvePoint
+from planner.gui.cost.curve_data import CostCurve
+from planner.gui.plot.panel import DataPanel
+from planner.gui.theme import Theme
+from planner.present import format as fmt
+from planner.present.columns import Column, numbers
+
+if TYPE_CHECKING:
+    from planner.gui.cost.curve_plot import CostPlot
+
+_COLUMNS: Final[tuple[Column[CurvePoint], ...]] = (
+    numbers("years", "Years", lambda point: point.years, width=8),
+    numbers("hours", "GPU-hours", lambda point: point.gpu_hours, width=12),
+    numbers("rent", "Renting", lambda point: point.rent_usd, show=fmt.money),
+    numbers("rent_low", "at least", lambda point: point.rent_low_usd, show=fmt.money),
+    numbers("rent_high", "at most", lambda point: point.rent_high_usd, show=fmt.money),
+    numbers("own", "Owning", lambda point: point.own_usd, show=fmt.money),
+    numbers("own_low", "at least", lambda point: point.own_low_usd, show=fmt.money),
+    numbers("own_high", "at most", lambda point: point.own_high_usd, show=fmt.money),
+)
+
+
+class CostCurvePanel(DataPanel[CostCurve]):
+    """What was spent by when, in today's money."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme, "Spent by then, in today's money", "curve", "cost-curve")
+
+    def set_data(self, data: CostCurve) -> None:
+        """Show another curve; the first one waits for `draw`."""
+        if self._chart is None:
+            self.data = data
+        else:
+            super().set_data(data)
+
+    def draw(self) -> None:
+        """Draw the first curve, which imports the plotting library: half a second that the answer must not wait for."""
+        if self._chart is None and self.data is not None:
+            super().set_data(self.data)
+
+    def _make_chart(self) -> "CostPlot":
+        from planner.gui.cost.curve_plot import CostPlot
+
+        return CostPlot(self._theme)
+
+    def _fill_table(self) -> None:
+        if self.data is not None:
+            self._show_in_table(self.data.points, _COLUMNS).setAccessibleName("Costs over time")
+
+    def _row_id(self, point: CurvePoint) -> str:
+        return f"{point.years:.4f}"
+
+    def _words_of(self, data: CostCurve, point: CurvePoint | None) -> str:
+        said = point or data.points[-1]
+        return (
+            f"after {fmt.plain(said.years)} years, {fmt.significant(said.gpu_hours)} GPU-hours: "
+            f"renting {fmt.money(said.rent_usd)}, owning {fmt.money(said.own_usd)}"
+        )

@@ -1,0 +1,87 @@
+"""The plot of costs over time. Importing it imports pyqtgraph, which takes half a second."""
+
+from typing import Any, ClassVar
+
+import pyqtgraph as pg
+from PySide6.QtCore import QPointF, Qt
+
+from planner.cost.result import CurvePoint
+from planner.gui.cost.curve_data import CostBand, CostCurve
+from planner.gui.plot.chart import POINTER, Chart, Item, Look
+from planner.gui.plot.ticks import Ticks, money_words, round_ticks
+from planner.gui.theme import Theme
+from planner.present import format as fmt
+
+_BAND_ALPHA = 40
+
+
+class CostPlot(Chart):
+    """Renting and owning, each with its band, and where they meet. Points are `CurvePoint`s."""
+
+    PIXELS_PER_TICK: ClassVar = (90, 36)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme, "Costs over time; the same figures are in its table")
+        self._data: CostCurve | None = None
+        self._rent_edges = self._add_band(Look(fill="accent", alpha=_BAND_ALPHA))
+        self._own_edges = self._add_band(Look(fill="text", alpha=_BAND_ALPHA))
+        self._rent = self._add_curve(Look("accent", 2, Qt.PenStyle.DashLine))
+        self._own = self._add_curve(Look("text", 2))
+        self._legend: Any = self._item.addLegend(offset=(8, 8))
+        self._legend.addItem(self._rent, "Renting")
+        self._legend.addItem(self._own, "Owning, less what it sells for")
+        self._pointer = self._add(pg.InfiniteLine(angle=90), POINTER)
+        self._meeting = self._add(pg.ScatterPlotItem(size=10), Look("text", 1.5, fill="surface"))
+        self._words = self._add(pg.TextItem(anchor=(0, 1)), Look("text"))
+        self._set_titles(bottom="Years")
+        self._dress()
+
+    def set_data(self, data: CostCurve) -> None:
+        """Show another curve."""
+        self._data = data
+        years = [point.years for point in data.points]
+        self._rent.setData(years, [point.rent_usd for point in data.points])
+        self._own.setData(years, [point.own_usd for point in data.points])
+        _place_band(self._rent_edges, data.rent_band)
+        _place_band(self._own_edges, data.own_band)
+        self._set_ranges((0, data.horizon_years), (0, data.highest_usd), padding=0.02)
+        self._place_meeting(data)
+        self._place_ticks()
+        self._hover(None)
+
+    def _place_meeting(self, data: CostCurve) -> None:
+        crossing = data.crossing
+        self._meeting.setVisible(crossing is not None)
+        self._words.setVisible(crossing is not None)
+        if crossing is not None:
+            years, usd = crossing
+            self._meeting.setData([years], [usd])
+            self._words.setAnchor((1.05, 1.3) if years > data.horizon_years / 2 else (-0.05, 2.4))
+            self._words.setText(f"even after {fmt.significant(years)} years")
+            self._words.setPos(years, usd)
+
+    def _ticks(self, across: int, up: int) -> tuple[Ticks, Ticks] | None:
+        data = self._data
+        if data is None:
+            return None
+        times = round_ticks(0.0, data.horizon_years, max(2, across))
+        return times, round_ticks(0.0, data.highest_usd, up, money_words)
+
+    def _point_at(self, place: QPointF) -> CurvePoint | None:
+        return None if self._data is None else self._data.nearest(place.x())
+
+    def _mark_hovered(self, point: CurvePoint | None) -> None:
+        self._pointer.setVisible(point is not None)
+        if point is not None:
+            self._pointer.setPos(point.years)
+
+    def _dress(self) -> None:
+        super()._dress()
+        theme = self._theme
+        for _, label in self._legend.items:
+            label.setText(label.text, color=theme.color("text"), size=f"{theme.font('small').pointSizeF():.1f}pt")
+
+
+def _place_band(edges: tuple[Item, Item], band: CostBand) -> None:
+    for edge, values in zip(edges, (band.low_usd, band.high_usd), strict=True):
+        edge.setData(list(band.years), list(values))

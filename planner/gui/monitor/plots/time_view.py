@@ -1,0 +1,205 @@
+"""The time that all plots show and the one that the pointer is at, and how the pointer and the keys move them."""
+
+from collections.abc import Callable
+from typing import Final
+
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QMouseEvent, QWheelEvent
+from PySide6.QtWidgets import QApplication, QWidget
+
+from planner.gui.plot.ticks import Ticks, clock_ticks
+from planner.gui.theme import Theme
+
+NARROWEST_SECONDS: Final = 2.0
+_FIRST_SPAN: Final = 600.0
+_CLOCK: Final = "00:00:00"
+_WIDEST_TICK: Final = "1,000\u2009MB/s"
+_ZOOM: Final = 0.8
+_NOTCH: Final = 120
+_PAN: Final = 0.1
+_CURSOR_STEP: Final = 0.01
+_SIDES: Final = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
+_ZOOMS: Final = {Qt.Key.Key_Plus: _ZOOM, Qt.Key.Key_Equal: _ZOOM, Qt.Key.Key_Minus: 1 / _ZOOM}
+
+
+class TimeView(QObject):
+    """A span of time within what is known, which follows the latest reading or stands still.
+
+    `span` seconds are shown up to `end`, which is the latest reading if `follow`. `moved` is emitted when the span is
+    another, and `cursor_moved` with the time under the pointer or none.
+    """
+
+    moved = Signal()
+    cursor_moved = Signal(object)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._first, self._last = 0.0, _FIRST_SPAN
+        self.end = _FIRST_SPAN
+        self.span = _FIRST_SPAN
+        self._shows_all = False
+        self.follow = True
+        self.cursor: float | None = None
+
+    @property
+    def start(self) -> float:
+        """Return the time at the left end."""
+        return self.end - self.span
+
+    def set_follow(self, follow: bool) -> None:
+        """Follow the latest reading, or stand still."""
+        if follow != self.follow:
+            self.follow = follow
+            self._settle()
+
+    def set_known(self, first: float, last: float) -> None:
+        """Say what is known: from the first reading to the last."""
+        self._first, self._last = first, last
+        if self.follow:
+            self._settle()
+
+    def set_span(self, seconds: float | None) -> None:
+        """Show the latest seconds, or all there is, and follow."""
+        self._shows_all = seconds is None
+        span = seconds or self._whole
+        self._place(self._last - span, span)
+        self.set_follow(True)
+
+    def show(self, start: float, end: float) -> None:
+        """Show a time and stand still."""
+        self.set_follow(False)
+        self._place(start, end - start)
+
+    def zoom(self, factor: float, at: float) -> None:
+        """Show `factor` times as many seconds; the time `at` stays in its place, or the latest reading if followed."""
+        self._shows_all = False
+        span = min(max(self.span * factor, NARROWEST_SECONDS), self._whole)
+        if self.follow:
+            self._place(self._last - span, span)
+        else:
+            self._place(at - (at - self.start) * span / self.span, span)
+
+    def pan(self, seconds: float) -> None:
+        """Show what is so much later, or earlier, and stand still."""
+        self.set_follow(False)
+        self._place(self.start + seconds, self.span)
+
+    def point_at(self, time: float | None) -> None:
+        """Move the cursor; none takes it away."""
+        if time != self.cursor:
+            self.cursor = time
+            self.cursor_moved.emit(time)
+
+    @property
+    def _whole(self) -> float:
+        # A history of seconds is shown on an axis of a minute.
+        return max(self._last - self._first, 60.0)
+
+    def _settle(self) -> None:
+        span = self._whole if self._shows_all else self.span
+        start = self._last - span if self.follow else self.start
+        self._place(start, span)
+
+    def _place(self, start: float, span: float) -> None:
+        """Move to a span, which keeps within what is known."""
+        earliest = min(self._first, self._last - span)
+        start = min(max(start, earliest), self._last - span)
+        if (start + span, span) != (self.end, self.span):
+            self.end, self.span = start + span, span
+            self.moved.emit()
+
+
+class Gestures(QObject):
+    """Turns what happens over `surface` into moves of `view`; `time_at` tells the time at a horizontal place.
+
+    `double_clicked` carries the time. The wheel alone is left to what scrolls.
+    """
+
+    double_clicked = Signal(float)
+
+    def __init__(self, surface: QWidget, view: TimeView, time_at: Callable[[float], float]) -> None:
+        super().__init__(surface)
+        self._view, self._time_at = view, time_at
+        self._pressed: float | None = None
+        self._is_dragging = False
+        surface.setMouseTracking(True)
+        surface.installEventFilter(self)
+
+    def eventFilter(self, _surface: QObject, event: QEvent) -> bool:
+        """Take the events of the pointer; leave all others."""
+        if isinstance(event, QWheelEvent):
+            return self._wheel(event)
+        if isinstance(event, QMouseEvent):
+            return self._mouse(event)
+        if event.type() == QEvent.Type.Leave:
+            self._view.point_at(None)
+        return False
+
+    def _wheel(self, event: QWheelEvent) -> bool:
+        notches, sideways = event.angleDelta().y() / _NOTCH, event.angleDelta().x() / _NOTCH
+        held = event.modifiers()
+        if held & Qt.KeyboardModifier.ControlModifier:
+            self._view.zoom(_ZOOM**notches, self._time_at(event.position().x()))
+        elif sideways or held & Qt.KeyboardModifier.ShiftModifier:
+            self._view.pan(-(sideways or notches) * _PAN * self._view.span)
+        else:
+            # Filtered but not accepted: it goes on to what scrolls, not to the plot.
+            event.ignore()
+            return True
+        event.accept()
+        return True
+
+    def _mouse(self, event: QMouseEvent) -> bool:
+        x = event.position().x()
+        if event.type() == QEvent.Type.MouseMove:
+            self._move(x, event)
+        elif event.button() != Qt.MouseButton.LeftButton:
+            return False
+        elif event.type() == QEvent.Type.MouseButtonPress:
+            self._pressed, self._is_dragging = x, False
+        elif event.type() == QEvent.Type.MouseButtonRelease:
+            self._pressed = None
+        elif event.type() == QEvent.Type.MouseButtonDblClick:
+            self.double_clicked.emit(self._time_at(x))
+        return True
+
+    def _move(self, x: float, event: QMouseEvent) -> None:
+        if self._pressed is not None and event.buttons() & Qt.MouseButton.LeftButton:
+            self._is_dragging |= abs(x - self._pressed) >= QApplication.startDragDistance()
+            if self._is_dragging:
+                self._view.pan(self._time_at(self._pressed) - self._time_at(x))
+                self._pressed = x
+        self._view.point_at(self._time_at(x))
+
+
+def handle_key(event: QKeyEvent, view: TimeView) -> bool:
+    """Move the cursor (arrows), the span (with Shift), zoom (+, −) or go to an end; return whether the key does any."""
+    key = Qt.Key(event.key())
+    middle = (view.start + view.end) / 2
+    if key in _SIDES and event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+        view.pan(_SIDES[key] * _PAN * view.span)
+    elif key in _SIDES:
+        at = (view.end if view.cursor is None else view.cursor) + _SIDES[key] * _CURSOR_STEP * view.span
+        view.point_at(min(max(at, view.start), view.end))
+    elif key in _ZOOMS:
+        view.zoom(_ZOOMS[key], middle if view.cursor is None else view.cursor)
+    elif key == Qt.Key.Key_Home:
+        view.pan(-float("inf"))
+    elif key == Qt.Key.Key_End:
+        view.set_follow(True)
+    elif key == Qt.Key.Key_Escape and view.cursor is not None:
+        view.point_at(None)
+    else:
+        return False
+    return True
+
+
+def axis_width(theme: Theme) -> int:
+    """Return the room left of every plot, the same for all so that their times are below each other."""
+    return QFontMetrics(theme.font("small")).horizontalAdvance(_WIDEST_TICK) + theme.spacing.small
+
+
+def time_ticks(view: TimeView, theme: Theme, width: float, wall_of: Callable[[float], float]) -> Ticks:
+    """Return the ticks of the time that is shown over so many pixels."""
+    clock = QFontMetrics(theme.font("small")).horizontalAdvance(_CLOCK)
+    return clock_ticks(view.start, view.end, int(width / (2 * clock)), wall_of)

@@ -1,0 +1,149 @@
+"""A legend whose entries can be clicked, and how entries of a painted one lie in lines."""
+
+from collections.abc import Hashable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from PySide6.QtCore import QRect, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QFontMetrics, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
+
+from planner.gui.plot.pens import series_pen
+from planner.gui.theme import Theme
+from planner.gui.widgets.layout import FlowLayout
+
+_LINE: Final = 24
+_SQUARE: Final = 12
+
+
+class LegendEntry(NamedTuple):
+    """What a series is known by, what it is called, and its swatch: a line of a series, or a square or dot of a role.
+
+    `spoken` is what screen readers say, if not the title.
+    """
+
+    key: Hashable
+    title: str
+    swatch: int | str
+    spoken: str = ""
+    is_round: bool = False
+
+
+class Legend(QWidget):
+    """A button an entry; `toggled` carries the keys that are switched off. A double click leaves only that one on."""
+
+    toggled = Signal(object)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._entries: tuple[LegendEntry, ...] = ()
+        self.buttons: tuple[LegendButton, ...] = ()
+        self.hidden: frozenset[Any] = frozenset()
+        self._flow = FlowLayout(theme.spacing.small)
+        self.setLayout(self._flow)
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+
+    def set_entries(self, entries: tuple[LegendEntry, ...]) -> None:
+        """Show these entries; what is switched off stays so."""
+        if entries == self._entries:
+            return
+        for button in self.buttons:
+            self._flow.removeWidget(button)
+            button.deleteLater()
+        self._entries = entries
+        self.buttons = tuple(LegendButton(self._theme, entry) for entry in entries)
+        for button in self.buttons:
+            button.setChecked(button.entry.key not in self.hidden)
+            button.toggled.connect(self._on_toggled)
+            button.alone_wanted.connect(partial(self.show_only, button.entry.key))
+            self._flow.addWidget(button)
+
+    @Slot()
+    def show_only(self, key: Hashable) -> None:
+        """Switch all others off, or all on where they are already off."""
+        others = frozenset(entry.key for entry in self._entries if entry.key != key)
+        hidden = frozenset[Any]() if others <= self.hidden else others
+        for button in self.buttons:
+            button.blockSignals(True)
+            button.setChecked(button.entry.key not in hidden)
+            button.blockSignals(False)
+        self._on_toggled()
+
+    @Slot()
+    def _on_toggled(self) -> None:
+        self.hidden = frozenset(button.entry.key for button in self.buttons if not button.isChecked())
+        self.toggled.emit(self.hidden)
+
+
+class LegendButton(QAbstractButton):
+    """A swatch and the name of a series; switched off it is pale."""
+
+    alone_wanted = Signal()
+
+    def __init__(self, theme: Theme, entry: LegendEntry) -> None:
+        super().__init__()
+        self._theme, self.entry = theme, entry
+        self._swatch = _LINE if isinstance(entry.swatch, int) else _SQUARE
+        self.setCheckable(True)
+        self.setChecked(True)
+        self.setText(entry.title)
+        self.setAccessibleName(entry.spoken or entry.title.replace("&", ""))
+        self.setToolTip("Click to hide or show; double-click to show it alone")
+        self.setFont(theme.font("small"))
+
+    def sizeHint(self) -> QSize:
+        """Return the room for the swatch and the name."""
+        metrics = QFontMetrics(self.font())
+        gaps = 2 * self._theme.spacing.tiny
+        return QSize(
+            self._swatch + metrics.horizontalAdvance(self.text().replace("&", "")) + 2 * gaps, metrics.height() + gaps
+        )
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Ask to be shown alone; the first click of the two has switched it off."""
+        if event.button() == Qt.MouseButton.LeftButton:
+            self.blockSignals(True)
+            self.toggle()
+            self.blockSignals(False)
+            self.alone_wanted.emit()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Draw the swatch and the name."""
+        painter = QPainter(self)
+        tiny = self._theme.spacing.tiny
+        if self.hasFocus():
+            painter.setPen(self._theme.color("focus"))
+            painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+        self._paint_swatch(painter, tiny)
+        painter.setPen(self._theme.color("text" if self.isChecked() else "muted"))
+        words = self.rect().adjusted(3 * tiny + self._swatch, 0, 0, 0)
+        painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextShowMnemonic, self.text())
+
+    def _paint_swatch(self, painter: QPainter, left: int) -> None:
+        swatch, middle = self.entry.swatch, self.height() // 2
+        if isinstance(swatch, str):
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(self._theme.color(swatch if self.isChecked() else "free"))
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, self.entry.is_round)
+            box = QRect(left, middle - _SQUARE // 2, _SQUARE, _SQUARE)
+            (painter.drawEllipse if self.entry.is_round else painter.drawRect)(box)
+            return
+        pen = series_pen(self._theme, swatch, 2)
+        if not self.isChecked():
+            pen.setColor(self._theme.color("border"))
+        painter.setPen(pen)
+        painter.drawLine(left, middle, left + _LINE, middle)
+
+
+def flow(widths: Sequence[float], room: float, gap: float) -> list[tuple[int, float]]:
+    """Return the line and the left end of each of the entries that are so wide, as many in a line as there is room."""
+    places, line, left = [], 0, 0.0
+    for width in widths:
+        if left and left + width > room:
+            line, left = line + 1, 0.0
+        places.append((line, left))
+        left += width + gap
+    return places

@@ -1,0 +1,50 @@
+"""The pens that plots share. Nothing here imports the plotting library."""
+
+from typing import Final
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QPen
+
+from planner.gui.theme import Theme
+
+_COLORS: Final = 8
+_DASHES: Final[tuple[tuple[float, ...], ...]] = ((), (7, 3), (2, 2), (8, 2, 2, 2), (12, 4))
+
+
+def cosmetic_pen(color: QColor, width: float, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
+    """Return a pen whose width is in pixels, whatever the axes' scale."""
+    pen = QPen(color, width, style)
+    pen.setCosmetic(True)
+    return pen
+
+
+def series_pen(theme: Theme, number: int, width: float = 1.0, *, is_condensed: bool = False) -> QPen:
+    """Return the pen of a series; the first eight differ in colour, and each from the next in dash.
+
+    Where a curve is condensed to extremes dashes would cut into them: there only those have any that need them.
+    """
+    pen = cosmetic_pen(theme.color(f"series-{number % _COLORS + 1}"), width)
+    dash = _DASHES[(number + number // _COLORS) % len(_DASHES)]
+    if dash and not (is_condensed and number < _COLORS):
+        pen.setDashPattern(dash)
+    return pen
+
+
+def translucent(color: QColor, alpha: int) -> QColor:
+    """Return a colour that shines through; `alpha` is of 255."""
+    color = QColor(color)
+    color.setAlpha(alpha)
+    return color
+
+
+def blended(color: QColor, ground: QColor, share: float) -> QColor:
+    """Return the opaque tone of a colour that covers `share` of a ground.
+
+    A line whose colour shines through takes the painter many times as long: it has other threads mix it.
+    """
+    rest = 1 - share
+    return QColor(
+        round(share * color.red() + rest * ground.red()),
+        round(share * color.green() + rest * ground.green()),
+        round(share * color.blue() + rest * ground.blue()),
+    )

@@ -1,0 +1,92 @@
+"""Where the ticks of axes stand: at round numbers, powers of ten, or round times of the clock; arithmetic only."""
+
+from collections.abc import Callable
+from datetime import datetime, tzinfo
+from math import ceil, floor, log10
+from typing import Final
+
+from planner.present import format as fmt
+
+Ticks = list[tuple[float, str]]
+"""Where each tick stands on the axis, and what it says."""
+_ROUND: Final = (1, 2, 2.5, 5, 10)
+_FINE: Final = (1, 2, 5)
+_COARSE: Final = (1,)
+_MILLION: Final = 1e6
+_MINUTE: Final = 60
+_HOUR: Final = 3600
+_DAY: Final = 86_400
+_CLOCK_STEPS: Final = (
+    *(0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30),
+    *(_MINUTE * minutes for minutes in (1, 2, 5, 10, 15, 30)),
+    *(_HOUR * hours for hours in (1, 2, 3, 6, 12)),
+)
+
+
+def nice_step(raw: float) -> float:
+    """Return the smallest round number that is at least `raw`, and 1 where there is nothing to divide."""
+    if raw <= 0:
+        return 1
+    scale = 10.0 ** floor(log10(raw))
+    return scale * next(factor for factor in _ROUND if raw <= factor * scale or factor == _ROUND[-1])
+
+
+def round_ticks(
+    low: float, high: float, wanted: int, words: Callable[[float], str] = fmt.plain, *, whole: bool = False
+) -> Ticks:
+    """Return about `wanted` ticks at round numbers from `low` to `high`, at whole ones only if `whole`."""
+    step = nice_step((high - low) / max(1, wanted))
+    if whole and step != round(step):
+        step = nice_step(step * 2)
+    if whole:
+        step = max(1, step)
+    values = [number * step for number in range(ceil(low / step), floor(high / step) + 1)]
+    return [(value, words(value)) for value in values]
+
+
+def log_ticks(low: float, high: float, most: int, words: Callable[[float], str] = fmt.plain) -> Ticks:
+    """Return ticks between two powers of ten: at 1, 2 and 5 where there is room for so many, else at 1."""
+    factors = _FINE if (high - low) * len(_FINE) <= most else _COARSE
+    ticks = [
+        (log10(factor) + exponent, factor * 10.0**exponent)
+        for exponent in range(floor(low), ceil(high) + 1)
+        for factor in factors
+    ]
+    return [(place, words(value)) for place, value in ticks if low <= place <= high]
+
+
+def money_words(value: float) -> str:
+    """Return an amount of USD as it is written beside an axis: `$2,000`, `$1.5 M`."""
+    return f"${value / _MILLION:g} M" if value >= _MILLION else f"${value:,.10g}"
+
+
+def clock_text(wall_seconds: float, zone: tzinfo | None = None) -> str:
+    """Return the clock time to the second: `14:05:09`."""
+    return f"{datetime.fromtimestamp(wall_seconds, zone):%H:%M:%S}"
+
+
+def clock_ticks(
+    start: float, end: float, wanted: int, wall_of: Callable[[float], float], zone: tzinfo | None = None
+) -> Ticks:
+    """Return at most about `wanted` ticks from `start` to `end`, each with its clock time; at midnight the day."""
+    least = (end - start) / max(1, wanted)
+    step = next((step for step in _CLOCK_STEPS if step >= least), _DAY)
+    wall_at_start = wall_of(start)
+    offset = datetime.fromtimestamp(wall_at_start, zone).astimezone(zone).utcoffset()
+    local = wall_at_start + (offset.total_seconds() if offset is not None else 0.0)
+    begin = ceil(local / step)
+    ticks = []
+    for number in range(begin, begin + int((end - start) / step) + 1):
+        time = start + number * step - local
+        if time <= end:
+            ticks.append((time, _clock_words(wall_at_start + number * step - local, step, zone)))
+    return ticks
+
+
+def _clock_words(wall_seconds: float, step: float, zone: tzinfo | None) -> str:
+    moment = datetime.fromtimestamp(round(wall_seconds, 1), zone)
+    if step >= _MINUTE and (moment.hour, moment.minute) == (0, 0):
+        return fmt.date(moment.date().isoformat()).rpartition(" ")[0]
+    if step >= _MINUTE:
+        return f"{moment:%H:%M}"
+    return f"{moment:%H:%M:%S}" if step >= 1 else f"{moment:%H:%M:%S}.{moment.microsecond // 100_000}"

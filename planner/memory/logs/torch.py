@@ -1,0 +1,246 @@
+"""What PyTorch prints about memory: statistics, out-of-memory messages, snapshots and summaries.
+
+Each reader's docstring says where its format is from.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from planner.memory.logs.reading import Counter, Measured, Sense, measured
+from planner.memory.logs.text import BINARY, NUMBER, UNITS, Amount, Line, LogText, exact, floored, rounded
+
+_MARKS: Final = ("allocated_bytes.all.peak", "reserved_bytes.all.peak")
+_NESTED: Final = ("allocated_bytes", "reserved_bytes")
+_QUOTE: Final = "[\"']"
+_FLAT: Final = re.compile(
+    rf"{_QUOTE}?(allocated|reserved|active|requested|inactive_split)_bytes\.all\.peak{_QUOTE}?\s{{0,8}}[,:=]\s{{0,8}}(\d{{1,16}})"
+)
+_DEEP: Final = re.compile(
+    rf"{_QUOTE}(allocated|reserved|active|requested|inactive_split)_bytes{_QUOTE}\s{{0,8}}:\s{{0,8}}\{{\s{{0,8}}"
+    rf"{_QUOTE}all{_QUOTE}\s{{0,8}}:\s{{0,8}}\{{[^{{}}]{{0,400}}?{_QUOTE}peak{_QUOTE}\s{{0,8}}:\s{{0,8}}(\d{{1,16}})"
+)
+_COUNTERS: Final[dict[str, Counter]] = {"allocated": "allocated", "reserved": "reserved"}
+_MEANINGS: Final = {
+    "allocated": "the most bytes of live tensors (max_memory_allocated)",
+    "reserved": "the most bytes that PyTorch's allocator held",
+    "active": "live tensors and those still in use by other streams",
+    "requested": "what the program asked for, before rounding",
+    "inactive_split": "free parts of blocks that are partly in use",
+}
+
+
+def read_torch_stats(text: LogText) -> Iterator[Measured]:
+    """Yield the peak of each counter that the last `torch.cuda.memory_stats()` in `text` have, to the byte.
+
+    Read by its keys alone, so that a dictionary, an ordered one, a list of pairs and JSON are the same.
+    """
+    found: dict[str, re.Match[str]] = {}
+    for pattern in _patterns(text):
+        for match in pattern.finditer(text.text):
+            found[match[1]] = match
+    for counted, match in found.items():
+        start = match.start()
+        line = Line(text.text.count("\n", 0, start) + 1, f"{counted}_bytes.all.peak: {match[2]}", start)
+        name, amount = f"peak {counted.replace('_', ' ')}", exact(int(match[2]))
+        yield measured(name, amount, _MEANINGS[counted], line, counter=_COUNTERS.get(counted))
+
+
+def _patterns(text: LogText) -> Iterator[re.Pattern[str]]:
+    if text.has(*_MARKS):
+        yield _FLAT
+    if all(text.has(f'"{key}"') or text.has(f"'{key}'") for key in _NESTED):
+        yield _DEEP
+
+
+_SIZE: Final = NUMBER + r" (bytes|[KMGT]iB)"
+_MARK: Final = "out of memory. Tried to allocate "
+_ASKED: Final = re.compile(_SIZE)
+_OWN: Final = re.compile(rf"this process has {_SIZE} memory in use")
+_DEVICE: Final = re.compile(r"GPU (\d{1,4})(?: has a total|;)")
+_OTHERS: Final = re.compile(rf"Process (\d{{1,10}}) has {_SIZE} memory in use")
+_AFTER: Final = 4
+
+
+class _Pattern(NamedTuple):
+    name: str
+    pattern: re.Pattern[str]
+    meaning: str
+    counter: Counter | None
+    sense: Sense = "moment"
+
+
+_PATTERNS: Final = (
+    _Pattern(
+        "usable memory",
+        re.compile(rf"total capac(?:ity|ty) of {_SIZE}|{_SIZE} total capacity"),
+        "the bytes that a process can see on the card",
+        "capacity",
+        "peak",
+    ),
+    _Pattern("free memory", re.compile(rf"of which {_SIZE} is free|{_SIZE} free"), "free when it failed", None),
+    _Pattern(
+        "private pools",
+        re.compile(rf"with {_SIZE} allocated in private pools"),
+        "CUDA graphs, within what is allocated",
+        None,
+    ),
+)
+_HELD: Final = re.compile(rf"{_SIZE} is allocated by PyTorch|{_SIZE} already allocated")
+_UNUSED: Final = re.compile(rf"{_SIZE} is reserved by PyTorch but unallocated|{_SIZE} cached")
+_RESERVED: Final = re.compile(rf"{_SIZE} reserved in total by PyTorch")
+
+
+def read_torch_errors(text: LogText) -> Iterator[Measured]:
+    """Yield what each out-of-memory message says; a run needs at least what it held and what it asked for.
+
+    **Source**: c10/cuda/CUDACachingAllocator.cpp: sizes have two decimals in binary units. Before 2.1 the message was
+    in brackets, before 1.5 it said "cached" for what the allocator held and had not given out.
+    """
+    for line in text.lines_with(_MARK):
+        # Messages are wrapped where they were quoted, and several may stand below each other.
+        joined = " ".join([line.text, *(below.text for below in text.after(line, _AFTER))])
+        message = "".join(joined.partition(_MARK)[1:]).split(_MARK)[1]
+        asked, device = _ASKED.match(message), _DEVICE.search(message)
+        if asked:
+            yield from _message(message, _amount(asked), line, device[1] if device else None)
+
+
+def _message(message: str, asked: Amount, line: Line, device: str | None) -> Iterator[Measured]:
+    yield from _processes(message, line, device)
+    for item in _PATTERNS:
+        found = item.pattern.search(message)
+        if found:
+            yield measured(
+                item.name, _amount(found), item.meaning, line, counter=item.counter, sense=item.sense, device=device
+            )
+    held, unused, reserved = _HELD.search(message), _UNUSED.search(message), _RESERVED.search(message)
+    if held:
+        needed, meaning = _sum(_amount(held), asked), "allocated when it failed, and what it asked for then"
+        yield measured(
+            "allocated and asked for", needed, meaning, line, counter="allocated", sense="at-least", device=device
+        )
+    total = _amount(reserved) if reserved else _sum(_amount(held), _amount(unused)) if held and unused else None
+    if total:
+        meaning = "what PyTorch's allocator held when it failed"
+        yield measured("reserved", total, meaning, line, counter="reserved", sense="at-least", device=device)
+
+
+def _processes(message: str, line: Line, device: str | None) -> Iterator[Measured]:
+    """Yield the processes on the card; in a container none is called "this", and the largest is taken for it."""
+    own = _OWN.search(message)
+    others = sorted(((_amount(found, 1), f"process {found[1]}") for found in _OTHERS.finditer(message)), reverse=True)
+    amount, name = (_amount(own), "this process") if own else others.pop(0) if others else (None, "")
+    if amount:
+        meaning = "what it held on the card when it failed"
+        yield measured(name, amount, meaning, line, counter="process", sense="at-least", device=device)
+    for amount, name in others:
+        yield measured(name, amount, "another process", line, counter="other-processes", sense="moment", device=device)
+
+
+def _amount(match: re.Match[str], skip: int = 0) -> Amount:
+    number, unit = [group for group in match.groups() if group is not None][skip : skip + 2]
+    return rounded(number, UNITS[unit])
+
+
+def _sum(one: Amount, other: Amount) -> Amount:
+    return Amount(one.bytes + other.bytes, one.low + other.low, one.high + other.high)
+
+
+_MOST_CONTAINERS: Final = 250_000
+_MOST_VALUES: Final = 1_000_000
+"""What 16 MiB of a real snapshot stay below; more would take many times the memory of the text itself."""
+_DEVICES: Final = 1_024
+_COUNTED: Final[tuple[tuple[Counter, str, dict[str, int]], ...]] = (
+    ("allocated", "allocated_size", {"alloc": 1, "free_requested": -1}),
+    (
+        "reserved",
+        "total_size",
+        {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1},
+    ),
+)
+
+
+def read_torch_snapshot(text: LogText) -> Iterator[Measured]:
+    """Yield what each device of a snapshot as JSON had allocated and reserved, at the peak where the history is in it.
+
+    **Source**: torch/cuda/memory.py, `_snapshot`: segments have `total_size` and `allocated_size`; the history of a
+    device is a list of actions, of which `alloc` and `free_requested` change what is allocated, `segment_alloc`,
+    `segment_free`, `segment_map` and `segment_unmap` what is reserved.
+    """
+    segments, traces = _parts(text)
+    for device in sorted({_number(segment.get("device")) for segment in segments})[:_DEVICES]:
+        own = [segment for segment in segments if _number(segment.get("device")) == device]
+        trace = traces[device] if 0 <= device < len(traces) else []
+        line = Line(1, f"segments of device {device}", 0)
+        since = "the most since its recorded history begins" if trace else "when the snapshot was taken"
+        sense: Sense = "peak" if trace else "moment"
+        for counter, key, steps in _COUNTED:
+            now = sum(_number(segment.get(key)) for segment in own)
+            amount, meaning = exact(_highest(now, trace, steps)), f"bytes {counter} by PyTorch, {since}"
+            yield measured(counter, amount, meaning, line, counter=counter, sense=sense, device=str(device))
+
+
+def _parts(text: LogText) -> tuple[list[dict[str, object]], list[list[dict[str, object]]]]:
+    plain = text.text.strip()
+    if not (plain[:1] in ("{", "[") and '"total_size"' in plain and '"allocated_size"' in plain):
+        return [], []
+    if plain.count("{") + plain.count("[") > _MOST_CONTAINERS or plain.count(",") > _MOST_VALUES:
+        return [], []
+    try:
+        data = json.loads(plain)
+    except (ValueError, RecursionError):
+        return [], []
+    segments, traces = (data.get("segments"), data.get("device_traces")) if isinstance(data, dict) else (data, [])
+    lists = traces if isinstance(traces, list) else []
+    return _objects(segments), [_objects(trace) for trace in lists]
+
+
+def _objects(value: object) -> list[dict[str, object]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _highest(now: int, trace: Iterable[dict[str, object]], steps: dict[str, int]) -> int:
+    """Go back from the present: what was allocated last was not there before."""
+    held = highest = now
+    for event in reversed(list(trace)):
+        held -= steps.get(str(event.get("action")), 0) * _number(event.get("size"))
+        highest = max(highest, held)
+    return highest
+
+
+_SUMMARY_MARK: Final = "PyTorch CUDA memory summary"
+_SUMMARY_DEVICE: Final = re.compile(r"memory summary, device ID (\d{1,4})")
+_SUMMARY_SIZE: Final = r" {0,12}(\d{1,12}) {1,4}([KMGTP]?i?B) {0,6}\|"
+_ROW: Final = re.compile(r"\| {0,4}([A-Z][A-Za-z\- ]{5,30}?) {1,20}\|" + _SUMMARY_SIZE * 2)
+
+
+_ROWS: Final = {
+    "Allocated memory": ("peak allocated", "allocated"),
+    "Active memory": ("peak active", "active"),
+    "Requested memory": ("peak requested", "requested"),
+    "GPU reserved memory": ("peak reserved", "reserved"),
+    "Non-releasable memory": ("peak non-releasable", "inactive_split"),
+}
+"""What each row is called here, and its counter in the statistics."""
+
+
+def read_torch_summary(text: LogText) -> Iterator[Measured]:
+    """Yield the peak of each counter of every `torch.cuda.memory_summary()` in `text`.
+
+    **Source**: torch/cuda/memory.py: sizes are divided by 1,024 and cut off, whatever the unit is called; versions
+    before 2.0 wrote KB, MB and GB for the same powers of 1,024 (pytorch/pytorch#91854).
+    """
+    device: str | None = None
+    for line in text.lines_with(_SUMMARY_MARK, *(f"| {title} " for title in _ROWS)) if text.has(_SUMMARY_MARK) else ():
+        named, row = _SUMMARY_DEVICE.search(line.text), _ROW.search(line.text)
+        if named:
+            device = named[1]
+        elif row and row[1] in _ROWS:
+            (name, counted), amount = _ROWS[row[1]], floored(row[4], BINARY.get(row[5]) or UNITS[row[5]])
+            yield measured(name, amount, _MEANINGS[counted], line, counter=_COUNTERS.get(counted), device=device)

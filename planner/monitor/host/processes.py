@@ -1,0 +1,78 @@
+"""Single processes as the operating system knows them."""
+
+import getpass
+from contextlib import suppress
+
+import psutil
+
+from planner.monitor.readings.sample import HostProcess
+
+_LONGEST_COMMAND = 400
+
+
+class HostProcesses:
+    """Looks processes up by their numbers, in rounds.
+
+    Within a round a process that is asked for again (it uses several cards) is the same; its share of the CPU is since
+    the round before.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, psutil.Process] = {}
+        self._found: dict[int, HostProcess | None] = {}
+        self._user = _own_user()
+
+    def look_up(self, pid: int) -> HostProcess | None:
+        """Return what is known of a process; None if there is none of that number, or it may not be looked at."""
+        if pid not in self._found:
+            self._found[pid] = self._look_up(pid)
+        return self._found[pid]
+
+    def end_round(self) -> None:
+        """Begin a new round, and forget the processes that were not looked up in this one."""
+        self._known = {pid: process for pid, process in self._known.items() if pid in self._found}
+        self._found.clear()
+
+    def _look_up(self, pid: int) -> HostProcess | None:
+        known = self._known.get(pid)
+        try:
+            # A number that was given to another process since is a new process.
+            if known is None or not known.is_running():
+                known = self._known[pid] = psutil.Process(pid)
+                known.cpu_percent()
+                return _describe(known, None, self._user)
+            return _describe(known, known.cpu_percent() / 100, self._user)
+        except (psutil.Error, OSError):
+            self._known.pop(pid, None)
+            return None
+
+
+def _describe(process: psutil.Process, cpu_fraction: float | None, own_user: str) -> HostProcess:
+    with process.oneshot():
+        user, command = "", ""
+        # Another user's command and name may be kept from us.
+        with suppress(psutil.AccessDenied):
+            user = process.username()
+        with suppress(psutil.AccessDenied):
+            command = _printable(" ".join(process.cmdline())[:_LONGEST_COMMAND])
+        return HostProcess(
+            name=_printable(process.name()),
+            user=user,
+            command=command,
+            started_seconds=process.create_time(),
+            cpu_fraction=cpu_fraction,
+            memory_bytes=process.memory_info().rss,
+            is_own=bool(user) and user == own_user,
+        )
+
+
+def _printable(text: str) -> str:
+    """Return `text` without the stand-ins that Python puts for bytes that are no UTF-8."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _own_user() -> str:
+    try:
+        return str(psutil.Process().username())
+    except (psutil.Error, KeyError):
+        return getpass.getuser()

@@ -1,0 +1,58 @@
+"""What there is to be read: the driver, its cards with what is fixed about each, and what stands in the way."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from planner.monitor.readings.faults import Fault
+from planner.monitor.readings.reading import Reading
+
+DeviceState = Literal["running", "lost", "asleep"]
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A card, known by its UUID however the driver numbers it.
+
+    `facts` holds the quantities of `metrics.FACTS`. An instance names its card in `mig_parent`. `name` is one that can
+    be shown, `raw_name` what the driver said where that is no text. `state` says why a card has no readings.
+    """
+
+    uuid: str
+    name: str
+    index: int
+    pci_bus_id: str = ""
+    mig_parent: str | None = None
+    mig_instance: tuple[int, int] | None = None
+    raw_name: str | None = None
+    state: DeviceState = "running"
+    facts: Mapping[str, Reading] = field(default_factory=dict)
+
+    def fact(self, name: str) -> float | None:
+        """Return a fixed quantity, none where it is not known."""
+        reading = self.facts.get(name)
+        return None if reading is None else reading.value
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The driver and its cards, as they are until the next inventory; versions are empty without a driver."""
+
+    driver_version: str = ""
+    nvml_version: str = ""
+    cuda_version: str = ""
+    devices: tuple[Device, ...] = ()
+    faults: tuple[Fault, ...] = ()
+
+
+def in_order(devices: Iterable[Device]) -> tuple[Device, ...]:
+    """Return cards by their numbers, each followed by its instances: one that is lost keeps its place."""
+    known = tuple(devices)
+    numbers = {device.uuid: device.index for device in known}
+
+    def place(device: Device) -> tuple[int, int]:
+        if device.mig_parent is None:
+            return device.index, -1
+        return numbers.get(device.mig_parent, device.index), device.index
+
+    return tuple(sorted(known, key=place))

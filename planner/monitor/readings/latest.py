@@ -1,0 +1,80 @@
+"""The latest of everything: what stands now, put together from samples that each hold a part."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from planner.monitor.readings.faults import FaultKind
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.readings.sample import CardProcess, Cost, Sample
+
+# What keeps every card from being read. A log of another program, which may tell of one card at a time, has none.
+_KEEPING_OFF: Final[Mapping[FaultKind, Cause]] = {
+    FaultKind.RELEASED: Cause.RELEASED,
+    FaultKind.NO_DRIVER: Cause.NO_ANSWER,
+    FaultKind.NO_LIBRARY: Cause.NO_ANSWER,
+    FaultKind.NO_BINDING: Cause.NO_ANSWER,
+    FaultKind.WRONG_BINDING: Cause.NO_ANSWER,
+    FaultKind.MISMATCH: Cause.NO_ANSWER,
+    FaultKind.NO_PERMISSION: Cause.NO_ANSWER,
+    FaultKind.DRIVER_ERROR: Cause.NO_ANSWER,
+    FaultKind.NOT_ANSWERING: Cause.NO_ANSWER,
+    FaultKind.STUCK: Cause.NO_ANSWER,
+    FaultKind.SAMPLER_CRASHED: Cause.NO_ANSWER,
+    FaultKind.SAMPLER_FAILED: Cause.NO_ANSWER,
+}
+
+
+class Latest:
+    """The last reading of each quantity, the processes and the inventory.
+
+    What was read before the driver was let go, or did not answer any more, does not stand.
+    """
+
+    def __init__(self) -> None:
+        self.inventory = Inventory()
+        self.processes: tuple[CardProcess, ...] = ()
+        self.host: Mapping[str, Reading] = {}
+        self.cores: tuple[float, ...] = ()
+        self.cost: Cost | None = None
+        self.monotonic_seconds: float | None = None
+        self.wall_seconds: float | None = None
+        self._devices: dict[str, dict[str, Reading]] = {}
+        self._unread: Cause | None = None
+
+    def note_inventory(self, inventory: Inventory) -> None:
+        """Take over which cards there are; a card that does not run keeps no readings."""
+        self.inventory = inventory
+        running = {device.uuid for device in inventory.devices if device.state == "running"}
+        self._devices = {uuid: readings for uuid, readings in self._devices.items() if uuid in running}
+        self.processes = tuple(process for process in self.processes if process.uuid in running)
+
+    def note_sample(self, sample: Sample) -> None:
+        """Take over what was read."""
+        self.monotonic_seconds, self.wall_seconds = sample.monotonic_seconds, sample.wall_seconds
+        self.host = {**self.host, **sample.host}
+        self.cores, self.cost = sample.cores, sample.cost
+        self._unread = None if sample.devices else self._kept_off()
+        if self._unread is not None:
+            self._devices, self.processes = {}, ()
+        for uuid, readings in sample.devices.items():
+            self._devices.setdefault(uuid, {}).update(readings)
+        if sample.processes is not None:
+            self.processes = sample.processes
+
+    def readings(self, uuid: str) -> Mapping[str, Reading]:
+        """Return the last readings of one card; none where it does not run."""
+        return self._devices.get(uuid, {})
+
+    def reading(self, uuid: str, name: str) -> Reading:
+        """Return one card's last reading of one quantity, or why there is none."""
+        known = self._devices.get(uuid, {}).get(name)
+        if known is not None:
+            return known
+        state = next((device.state for device in self.inventory.devices if device.uuid == uuid), "running")
+        return missing({"lost": Cause.LOST, "asleep": Cause.ASLEEP}.get(state, self._unread or Cause.NOT_YET))
+
+    def _kept_off(self) -> Cause | None:
+        """Return why no card is read, none if nothing is known to stand in the way of it."""
+        causes = (_KEEPING_OFF.get(fault.kind) for fault in self.inventory.faults if fault.uuid is None)
+        return next((cause for cause in causes if cause is not None), None)

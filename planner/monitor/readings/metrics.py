@@ -1,0 +1,130 @@
+"""Every quantity that is measured: its name, unit and title, how often it is read, and what can be true of it.
+
+The names are contracts: of JSON, of recordings, of history and of the diagnosis. Add, never rename.
+"""
+
+from typing import Final, Literal, NamedTuple
+
+from planner.monitor.readings.reading import Reading
+
+Scope = Literal["device", "host"]
+Cadence = Literal["fast", "slow"]
+Unit = Literal["fraction", "bytes", "bytes/s", "W", "J", "°C", "MHz", "count", "state", "bits"]
+
+
+class Metric(NamedTuple):
+    """One quantity; a value outside `least` to `most` is implausible (None: no bound)."""
+
+    name: str
+    title: str
+    unit: Unit
+    scope: Scope = "device"
+    cadence: Cadence = "fast"
+    least: float | None = 0.0
+    most: float | None = None
+
+
+# Bounds that no card comes near: they catch values such as 0xFFFFFFFF, not unusual ones.
+_HOTTEST: Final = 150.0
+_MOST_WATTS: Final = 10_000.0
+_FASTEST: Final = 20_000.0
+_MOST_TRAFFIC: Final = 1e13
+# NVML: "this value may exceed 100 % in certain cases".
+_FASTEST_FAN: Final = 2.0
+
+DEVICE_METRICS: Final = (
+    Metric("utilization_fraction", "Utilisation", "fraction", most=1.0),
+    Metric("memory_controller_fraction", "Memory controller", "fraction", most=1.0),
+    Metric("memory_used_bytes", "Memory used", "bytes"),
+    Metric("memory_free_bytes", "Memory free", "bytes"),
+    Metric("memory_reserved_bytes", "Memory reserved by the driver", "bytes"),
+    Metric("power_watts", "Power", "W", most=_MOST_WATTS),
+    Metric("power_reported_watts", "Power as the driver reports it", "W", most=_MOST_WATTS),
+    Metric("energy_joules", "Energy since the driver was loaded", "J"),
+    Metric("temperature_celsius", "Temperature", "°C", least=-50.0, most=_HOTTEST),
+    Metric("memory_temperature_celsius", "Memory temperature", "°C", least=-50.0, most=_HOTTEST),
+    Metric("sm_clock_mhz", "SM clock", "MHz", most=_FASTEST),
+    Metric("memory_clock_mhz", "Memory clock", "MHz", most=_FASTEST),
+    Metric("fan_fraction", "Fan", "fraction", cadence="slow", most=_FASTEST_FAN),
+    Metric("performance_state", "Performance state", "state", cadence="slow", most=15.0),
+    Metric("clock_reasons", "Reasons for the clock", "bits"),
+    Metric("encoder_fraction", "Encoder", "fraction", most=1.0),
+    Metric("decoder_fraction", "Decoder", "fraction", most=1.0),
+    Metric("power_capped_fraction", "Time held by the power limit", "fraction", most=1.5),
+    Metric("software_thermal_fraction", "Time slowed by the driver for heat", "fraction", most=1.5),
+    Metric("hardware_thermal_fraction", "Time slowed by the card for heat", "fraction", most=1.5),
+    Metric("jpeg_fraction", "JPEG decoder", "fraction", cadence="slow", most=1.0),
+    Metric("ofa_fraction", "Optical flow", "fraction", cadence="slow", most=1.0),
+    Metric("power_limit_watts", "Power limit", "W", cadence="slow", most=_MOST_WATTS),
+    Metric(
+        "temperature_margin_celsius", "Margin to the slow-down", "°C", cadence="slow", least=-_HOTTEST, most=_HOTTEST
+    ),
+    Metric("pcie_transmit_bytes_per_s", "PCIe out", "bytes/s", cadence="slow", most=_MOST_TRAFFIC),
+    Metric("pcie_receive_bytes_per_s", "PCIe in", "bytes/s", cadence="slow", most=_MOST_TRAFFIC),
+    Metric("pcie_generation", "PCIe generation", "count", cadence="slow", most=20.0),
+    Metric("pcie_width", "PCIe lanes", "count", cadence="slow", most=64.0),
+    Metric("pcie_replays", "PCIe replays", "count", cadence="slow"),
+    Metric("nvlink_transmit_bytes_per_s", "NVLink out", "bytes/s", cadence="slow", most=_MOST_TRAFFIC),
+    Metric("nvlink_receive_bytes_per_s", "NVLink in", "bytes/s", cadence="slow", most=_MOST_TRAFFIC),
+    Metric("ecc_corrected", "Corrected memory errors", "count", cadence="slow"),
+    Metric("ecc_uncorrected", "Uncorrected memory errors", "count", cadence="slow"),
+    Metric("remapped_corrected", "Rows remapped after corrected errors", "count", cadence="slow"),
+    Metric("remapped_uncorrected", "Rows remapped after uncorrected errors", "count", cadence="slow"),
+    Metric("remapping_pending", "Remapping waits for a reset", "state", cadence="slow", most=1.0),
+    Metric("remapping_failed", "Remapping failed", "state", cadence="slow", most=1.0),
+    Metric("graphics_active_fraction", "Engine active", "fraction", cadence="slow", most=1.0),
+    Metric("sm_active_fraction", "SMs active", "fraction", cadence="slow", most=1.0),
+    Metric("sm_occupancy_fraction", "SM occupancy", "fraction", cadence="slow", most=1.0),
+    Metric("tensor_active_fraction", "Tensor cores active", "fraction", cadence="slow", most=1.0),
+    Metric("dram_active_fraction", "Memory bandwidth used", "fraction", cadence="slow", most=1.0),
+)
+"""What is measured of a card. The last five are of Hopper and later (GPM)."""
+
+HOST_METRICS: Final = (
+    Metric("cpu_fraction", "CPU", "fraction", "host", most=1.0),
+    Metric("io_wait_fraction", "Waiting for disks", "fraction", "host", most=1.0),
+    Metric("memory_used_bytes", "RAM used", "bytes", "host"),
+    Metric("memory_available_bytes", "RAM available", "bytes", "host"),
+    Metric("swap_used_bytes", "Swap used", "bytes", "host", "slow"),
+    Metric("disk_read_bytes_per_s", "Disk read", "bytes/s", "host", most=_MOST_TRAFFIC),
+    Metric("disk_write_bytes_per_s", "Disk written", "bytes/s", "host", most=_MOST_TRAFFIC),
+    Metric("network_receive_bytes_per_s", "Network in", "bytes/s", "host", most=_MOST_TRAFFIC),
+    Metric("network_transmit_bytes_per_s", "Network out", "bytes/s", "host", most=_MOST_TRAFFIC),
+)
+"""What is measured of the machine."""
+
+FACTS: Final = (
+    Metric("memory_total_bytes", "Memory", "bytes"),
+    Metric("power_default_watts", "Power limit by default", "W", most=_MOST_WATTS),
+    Metric("power_least_watts", "Lowest power limit", "W", most=_MOST_WATTS),
+    Metric("power_most_watts", "Highest power limit", "W", most=_MOST_WATTS),
+    Metric("sm_clock_most_mhz", "Highest SM clock", "MHz", most=_FASTEST),
+    Metric("memory_clock_most_mhz", "Highest memory clock", "MHz", most=_FASTEST),
+    Metric("shutdown_celsius", "Shuts down at", "°C", least=-50.0, most=_HOTTEST),
+    Metric("slowdown_celsius", "Slows down at", "°C", least=-50.0, most=_HOTTEST),
+    Metric("memory_most_celsius", "Highest memory temperature", "°C", least=-50.0, most=_HOTTEST),
+    Metric("target_celsius", "Highest temperature in use", "°C", least=-50.0, most=_HOTTEST),
+    Metric("pcie_generation_most", "Highest PCIe generation", "count", most=20.0),
+    Metric("pcie_width_most", "Most PCIe lanes", "count", most=64.0),
+    Metric("compute_capability", "Compute capability", "count", most=100.0),
+    Metric("ecc_enabled", "ECC", "state", most=1.0),
+    Metric("mig_enabled", "MIG", "state", most=1.0),
+    Metric("persistence_enabled", "Persistence", "state", most=1.0),
+    Metric("windows_display_driver", "WDDM", "state", most=1.0),
+    Metric("multiprocessors", "SMs of this instance", "count"),
+)
+"""What does not change while a card is in place."""
+
+BY_NAME: Final = {metric.name: metric for metric in (*FACTS, *DEVICE_METRICS)}
+"""What is measured of cards, by name."""
+
+HOST_BY_NAME: Final = {metric.name: metric for metric in HOST_METRICS}
+"""What is measured of the machine, by name; some names are those of cards too."""
+
+
+def judged(metric: Metric, value: float, most: float | None = None) -> Reading:
+    """Return a reading of `metric`, flagged where it cannot be true; `most` is a bound of this one card."""
+    bound = metric.most if most is None else most
+    if (metric.least is not None and value < metric.least) or (bound is not None and value > bound):
+        return Reading(value, None, True)
+    return Reading(value)

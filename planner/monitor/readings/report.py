@@ -1,0 +1,99 @@
+"""What stands now as plain values for JSON: `{"devices": [...], "host": {...}, "state": {...}}`.
+
+The names are contracts. A quantity that is not known is null, and `missing` says why.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from planner.monitor.readings.clock_reasons import CLOCK_REASONS
+from planner.monitor.readings.faults import Fault
+from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.metrics import DEVICE_METRICS, FACTS, HOST_METRICS, Metric
+from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.readings.sample import CardProcess
+
+_NOT_YET = missing(Cause.NOT_YET)
+
+
+def report(latest: Latest) -> dict[str, Any]:
+    """Return everything that stands now."""
+    inventory = latest.inventory
+    return {
+        "devices": [_device(device, latest) for device in inventory.devices],
+        "host": {**_quantities(HOST_METRICS, latest.host), "cores": list(latest.cores)},
+        "state": {
+            "at": None if latest.wall_seconds is None else _iso(latest.wall_seconds),
+            "monotonic_seconds": latest.monotonic_seconds,
+            "driver_version": inventory.driver_version or None,
+            "nvml_version": inventory.nvml_version or None,
+            "cuda_version": inventory.cuda_version or None,
+            "faults": [fault_object(fault) for fault in inventory.faults],
+            "sampler": None if latest.cost is None else latest.cost._asdict(),
+        },
+    }
+
+
+def fault_object(fault: Fault) -> dict[str, Any]:
+    """Return a fault as plain values, in words too."""
+    return {
+        "kind": fault.kind.value,
+        "severity": fault.about.severity,
+        "title": fault.about.title,
+        "advice": fault.about.advice,
+        "detail": fault.detail,
+        "uuid": fault.uuid,
+        "since": _iso(fault.since_seconds),
+    }
+
+
+def _device(device: Device, latest: Latest) -> dict[str, Any]:
+    readings = {metric.name: latest.reading(device.uuid, metric.name) for metric in DEVICE_METRICS}
+    bits = readings["clock_reasons"].value
+    facts = _quantities(FACTS, device.facts)
+    return {
+        "uuid": device.uuid,
+        "name": device.name,
+        "index": device.index,
+        "pci_bus_id": device.pci_bus_id or None,
+        "mig_parent": device.mig_parent,
+        "mig_instance": device.mig_instance,
+        "state": device.state,
+        "facts": facts["metrics"],
+        "facts_missing": facts["missing"],
+        **_quantities(DEVICE_METRICS, readings),
+        "clock_reasons": None if bits is None else [reason.name for reason in CLOCK_REASONS if int(bits) & reason.bit],
+        "processes": [_process(process) for process in latest.processes if process.uuid == device.uuid],
+    }
+
+
+def _quantities(metrics: Iterable[Metric], readings: Mapping[str, Reading]) -> dict[str, Any]:
+    found = {metric.name: readings.get(metric.name, _NOT_YET) for metric in metrics}
+    return {
+        "metrics": {name: reading.value for name, reading in found.items()},
+        "missing": {name: reading.cause for name, reading in found.items() if reading.value is None},
+        "implausible": [name for name, reading in found.items() if reading.is_implausible],
+    }
+
+
+def _process(process: CardProcess) -> dict[str, Any]:
+    quantities = {
+        "memory_bytes": process.memory_bytes,
+        "sm_fraction": process.sm_fraction,
+        "memory_controller_fraction": process.memory_controller_fraction,
+    }
+    host = process.host
+    return {
+        "pid": process.pid,
+        "kind": process.kind,
+        **{name: reading.value for name, reading in quantities.items()},
+        "missing": {name: reading.cause for name, reading in quantities.items() if reading.value is None},
+        "is_reliable": process.is_reliable,
+        "host": None if host is None else {**host._asdict(), "started": _iso(host.started_seconds)},
+    }
+
+
+def _iso(wall_seconds: float) -> str:
+    return datetime.fromtimestamp(wall_seconds, UTC).isoformat(timespec="milliseconds")

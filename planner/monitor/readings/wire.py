@@ -1,0 +1,168 @@
+"""Samples and inventories as lines of JSON: what the sampler tells its parent, and what recordings hold.
+
+A line is an object with one key that says what it is. What is read is checked: a process that dies while it writes
+leaves half a line.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any, Final, NamedTuple
+
+from planner.monitor.readings.faults import Fault, FaultKind
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.reading import Plain, Reading, from_plain, to_plain
+from planner.monitor.readings.sample import CardProcess, Cost, HostProcess, Readings, Sample, Xid
+
+
+class Busy(NamedTuple):
+    """The call, the card it is about (empty: none), and since when by the monotonic clock."""
+
+    call: str
+    subject: str
+    since_seconds: float
+
+
+Message = Inventory | Sample | Busy | None
+"""What a line says; None is the answer that no call is under way."""
+
+# Made once: json.dumps would make one for each line.
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+
+
+class BadLineError(ValueError):
+    """A line that is not one of ours."""
+
+
+def inventory_line(inventory: Inventory) -> bytes:
+    """Return an inventory as a line."""
+    return _line("inventory", inventory_object(inventory))
+
+
+def sample_line(sample: Sample) -> bytes:
+    """Return a sample as a line."""
+    body: dict[str, Any] = {
+        "at": sample.monotonic_seconds,
+        "wall": sample.wall_seconds,
+        "devices": {uuid: _plain(readings) for uuid, readings in sample.devices.items()},
+        "host": _plain(sample.host),
+        "cores": sample.cores,
+    }
+    if sample.processes is not None:
+        body["processes"] = [process_object(process) for process in sample.processes]
+    if sample.xids:
+        body["xids"] = sample.xids
+    if sample.cost is not None:
+        body["cost"] = sample.cost
+    return _line("sample", body)
+
+
+def busy_line(busy: Busy | None) -> bytes:
+    """Return which call is under way as a line."""
+    return _line("busy", busy)
+
+
+def read_line(line: bytes) -> Message:
+    """Return what a line says.
+
+    Raises:
+        BadLineError: If it is not one of ours.
+    """
+    try:
+        ((kind, body),) = json.loads(line).items()
+        if kind == "sample":
+            return _sample(body)
+        if kind == "inventory":
+            return _inventory(body)
+        if kind == "busy":
+            return None if body is None else Busy(str(body[0]), str(body[1]), float(body[2]))
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+        raise BadLineError(str(error)) from error
+    raise BadLineError(f"there is no message {kind!r}")
+
+
+def inventory_object(inventory: Inventory) -> dict[str, Any]:
+    """Return an inventory as plain values."""
+    return {
+        "driver": inventory.driver_version,
+        "nvml": inventory.nvml_version,
+        "cuda": inventory.cuda_version,
+        "devices": [{**_fields(device), "facts": _plain(device.facts)} for device in inventory.devices],
+        "faults": [asdict(fault) for fault in inventory.faults],
+    }
+
+
+def process_object(process: CardProcess) -> dict[str, Any]:
+    """Return a process as plain values."""
+    return {
+        "pid": process.pid,
+        "uuid": process.uuid,
+        "kind": process.kind,
+        "memory_bytes": to_plain(process.memory_bytes),
+        "sm_fraction": to_plain(process.sm_fraction),
+        "memory_controller_fraction": to_plain(process.memory_controller_fraction),
+        "host": None if process.host is None else process.host._asdict(),
+        "is_reliable": process.is_reliable,
+    }
+
+
+def _fields(device: Device) -> dict[str, Any]:
+    return {field.name: getattr(device, field.name) for field in fields(device) if field.name != "facts"}
+
+
+def _line(kind: str, body: object) -> bytes:
+    # A text that came from the system may hold what is no UTF-8.
+    return _encode({kind: body}).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _plain(readings: Readings) -> dict[str, Plain]:
+    return {name: to_plain(reading) for name, reading in readings.items()}
+
+
+def _sample(body: Mapping[str, Any]) -> Sample:
+    processes = body.get("processes")
+    cost = body.get("cost")
+    return Sample(
+        monotonic_seconds=float(body["at"]),
+        wall_seconds=float(body["wall"]),
+        devices={uuid: _readings(readings) for uuid, readings in body["devices"].items()},
+        host=_readings(body["host"]),
+        cores=tuple(body["cores"]),
+        processes=None if processes is None else tuple(map(_process, processes)),
+        xids=tuple(Xid(uuid, number) for uuid, number in body.get("xids", ())),
+        cost=None if cost is None else Cost(*cost),
+    )
+
+
+def _readings(body: Mapping[str, Plain]) -> dict[str, Reading]:
+    return {name: from_plain(plain) for name, plain in body.items()}
+
+
+def _process(body: Mapping[str, Any]) -> CardProcess:
+    host = body["host"]
+    return CardProcess(
+        pid=body["pid"],
+        uuid=body["uuid"],
+        kind=body["kind"],
+        memory_bytes=from_plain(body["memory_bytes"]),
+        sm_fraction=from_plain(body["sm_fraction"]),
+        memory_controller_fraction=from_plain(body["memory_controller_fraction"]),
+        host=None if host is None else HostProcess(**host),
+        is_reliable=body["is_reliable"],
+    )
+
+
+def _inventory(body: Mapping[str, Any]) -> Inventory:
+    return Inventory(
+        driver_version=body["driver"],
+        nvml_version=body["nvml"],
+        cuda_version=body["cuda"],
+        devices=tuple(map(_device, body["devices"])),
+        faults=tuple(Fault(**{**fault, "kind": FaultKind(fault["kind"])}) for fault in body["faults"]),
+    )
+
+
+def _device(body: Mapping[str, Any]) -> Device:
+    instance = body["mig_instance"]
+    changed = {"facts": _readings(body["facts"]), "mig_instance": None if instance is None else tuple(instance)}
+    return Device(**{**body, **changed})

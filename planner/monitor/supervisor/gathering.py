@@ -1,0 +1,75 @@
+"""One good look at everything: long enough that what needs two readings has them."""
+
+from collections.abc import Callable
+from queue import Empty, Queue
+from time import monotonic
+from typing import Final
+
+from planner.monitor.readings.faults import FaultKind
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.sample import Sample
+from planner.monitor.settings import Settings, Timeouts
+from planner.monitor.supervisor.supervisor import Supervisor, Update
+
+# The energy counter needs a second; within it everything else is read twice.
+_SETTINGS: Final = Settings(fast_seconds=0.5, slow_seconds=0.5, process_seconds=0.5)
+_LOOKS: Final = 3
+# After the driver was opened or given up; many cards are read slowly one after the other.
+_LONGEST_SECONDS: Final = 15.0
+# Told with every slow reading, whether it is known or not.
+_SLOW: Final = "power_limit_watts"
+_OVER: Final = frozenset({FaultKind.SAMPLER_CRASHED, FaultKind.SAMPLER_FAILED, FaultKind.STUCK})
+
+
+def look_once(timeouts: Timeouts | None = None, listener: Callable[[Update], object] = lambda _update: None) -> Latest:
+    """Return what stands now, after a second or a little more; a driver that does not answer ends it sooner.
+
+    `listener` hears everything that was read meanwhile.
+    """
+    updates: Queue[Update] = Queue()
+    timeouts = timeouts or Timeouts()
+    latest, looks = Latest(), _Looks()
+    with Supervisor(updates.put, _SETTINGS, timeouts):
+        deadline = monotonic() + timeouts.start + _LONGEST_SECONDS
+        while not looks.enough(latest) and monotonic() < deadline:
+            try:
+                note(latest, update := updates.get(timeout=max(0.0, deadline - monotonic())))
+            except Empty:
+                break
+            looks.note(update)
+            listener(update)
+    return latest
+
+
+def note(latest: Latest, update: Update) -> None:
+    """Take over an update."""
+    if isinstance(update, Inventory):
+        latest.note_inventory(update)
+    else:
+        latest.note_sample(update)
+
+
+class _Looks:
+    """Counts how often each card was read."""
+
+    def __init__(self) -> None:
+        self._samples = 0
+        self._slow: dict[str, int] = {}
+        self._has_inventory = False
+
+    def note(self, update: Update) -> None:
+        if isinstance(update, Sample):
+            self._samples += 1
+            for uuid, readings in update.devices.items():
+                self._slow[uuid] = self._slow.get(uuid, 0) + (_SLOW in readings)
+        else:
+            self._has_inventory = True
+
+    def enough(self, latest: Latest) -> bool:
+        running = [device.uuid for device in latest.inventory.devices if device.state == "running"]
+        kinds = {fault.kind for fault in latest.inventory.faults}
+        # Opening a driver may take long: only one that fell silent later, or was given up, will not answer.
+        is_silent = bool(kinds & _OVER) or (FaultKind.NOT_ANSWERING in kinds and self._samples > 0)
+        is_read = all(self._slow.get(uuid, 0) > 1 for uuid in running)
+        return self._has_inventory and (is_silent or (self._samples >= _LOOKS and is_read))

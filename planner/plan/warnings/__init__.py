@@ -1,1 +1,0 @@
-"""What nobody asked for and everybody wants to know."""

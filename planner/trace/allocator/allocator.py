@@ -1,0 +1,354 @@
+"""PyTorch's CUDA caching allocator: how it serves requests from what it has cached and from the card.
+
+**Source**: `Block`, `BlockPool` and `DeviceCachingAllocator` in `c10/cuda/CUDACachingAllocator.cpp`, PyTorch 2.13 (main
+at commit 0919d01f216c); each function names the one that it models.
+"""
+
+from bisect import bisect_left, insort
+from typing import Final
+
+from planner.trace.allocator.settings import (
+    LARGE_SEGMENT_BYTES,
+    MIN_BLOCK_BYTES,
+    SMALL_BYTES,
+    SMALL_SEGMENT_BYTES,
+    AllocatorSettings,
+    round_size,
+    segment_size,
+)
+from planner.units import round_up
+
+
+class Block:
+    """A range of addresses within a segment: handed out, free, or (`mapped` is false) not backed by memory."""
+
+    __slots__ = ("address", "allocated", "born", "mapped", "next", "pool", "previous", "size")
+
+    def __init__(self, pool: "Pool", address: int, size: int, mapped: bool = True) -> None:
+        self.pool: Final = pool
+        self.address = address
+        self.size = size
+        self.mapped = mapped
+        self.allocated = False
+        self.born = 0
+        """How many searches the pool had seen when the block became free."""
+        self.previous: Block | None = None
+        self.next: Block | None = None
+
+    @property
+    def is_split(self) -> bool:
+        """Return whether it is a part of its segment only."""
+        return self.previous is not None or self.next is not None
+
+    def cut_front(self, size: int) -> "Block":
+        """Take the first `size` bytes off, and return them as a block of their own before this one."""
+        front = Block(self.pool, self.address, size, self.mapped)
+        front.previous, front.next = self.previous, self
+        if front.previous is not None:
+            front.previous.next = front
+        self.previous = front
+        self.address += size
+        self.size -= size
+        return front
+
+    def absorb(self, other: "Block | None") -> None:
+        """Merge with a neighbour, if it is free and mapped or not like this one."""
+        if other is None or other.allocated or other.mapped != self.mapped:
+            return
+        other.pool.discard(other)
+        self.size += other.size
+        if other is self.previous:
+            self.address = other.address
+            self.previous = other.previous
+            if self.previous is not None:
+                self.previous.next = self
+        else:
+            self.next = other.next
+            if self.next is not None:
+                self.next.previous = self
+
+
+class Pool:
+    """The free blocks of one of the two pools, smallest first, and those without memory, lowest address first.
+
+    **Assumes** that a new segment lies above all older ones: where the driver places it cannot be known, and only
+    the choice between free blocks of equal size depends on it.
+    """
+
+    __slots__ = ("free", "page_bytes", "searches", "top", "unmapped")
+
+    def __init__(self, page_bytes: int) -> None:
+        self.page_bytes: Final = page_bytes
+        """What an expandable segment of this pool grows by."""
+        self.free: list[tuple[int, int, Block]] = []
+        self.unmapped: list[tuple[int, Block]] = []
+        self.searches = 0
+        self.top = 0
+
+    def place(self, size: int, mapped: bool = True) -> Block:
+        """Return a new segment as one block, which is not in the pool yet."""
+        block = Block(self, self.top, size, mapped)
+        self.top += size
+        return block
+
+    def add(self, block: Block) -> None:
+        """Keep a block that became free, or lost its memory."""
+        if block.mapped:
+            block.born = self.searches
+            insort(self.free, (block.size, block.address, block))
+        else:
+            insort(self.unmapped, (block.address, block))
+
+    def discard(self, block: Block) -> None:
+        """Forget a block that is in the pool."""
+        if block.mapped:
+            del self.free[bisect_left(self.free, (block.size, block.address))]
+        else:
+            del self.unmapped[bisect_left(self.unmapped, (block.address,))]
+
+    def age(self, block: Block) -> int:
+        """Return how many searches the pool has seen since the block became free."""
+        return self.searches - block.born
+
+    def best_fit(self, size: int) -> int | None:
+        """Return the place of the smallest free block of at least `size` bytes.
+
+        Of expandable segments, a block that can still grow counts with what it can grow to: so a larger block that
+        cannot is taken before it.
+        """
+        free = self.free
+        at = bisect_left(free, (size,))
+        if at == len(free):
+            return None
+        while at + 1 < len(free) and _growable_size(free[at + 1][2]) < _growable_size(free[at][2]):
+            at += 1
+        return at
+
+
+def _growable_size(block: Block) -> int:
+    following = block.next
+    return block.size if following is None or following.mapped else block.size + following.size
+
+
+_NO_LIMIT_BYTES: Final = 1 << 80
+"""More address space than any recording can fill, for the replay without a capacity."""
+
+
+class CachingAllocator:
+    """The allocator of one card and one stream; `capacity_bytes` is what the card can give it, `None` without end."""
+
+    def __init__(self, settings: AllocatorSettings, capacity_bytes: int | None = None) -> None:
+        self._expandable: Final = settings.expandable_segments
+        self._max_split: Final = settings.max_split_size_bytes
+        self._divisions: Final = settings.roundup_power2_divisions or 1
+        self._capacity: Final = _NO_LIMIT_BYTES if capacity_bytes is None else max(capacity_bytes, 0)
+        collects = capacity_bytes is not None and not self._expandable
+        threshold = settings.garbage_collection_threshold if collects else None
+        self._collect_above: Final = None if threshold is None else int(threshold * self._capacity)
+        self.small: Final = Pool(page_bytes=SMALL_SEGMENT_BYTES)
+        self.large: Final = Pool(page_bytes=LARGE_SEGMENT_BYTES)
+        self.allocated_bytes = 0
+        self.reserved_bytes = 0
+        self.max_reserved_bytes = 0
+        self.segments = 0
+
+    @property
+    def largest_free_block_bytes(self) -> int:
+        """Return the size of the largest block that could be handed out without asking the card."""
+        return max((pool.free[-1][0] for pool in (self.small, self.large) if pool.free), default=0)
+
+    def malloc(self, requested_bytes: int) -> Block | None:
+        """Hand out a block, or `None` if the card has no memory left; models `malloc` and `alloc_found_block`."""
+        size = round_size(requested_bytes, self._divisions)
+        pool = self.small if size <= SMALL_BYTES else self.large
+        block = self._cached(pool, size) or self._new(pool, size)
+        if block is None:
+            return None
+        if self._should_split(pool, block.size - size, size):
+            rest, block = block, block.cut_front(size)
+            pool.add(rest)
+        block.allocated = True
+        self.allocated_bytes += block.size
+        return block
+
+    def free(self, block: Block) -> None:
+        """Take a block back and merge it with its free neighbours; models `free` and `free_block`."""
+        block.allocated = False
+        self.allocated_bytes -= block.size
+        block.absorb(block.previous)
+        block.absorb(block.next)
+        block.pool.add(block)
+
+    def empty_cache(self) -> None:
+        """Give back every segment that is wholly free, and every free page; models `release_cached_blocks`."""
+        for pool in (self.large, self.small):
+            blocks = [block for _, _, block in pool.free]
+            for block in blocks:
+                if self._expandable:
+                    self._unmap(block)
+                elif not block.is_split:
+                    self._release(block)
+
+    def _should_split(self, pool: Pool, rest: int, size: int) -> bool:
+        if pool is self.small or self._expandable:
+            return rest >= MIN_BLOCK_BYTES
+        return rest > SMALL_BYTES and (self._max_split is None or size < self._max_split)
+
+    def _cached(self, pool: Pool, size: int) -> Block | None:
+        """Models `get_free_block`."""
+        if self._collect_above is not None:
+            pool.searches += 1
+        at = pool.best_fit(size)
+        if at is None:
+            return None
+        found, _, block = pool.free[at]
+        limit = self._max_split
+        if limit is not None and (found >= limit if size < limit else found >= size + LARGE_SEGMENT_BYTES):
+            return None
+        del pool.free[at]
+        return block
+
+    def _new(self, pool: Pool, size: int) -> Block | None:
+        """Models the second half of `malloc`: ask the card, release what is cached, and ask again."""
+        if self._collect_above is not None:
+            self._collect_garbage(self._collect_above)
+        block = self._ask(pool, size)
+        if block is None and self._release_oversize(pool, size):
+            block = self._ask(pool, size)
+        if block is None:
+            self.empty_cache()
+            block = self._ask(pool, size)
+        return block
+
+    def _ask(self, pool: Pool, size: int) -> Block | None:
+        """Models `alloc_block`."""
+        if self._expandable:
+            return self._expand(pool, size)
+        bytes_ = segment_size(size)
+        if self.reserved_bytes + bytes_ > self._capacity:
+            return None
+        self._reserve(bytes_)
+        self.segments += 1
+        return pool.place(bytes_)
+
+    def _reserve(self, bytes_: int) -> None:
+        self.reserved_bytes += bytes_
+        self.max_reserved_bytes = max(self.max_reserved_bytes, self.reserved_bytes)
+
+    def _release(self, block: Block) -> None:
+        """Models `release_block`."""
+        block.pool.discard(block)
+        self.reserved_bytes -= block.size
+        self.segments -= 1
+
+    def _release_oversize(self, pool: Pool, size: int) -> bool:
+        """Models `release_available_cached_blocks`: only segments that are too large to be split."""
+        limit = self._max_split
+        if limit is None or self._expandable:
+            return False
+        wanted = max(size, limit)
+        at = pool.best_fit(wanted)
+        if at is not None:
+            self._release(pool.free[at][2])
+            return True
+        released = 0
+        while released < wanted and pool.free and pool.free[-1][0] >= limit:
+            released += pool.free[-1][0]
+            self._release(pool.free[-1][2])
+        return released >= wanted
+
+    def _collect_garbage(self, threshold_bytes: int) -> None:
+        """Models `garbage_collect_cached_blocks`: free segments of the large pool, those above the mean age first."""
+        target = self.reserved_bytes - threshold_bytes
+        pool = self.large
+        candidates = [block for _, _, block in pool.free if not block.is_split]
+        while target > 0 and candidates:
+            mean_age = sum(map(pool.age, candidates)) / len(candidates)
+            for block in candidates:
+                if pool.age(block) >= mean_age:
+                    target -= block.size
+                    self._release(block)
+            candidates = [block for block in candidates if pool.age(block) < mean_age]
+
+    def _expand(self, pool: Pool, size: int) -> Block | None:
+        """Models `try_allocate_expandable_block`."""
+        block = self._find_room(pool, size)
+        if not block.mapped:
+            mapped = self._map(block, min(block.size, size))
+            if mapped is None:
+                return None
+            block = mapped
+        while block.size < size:
+            # What has room for the request has unmapped addresses behind what is mapped so far.
+            following = block.next
+            assert following is not None
+            mapped = self._map(following, min(size - block.size, following.size))
+            if mapped is None:
+                return None
+            block = mapped
+        pool.discard(block)
+        return block
+
+    def _find_room(self, pool: Pool, size: int) -> Block:
+        """Models `find_expandable_block`: the lowest addresses where unmapped and free blocks have room together."""
+        for _, block in pool.unmapped:
+            previous = block.previous
+            first = block if previous is None or previous.allocated else previous
+            if _has_room(first, size):
+                return first
+        space = max(self._capacity + self._capacity // 8, 1)
+        segment = pool.place(round_up(space, pool.page_bytes), mapped=False)
+        pool.add(segment)
+        return segment
+
+    def _map(self, block: Block, size: int) -> Block | None:
+        """Back the first `size` bytes with whole pages and return them as a free block; models `map_block`."""
+        pool = block.pool
+        size = round_up(size, pool.page_bytes)
+        if self.reserved_bytes + size > self._capacity:
+            return None
+        pool.discard(block)
+        if size < block.size:
+            rest, block = block, block.cut_front(size)
+            pool.add(rest)
+        block.mapped = True
+        self._reserve(size)
+        self.segments += 1 - _mapped_neighbours(block)
+        block.absorb(block.previous)
+        block.absorb(block.next)
+        pool.add(block)
+        return block
+
+    def _unmap(self, block: Block) -> None:
+        """Give back the whole pages of a free block; models `unmap_block` and `release_expandable_segment`."""
+        pool = block.pool
+        begin = round_up(block.address, pool.page_bytes)
+        end = (block.address + block.size) // pool.page_bytes * pool.page_bytes
+        if begin >= end:
+            return
+        pool.discard(block)
+        if begin > block.address:
+            pool.add(block.cut_front(begin - block.address))
+        if end < block.address + block.size:
+            rest, block = block, block.cut_front(end - begin)
+            pool.add(rest)
+        block.mapped = False
+        self.reserved_bytes -= end - begin
+        self.segments += _mapped_neighbours(block) - 1
+        block.absorb(block.previous)
+        block.absorb(block.next)
+        if block.is_split:
+            pool.add(block)
+
+
+def _has_room(first: Block, size: int) -> bool:
+    """Return whether free and unmapped blocks from `first` on hold `size` bytes together."""
+    block: Block | None = first
+    while size > 0 and block is not None and not block.allocated:
+        size -= block.size
+        block = block.next
+    return size <= 0
+
+
+def _mapped_neighbours(block: Block) -> int:
+    return sum(neighbour is not None and neighbour.mapped for neighbour in (block.previous, block.next))

@@ -1,0 +1,180 @@
+"""Inputs and arguments as people write them.
+
+Arguments are `width=64, bias=False`. Inputs are `x=8x3x224x224:float32`, `ids=4x512:int64<50257`,
+`state=(8x128,8x128)`, `scale=0.5`:
+
+- A tensor is its sizes with `x` between them, then `:` and its element type, by default float32; `8:float32` has one
+  dimension, `:float32` none. `<50257` bounds the random values of integers.
+- `( , )` is a tuple and `[ , ]` a list, of tensors, values and further tuples and lists.
+- A number alone, `True`, `False`, `None` or a text in quotes is that value.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Final, NoReturn
+
+from pydantic import ValidationError
+
+from planner.errors import SpecError
+from planner.trace.request import DTYPES, Argument, Input, InputValue, ListInput, PlainInput, TensorInput
+
+_NAMED: Final = re.compile(r"\s*(?:(?P<name>[^\W\d]\w*)\s*=(?!=))?(?P<value>.*)", re.DOTALL)
+_TOKEN: Final = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[()\[\],]|[^()\[\],'"]+|.""", re.DOTALL)
+_TENSOR: Final = re.compile(
+    r"(?P<shape>\d{1,18}(?:\s*[x×]\s*\d{1,18})*)?\s*(?::\s*(?P<dtype>\w+)\s*(?:<\s*(?P<high>\d{1,18}))?)?"
+)
+_CLOSING: Final = {"(": ")", "[": "]"}
+_ALIASES: Final = {
+    "fp64": "float64",
+    "fp32": "float32",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "f64": "float64",
+    "f32": "float32",
+    "f16": "float16",
+    "i64": "int64",
+    "i32": "int32",
+    "i16": "int16",
+    "i8": "int8",
+    "u8": "uint8",
+    "double": "float64",
+    "float": "float32",
+    "half": "float16",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+}
+"""Our own short names, and those that `torch` has beside the full ones."""
+
+_WORDS: Final = {"true": "True", "false": "False", "none": "None", "null": "None"}
+"""Values as JSON and people write them."""
+
+_DEEPEST: Final = 20
+_HINT: Final = "Write it such as x=8x3x224x224:float32, ids=4x512:int64 or state=(8x128,8x128)."
+
+
+def parse_input(text: str) -> Input:
+    """Return the input that `text` describes.
+
+    Raises:
+        SpecError: If it is not understood.
+    """
+    match = _NAMED.fullmatch(text)
+    name, value = (match["name"] or "", match["value"]) if match else ("", text)
+    tokens = [token for token in _TOKEN.findall(value) if not token.isspace()]
+    return Input(name=name, value=_Tokens(text, tokens).whole())
+
+
+def input_text(given: Input) -> str:
+    """Return an input as `parse_input` reads it."""
+    return f"{given.name}={_value_text(given.value)}" if given.name else _value_text(given.value)
+
+
+class _Tokens:
+    """The parts of an input's text, read from the left."""
+
+    def __init__(self, text: str, tokens: list[str]) -> None:
+        self._text = text
+        self._tokens = tokens
+        self._place = 0
+
+    def whole(self) -> InputValue:
+        """Return the value that all tokens make."""
+        value = self._value(0)
+        if self._place < len(self._tokens):
+            self._fail(f"{self._tokens[self._place].strip()!r} is too much")
+        return value
+
+    def _value(self, depth: int) -> InputValue:
+        token = self._next()
+        if token not in _CLOSING:
+            return self._atom(token.strip())
+        if depth == _DEEPEST:
+            self._fail(f"it is nested more than {_DEEPEST} deep")
+        items = tuple(self._items(_CLOSING[token], depth + 1))
+        return ListInput(kind="tuple" if token == "(" else "list", items=items)
+
+    def _items(self, closing: str, depth: int) -> Iterator[InputValue]:
+        while self._peek() != closing:
+            yield self._value(depth)
+            if self._peek() != closing and self._next() != ",":
+                self._fail(f"a comma or {closing} is missing")
+        self._place += 1
+
+    def _atom(self, token: str) -> InputValue:
+        tensor = _TENSOR.fullmatch(token)
+        if tensor is not None and (tensor["dtype"] or not (tensor["shape"] or "").isdigit()):
+            return self._tensor(tensor)
+        try:
+            value = ast.literal_eval(_WORDS.get(token.strip(), token))
+        except (ValueError, SyntaxError):
+            self._fail(f"{token!r} is neither a shape nor a value")
+        if value is not None and not isinstance(value, bool | int | float | str):
+            self._fail(f"{token!r} is neither a shape nor a value")
+        return PlainInput(value=value)
+
+    def _tensor(self, match: re.Match[str]) -> TensorInput:
+        written = match["dtype"] or "float32"
+        dtype = _ALIASES.get(written, written)
+        if dtype not in DTYPES:
+            self._fail(f"there is no element type {written!r}", f"Choose one of {', '.join(DTYPES)}.")
+        if match["high"] is not None and int(match["high"]) < 1:
+            self._fail("random values must stay below 1 or more")
+        shape = tuple(int(size) for size in re.findall(r"\d+", match["shape"] or ""))
+        high = None if match["high"] is None else int(match["high"])
+        return TensorInput.model_validate({"shape": shape, "dtype": dtype, "high": high})
+
+    def _peek(self) -> str:
+        return self._tokens[self._place] if self._place < len(self._tokens) else ""
+
+    def _next(self) -> str:
+        token = self._peek()
+        if not token:
+            self._fail("it ends too early")
+        self._place += 1
+        return token
+
+    def _fail(self, reason: str, hint: str = _HINT) -> NoReturn:
+        raise SpecError("input", f"{self._text[:80]!r} is not understood: {reason}", hint)
+
+
+def _value_text(value: InputValue) -> str:
+    if isinstance(value, TensorInput):
+        bound = "" if value.high is None else f"<{value.high}"
+        return f"{'x'.join(map(str, value.shape))}:{value.dtype}{bound}"
+    if isinstance(value, PlainInput):
+        return repr(value.value)
+    items = ",".join(map(_value_text, value.items))
+    return f"({items})" if value.kind == "tuple" else f"[{items}]"
+
+
+_EXAMPLE = "Write them such as width=64, bias=False."
+
+
+def parse_arguments(text: str) -> tuple[Argument, ...]:
+    """Return the arguments that `text` lists, without running anything.
+
+    Raises:
+        SpecError: If it is no list of names with numbers, texts, truth values, None, or tuples of these.
+    """
+    try:
+        call = ast.parse(f"f({text.strip()})", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise SpecError("arguments", f"{text!r} is not understood", _EXAMPLE) from error
+    if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
+        raise SpecError("arguments", "each argument needs its name", _EXAMPLE)
+    return tuple(_argument(word) for word in call.keywords)
+
+
+def arguments_text(arguments: tuple[Argument, ...]) -> str:
+    """Return arguments as `parse_arguments` reads them."""
+    return ", ".join(f"{argument.name}={argument.value!r}" for argument in arguments)
+
+
+def _argument(word: ast.keyword) -> Argument:
+    try:
+        value = ast.literal_eval(word.value)
+        return Argument.model_validate({"name": word.arg, "value": tuple(value) if isinstance(value, list) else value})
+    except (ValueError, ValidationError) as error:
+        raise SpecError("arguments", f"the value of {word.arg or '**'} is not understood", _EXAMPLE) from error

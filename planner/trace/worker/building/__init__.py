@@ -1,0 +1,1 @@
+"""From a request to modules and inputs that are ready to run."""

@@ -1,0 +1,92 @@
+"""Activation checkpointing of modules that offer it, or that repeat."""
+
+from functools import partial
+from typing import Any, Final
+
+import torch
+from torch import nn
+from torch._functorch.partitioners import get_default_op_list
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
+
+from planner.errors import TraceError
+from planner.trace.worker.hugging_face import networks as hugging_face
+
+_STAGE: Final = "load"
+_aten = torch.ops.aten
+
+
+def enable_checkpointing(module: nn.Module, *, selective: bool = False) -> str:
+    """Let `module` compute activations again in the backward pass, and return how, in words.
+
+    With `selective` what products and attention put out is kept, every second plain product aside.
+
+    Raises:
+        TraceError: If it neither offers it nor has modules that repeat.
+    """
+    arguments: dict[str, Any] = {"use_reentrant": False}
+    beside = ""
+    if selective:
+        arguments["context_fn"] = lambda: create_selective_checkpoint_contexts(_Policy())
+        beside = ", but for what products and attention put out"
+    if hugging_face.is_hugging_face(module):
+        hugging_face.enable_checkpointing(module, arguments)
+        return f"by the network's own method{beside}"
+    own = getattr(module, "gradient_checkpointing_enable", None)
+    if callable(own) and not selective:
+        own()
+        return "by the module's own method"
+    blocks = repeated(module)
+    if not blocks:
+        raise TraceError(
+            _STAGE,
+            f"{type(module).__name__} offers no activation checkpointing, and has no list of blocks that repeat",
+            "Give it a method gradient_checkpointing_enable().",
+        )
+    for block in blocks:
+        _checkpoint(block, arguments)
+    return f"on {len(blocks)} modules that repeat{beside}"
+
+
+class _Policy:
+    """Which operators' results are kept, as torchtitan decides for each block anew.
+
+    **Source**: torchtitan `distributed/activation_checkpoint.py` (b5bcd76, 2026-08), `_get_default_save_ops` and
+    `SelectiveAC`: the compute-intensive operators of `torch._functorch.partitioners`, every second `mm` aside.
+    """
+
+    def __init__(self) -> None:
+        operators: Any = get_default_op_list().compute_intensive_ops
+        self._kept = {operator.default for operator in operators} | {
+            _aten._scaled_dot_product_cudnn_attention.default,
+            _aten._scaled_dot_product_attention_math.default,
+            _aten._scaled_dot_product_fused_attention_overrideable.default,
+            _aten.max.default,
+            _aten.topk.default,
+        }
+        self._products = {False: 0, True: 0}
+
+    def __call__(self, context: Any, operator: Any, *_args: Any, **_kwargs: Any) -> CheckpointPolicy:
+        if operator not in self._kept:
+            return CheckpointPolicy.PREFER_RECOMPUTE
+        if operator == _aten.mm.default:
+            self._products[context.is_recompute] += 1
+            if self._products[context.is_recompute] % 2 == 0:
+                return CheckpointPolicy.PREFER_RECOMPUTE
+        return CheckpointPolicy.MUST_SAVE
+
+
+def repeated(module: nn.Module) -> list[nn.Module]:
+    """Return the modules that repeat: two or more of one class in a list or a sequence; not those inside them."""
+    children = list(module.children())
+    blocks = _blocks(children) if isinstance(module, nn.ModuleList | nn.Sequential) else []
+    return blocks + [inner for child in children if child not in blocks for inner in repeated(child)]
+
+
+def _blocks(children: list[nn.Module]) -> list[nn.Module]:
+    classes = [type(child) for child in children]
+    return [child for child in children if any(child.children()) and classes.count(type(child)) > 1]
+
+
+def _checkpoint(block: Any, arguments: dict[str, Any]) -> None:
+    # The method is replaced, not the module wrapped, so that paths and the module's own hooks stay as they are.
+    block.forward = partial(checkpoint, block.forward, **arguments)

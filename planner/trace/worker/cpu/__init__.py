@@ -1,0 +1,1 @@
+"""Memory that the CPU's kernels hold while they run."""

@@ -1,0 +1,351 @@
+"""What operators hold on the CPU while they run, which no dispatcher sees: copies, tables, buffers for each thread."""
+
+from collections.abc import Callable, Iterator
+from math import prod
+from typing import Any, Final
+
+import torch
+
+from planner.trace.recording import Difference
+from planner.trace.request import TraceRequest
+from planner.trace.worker.cpu import convolutions as cpu_convolutions
+from planner.trace.worker.cpu import rnn as cpu_recurrent
+from planner.trace.worker.cpu.convolutions import bytes_of, bytes_of_copies, is_half
+from planner.units import KIB, MIB, ceil_div
+
+_aten: Final = torch.ops.aten
+_MEAN: Final = 1
+
+Formula = Callable[[tuple[Any, ...], dict[str, Any], Any], int]
+
+
+def hidden_bytes(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the bytes that the CPU's kernel of `func` holds at most beside its inputs and `result`.
+
+    **Source**: PyTorch's and oneDNN's sources, as said at each formula; all are measured with the profiler's `[memory]`
+    events by `benchmarks/real_peaks.py`.
+    **Assumes** as many threads as this process has, and its processor.
+    """
+    try:
+        formula = _known[func]
+    except KeyError:
+        formula = _known[func] = _promoted if torch.Tag.pointwise in func.tags else None
+    return formula(args, kwargs, result) if formula is not None else 0
+
+
+def _promoted(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Operands of another type than the common one are converted as a whole before an elementwise kernel runs.
+
+    **Source**: `TensorIteratorBase::compute_types` in aten/src/ATen/TensorIterator.cpp.
+    """
+    operands = [value for value in args if isinstance(value, torch.Tensor) and value.dim()]
+    if len(operands) < 2:
+        return 0
+    dtype = operands[0].dtype
+    if all(operand.dtype == dtype for operand in operands):
+        return 0
+    for operand in operands[1:]:
+        dtype = torch.promote_types(dtype, operand.dtype)
+    return sum(bytes_of(operand, dtype.itemsize) for operand in operands if operand.dtype != dtype)
+
+
+def _nothing(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    return 0
+
+
+def _reduction_in_float32(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """The mean in half precision is that of a copy in float32.
+
+    **Source**: `mean` in aten/src/ATen/native/ReduceOps.cpp.
+    """
+    if not is_half(args[0]):
+        return 0
+    return bytes_of(args[0], 4) + bytes_of(result, 4)
+
+
+def _sum(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+    """A sum in half precision over dimensions with a kept one between them, or into another type, copies the input.
+
+    **Source**: `sum_kernel_impl` in aten/src/ATen/native/cpu/SumKernel.cpp; measured on 10 patterns of dimensions.
+    """
+    tensor = args[0]
+    if not is_half(tensor):
+        return 0
+    if result.dtype != tensor.dtype:
+        return bytes_of(tensor, 4)
+    dims = sorted({dim % max(1, tensor.dim()) for dim in args[1] or ()})
+    together = not dims or dims[-1] - dims[0] + 1 == len(dims)
+    return 0 if together else bytes_of(tensor, 4) + bytes_of(result, 4)
+
+
+def _safe_softmax(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+    """Where an entry is minus infinity, whether a whole row is, and a zero.
+
+    **Source**: `_safe_softmax` in aten/src/ATen/native/transformers/attention.cpp.
+    """
+    elements = bytes_of(result, 1)
+    return elements + elements // max(1, int(result.shape[args[1]])) + 4
+
+
+def _batch_norm_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """A second gradient of the input's size; in half precision in float32, if the first has other strides.
+
+    **Source**: `batch_norm_backward_cpu_template` in aten/src/ATen/native/Normalization.cpp, measured.
+    """
+    gradient, given = args[0], args[1]
+    if gradient.is_contiguous() or gradient.is_contiguous(memory_format=torch.channels_last):
+        return bytes_of(given)
+    return bytes_of(given, 4) if is_half(given) else 2 * given.shape[1] * 4
+
+
+def _batch_norm(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """A scale and a shift of each channel.
+
+    **Source**: `batch_norm_cpu_transform_input_template` in aten/src/ATen/native/Normalization.cpp.
+    """
+    return 2 * args[0].shape[1] * 4 if args[0].dim() > 1 else 0
+
+
+def _layer_norm_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """For each thread, the gradients of weight and bias; gradient and input in one piece.
+
+    **Source**: `LayerNormBackwardKernelImplInternal` in aten/src/ATen/native/cpu/layer_norm_kernel.cpp.
+    """
+    return 2 * torch.get_num_threads() * int(prod(args[2])) * 4 + bytes_of_copies(args[:2])
+
+
+def _layer_norm(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """The input in one piece.
+
+    **Source**: `layer_norm_cpu` in aten/src/ATen/native/layer_norm.cpp.
+    """
+    return bytes_of_copies(args[:1])
+
+
+def _softmax(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Inputs in one piece: scores, or the gradient and the result of softmax.
+
+    **Source**: `softmax_cpu_out` and its like in aten/src/ATen/native/SoftMax.cpp.
+    """
+    return bytes_of_copies(args[:2])
+
+
+def _pooling(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """The input in one piece, channels first or last.
+
+    **Source**: `max_pool2d_kernel_impl` in aten/src/ATen/native/cpu/MaxPoolKernel.cpp, and its like.
+    """
+    return 0 if args[0].is_contiguous(memory_format=torch.channels_last) else bytes_of_copies(args[:1])
+
+
+def _group_norm_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """For each image and channel, two sums.
+
+    **Source**: `GroupNormBackwardKernelImpl` in aten/src/ATen/native/cpu/group_norm_kernel.cpp.
+    """
+    return 2 * int(prod(args[1].shape[:2])) * 4
+
+
+def _dropout(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """The mask in the input's type.
+
+    **Source**: `native_dropout_cpu` in aten/src/ATen/native/Dropout.cpp.
+    """
+    return bytes_of(args[0])
+
+
+def _loss(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """The loss of each element, before the mean or the sum; the mean of half precision in float32.
+
+    **Source**: `mse_loss` and its like in aten/src/ATen/native/Loss.cpp.
+    """
+    reduction = args[2] if len(args) > 2 else _MEAN
+    held = bytes_of(args[0]) if reduction else 0
+    return held + (bytes_of(args[0], 4) if reduction == _MEAN and is_half(args[0]) else 0)
+
+
+def _binary_cross_entropy(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Two more of the input's size.
+
+    **Source**: `binary_cross_entropy_with_logits` in aten/src/ATen/native/Loss.cpp.
+    """
+    return 2 * bytes_of(args[0]) + (bytes_of(args[0], 4) if is_half(args[0]) else 0)
+
+
+def _roll(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """What is rolled along one dimension, before it is rolled along the next.
+
+    **Source**: `roll_common` in aten/src/ATen/native/TensorTransformations.h.
+    """
+    return bytes_of(args[0]) if len(args[1]) > 1 else 0
+
+
+def _logsumexp(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """The exponentials.
+
+    **Source**: `logsumexp_out_impl` in aten/src/ATen/native/ReduceOps.cpp.
+    """
+    return bytes_of(args[0])
+
+
+def _upsample(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+    """Small images are enlarged with their channels last: the input, and the output, are laid out anew.
+
+    **Source**: `_use_vectorized_kernel_cond_2d` in aten/src/ATen/native/cpu/UpSampleKernel.cpp.
+    """
+    given = args[0]
+    if given.is_contiguous(memory_format=torch.channels_last) or result.shape[-2] + result.shape[-1] > 128:
+        return 0
+    return bytes_of(given) + bytes_of(result)
+
+
+_PACKED_BYTES: Final = 1_441_792
+"""The most that a product was seen to lay out anew at once, with 2 MiB of second-level cache."""
+
+
+def _splits(queries: int, keys: int) -> tuple[int, int]:
+    rows = 256 if queries >= 768 else 64 if queries >= 192 else 32
+    return min(rows, queries), min(512, keys)
+
+
+def attention(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """For each thread, a block of scores, its maxima and sums, and a block of the result.
+
+    In half precision also that block, and keys and values in the order that matrix tiles want, where that pays.
+    **Source**: `cpu_flash_attention` in aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
+    """
+    query, key = args[0], args[1]
+    batch, heads, queries, width = map(int, query.shape)
+    keys, threads = int(key.shape[2]), torch.get_num_threads()
+    rows, columns = _splits(queries, keys)
+    held = threads * 4 * (rows * columns + 2 * rows + rows * width)
+    if not is_half(query):
+        return held
+    held += threads * 2 * rows * columns
+    blocks = ceil_div(batch * heads * ceil_div(queries, rows), threads)
+    causal = bool(args[4]) if len(args) > 4 else False
+    work = blocks * rows * (min(queries, keys) if causal else keys) * width
+    if work // (batch * key.shape[1] * keys * width) >= 4:
+        held += 2 * bytes_of(key) + threads * 2 * columns * width
+    return held
+
+
+def attention_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """For each thread, two blocks of scores, in half precision in that too; the gradient with heads after positions.
+
+    **Source**: `cpu_flash_attention_backward` in aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
+    """
+    query, key = args[1], args[2]
+    rows, columns = _splits(int(query.shape[2]), int(key.shape[2]))
+    threads = torch.get_num_threads()
+    held = threads * 4 * (2 * rows * columns + rows) + bytes_of_copies((args[0].transpose(1, 2),))
+    return held + (threads * 2 * 2 * rows * columns if is_half(query) else 0)
+
+
+def product(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+    """Matrices in one piece that lie neither by rows nor by columns, such as those that repeat one number.
+
+    In half precision also the second matrix in the order that matrix tiles want, as much as the cache holds of it.
+    **Source**: measured by `benchmarks/real_peaks.py --operators`; the layouts are those that oneDNN's brgemm_matmul
+    wants.
+    **Assumes** blocks as they were seen; the bound of what may be missing is in `cpu_bounds`.
+    """
+    left, right = args[-2:]
+    apart = sum(
+        bytes_of(matrix) for matrix in (left, right) if matrix.dim() == 2 and not _is_by_rows_or_columns(matrix)
+    )
+    if not is_half(right):
+        return apart
+    depth, columns = map(int, right.shape[-2:])
+    if not left.is_contiguous():
+        columns = min(columns, 256)
+    elif not right.is_contiguous() and columns > 256:
+        columns = 32
+    return apart + min(min(depth, 1024) * columns * 2, _PACKED_BYTES)
+
+
+def _is_by_rows_or_columns(matrix: torch.Tensor) -> bool:
+    (rows, columns), (down, along) = matrix.shape, matrix.stride()
+    return bool((along == 1 and down >= max(1, columns)) or (down == 1 and along >= max(1, rows)))
+
+
+_known: dict[Any, Formula | None] = {
+    _aten.convolution.default: cpu_convolutions.convolution,
+    _aten.convolution_backward.default: cpu_convolutions.convolution_backward,
+    _aten.mkldnn_rnn_layer.default: cpu_recurrent.forward,
+    _aten.mkldnn_rnn_layer_backward.default: cpu_recurrent.backward,
+    _aten.native_batch_norm.default: _batch_norm,
+    _aten.native_batch_norm_backward.default: _batch_norm_backward,
+    _aten.native_layer_norm.default: _layer_norm,
+    _aten._softmax.default: _softmax,
+    _aten._softmax_backward_data.default: _softmax,
+    _aten._log_softmax.default: _softmax,
+    _aten._log_softmax_backward_data.default: _softmax,
+    _aten.max_pool2d_with_indices.default: _pooling,
+    _aten.avg_pool2d.default: _pooling,
+    _aten._adaptive_avg_pool2d.default: _pooling,
+    _aten.native_layer_norm_backward.default: _layer_norm_backward,
+    _aten.native_group_norm_backward.default: _group_norm_backward,
+    _aten._safe_softmax.default: _safe_softmax,
+    _aten.native_dropout.default: _dropout,
+    _aten.mean.default: _reduction_in_float32,
+    _aten.mean.dim: _reduction_in_float32,
+    _aten.sum.dim_IntList: _sum,
+    _aten.roll.default: _roll,
+    _aten.logsumexp.default: _logsumexp,
+    _aten.mse_loss.default: _loss,
+    _aten.smooth_l1_loss.default: _loss,
+    _aten.huber_loss.default: _loss,
+    _aten.binary_cross_entropy_with_logits.default: _binary_cross_entropy,
+    _aten.binary_cross_entropy.default: _binary_cross_entropy,
+    _aten.upsample_nearest2d.default: _upsample,
+    _aten.upsample_bilinear2d.default: _upsample,
+    _aten.mm.default: product,
+    _aten.addmm.default: product,
+    _aten.bmm.default: product,
+    _aten._scaled_dot_product_flash_attention_for_cpu.default: attention,
+    _aten._scaled_dot_product_flash_attention_for_cpu_backward.default: attention_backward,
+    # The condition and the mask are used as they are.
+    _aten.where.self: _nothing,
+    _aten.masked_fill.Scalar: _nothing,
+    _aten.masked_fill_.Scalar: _nothing,
+    _aten.copy_.default: _nothing,
+}
+
+
+_HALF: Final = ("bf16", "fp16")
+_CONVOLUTION_SCRATCH: Final = 2355 * KIB
+"""The most that a convolution in half precision was seen to hold beside the formulas: one with a stride, forward."""
+_PRODUCT_SCRATCH: Final = MIB
+"""The most by which the formula of a product in half precision was seen to miss."""
+_CHECKED_ON: Final = ("AVX512", "AVX2")
+
+
+def differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterator[Difference]:
+    """Yield what a trace with the CPU's operators may miss, by the operators that ran.
+
+    **Source**: `benchmarks/real_peaks.py --operators` and `benchmarks/trace_accuracy.py`, which put kernels and whole
+    runs beside the profiler's events.
+    """
+    names = {name.partition(".")[0] for name in operators}
+    half = request.autocast in _HALF or request.dtype in _HALF
+    if half and names & {"aten::convolution", "aten::convolution_backward"}:
+        yield _scratch("oneDNN's scratch memory for convolutions in half precision", _CONVOLUTION_SCRATCH)
+    if half and names & {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"}:
+        yield _scratch("oneDNN's blocks of matrices in half precision", _PRODUCT_SCRATCH, low=-_PRODUCT_SCRATCH)
+    if torch.backends.cpu.get_cpu_capability() not in _CHECKED_ON:
+        yield Difference(
+            name="this processor's kernels",
+            explanation="layouts and scratch memory were checked on processors with AVX2 and AVX-512 only",
+            source="benchmarks/trace_accuracy.py",
+        )
+
+
+def _scratch(name: str, most: int, low: int = 0) -> Difference:
+    return Difference(
+        name=name,
+        explanation="no dispatcher sees it; taken as the formulas say, and at most as much off as was measured",
+        source="measured with the profiler: benchmarks/real_peaks.py --operators",
+        low_bytes=low,
+        high_bytes=most,
+    )

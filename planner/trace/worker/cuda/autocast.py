@@ -1,0 +1,218 @@
+"""Autocast by the lists of operators that CUDA has, on the CPU's tensors."""
+
+import contextlib
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+from torch._C import DispatchKey
+
+from planner.trace.worker.cuda.dispatch import Kernel, attributes, exists, kernels, overload
+from planner.trace.worker.cuda.rnn import autocast_kernels
+from planner.trace.worker.tensors import tensors_in, with_tensors
+
+SOURCE: Final = "PyTorch 2.13 aten/src/ATen/autocast_mode.h, and autocast_mode.cpp for the cache of weights"
+
+LOWER_PRECISION: Final = (
+    "_convolution.deprecated _convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d.input "
+    "conv_transpose3d.input convolution prelu addmm addmv addr matmul einsum mm mv linalg_vecdot linear addbmm baddbmm "
+    "bmm chain_matmul linalg_multi_dot _thnn_fused_lstm_cell _thnn_fused_gru_cell lstm_cell gru_cell rnn_tanh_cell "
+    "rnn_relu_cell _scaled_dot_product_flash_attention scaled_dot_product_attention"
+)
+"""Operators that run in the lower precision."""
+
+FULL_PRECISION: Final = (
+    "acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow.Tensor_Scalar "
+    "pow.Tensor_Tensor pow.Scalar softplus layer_norm native_layer_norm rms_norm group_norm frobenius_norm.dim "
+    "nuclear_norm nuclear_norm.dim cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss nll_loss2d "
+    "hinge_embedding_loss kl_div l1_loss smooth_l1_loss huber_loss mse_loss margin_ranking_loss multilabel_margin_loss "
+    "soft_margin_loss triplet_margin_loss multi_margin_loss binary_cross_entropy_with_logits dist pdist cdist renorm "
+    "logsumexp upsample_nearest1d _upsample_nearest_exact1d upsample_nearest2d _upsample_nearest_exact2d "
+    "upsample_nearest3d _upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d _upsample_bilinear2d_aa "
+    "upsample_trilinear3d upsample_bicubic2d _upsample_bicubic2d_aa"
+)
+"""Operators whose inputs are copied to fp32."""
+
+FULL_PRECISION_RESULT: Final = (
+    "prod prod.dim_int softmax.int log_softmax.int cumprod cumsum linalg_vector_norm linalg_matrix_norm "
+    "linalg_matrix_norm.str_ord sum sum.dim_IntList"
+)
+"""Operators that take their inputs as they are and answer in fp32, unless they are asked for another type."""
+
+NORMS: Final = "norm.Scalar norm.ScalarOpt_dim"
+"""As the above, by overloads that take the type as one argument more."""
+
+WIDEST: Final = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add"
+"""Operators whose inputs are copied to the widest of their types."""
+
+BANNED: Final = "binary_cross_entropy"
+"""Refused within autocast."""
+
+_KEY: Final = "AutocastCPU"
+_EXCLUDED: Final = torch._C.DispatchKeySet(DispatchKey.AutocastCPU)
+
+
+@contextlib.contextmanager
+def autocast_as_on_cuda() -> Iterator[None]:
+    """Give autocast the lists of CUDA, and let `torch.autocast("cuda")` do on the CPU's tensors what it does there.
+
+    Operators that only the CPU lists run as they are. The copies of weights are kept until the outermost autocast ends.
+
+    **Source**: aten/src/ATen/autocast_mode.h and autocast_mode.cpp.
+    """
+    casts = _Casts()
+    replaced = _kernels(casts)
+    listed = torch._C._dispatch_get_registrations_for_dispatch_key(_KEY)
+    unlisted = {name.removeprefix("aten::") for name in listed if name.startswith("aten::")} - set(replaced)
+    with (
+        kernels(_KEY, dict.fromkeys(unlisted, torch.library.fallthrough_kernel) | replaced),
+        _same_as_cuda(casts.clear),
+    ):
+        try:
+            yield
+        finally:
+            casts.clear()
+
+
+class _Casts:
+    """The lower-precision copies of fp32 weights, each made once within the outermost autocast.
+
+    **Source**: `cached_cast` of aten/src/ATen/autocast_mode.cpp.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[int, tuple[weakref.ref[Tensor], Tensor]] = {}
+
+    def clear(self) -> None:
+        self._made.clear()
+
+    def cast(self, tensor: Tensor, dtype: torch.dtype) -> Tensor:
+        is_weight = tensor.dtype == torch.float32 and tensor.requires_grad and tensor.is_leaf and not tensor._is_view()
+        if not (is_weight and torch.is_autocast_cache_enabled()):
+            return tensor.to(dtype)
+        made = self._made.get(id(tensor))
+        if made is None or made[0]() is not tensor:
+            made = self._made[id(tensor)] = weakref.ref(tensor), tensor.to(dtype)
+        return made[1]
+
+
+def _kernels(casts: _Casts) -> dict[str, Kernel]:
+    def lower(arguments: Any) -> Any:
+        dtype = torch.get_autocast_dtype("cpu")
+        return _converted(arguments, lambda tensor: tensor if tensor.dtype == dtype else casts.cast(tensor, dtype))
+
+    policies: tuple[tuple[str, Callable[[Any], Kernel]], ...] = (
+        (LOWER_PRECISION, lambda operator: _converting(operator, lower)),
+        (FULL_PRECISION, lambda operator: _converting(operator, _full)),
+        (WIDEST, lambda operator: _converting(operator, _widest)),
+        (FULL_PRECISION_RESULT, _asking_for_full),
+        (NORMS, _appending_full),
+    )
+
+    def lowered(tensor: Tensor) -> Tensor:
+        dtype = torch.get_autocast_dtype("cpu")
+        return tensor.to(dtype) if _is_eligible(tensor) else tensor
+
+    found = {name: policy(overload(name)) for names, policy in policies for name in names.split() if exists(name)}
+    recurrent = {name: _outside(kernel) for name, kernel in autocast_kernels(lowered).items()}
+    return found | recurrent | {BANNED: _refuse}
+
+
+def _outside(kernel: Kernel) -> Kernel:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with torch._C._ExcludeDispatchKeyGuard(_EXCLUDED):
+            return kernel(*args, **kwargs)
+
+    return run
+
+
+def _converting(operator: Any, convert: Callable[[Any], Any]) -> Kernel:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with torch._C._ExcludeDispatchKeyGuard(_EXCLUDED):
+            args, kwargs = convert((args, kwargs))
+            return operator(*args, **kwargs)
+
+    return run
+
+
+def _asking_for_full(operator: Any) -> Kernel:
+    names = [argument.name for argument in operator._schema.arguments]
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        named = dict(zip(names, args, strict=False)) | kwargs
+        if _is_eligible(args[0]) and named.get("dtype") is None:
+            named["dtype"] = torch.float32
+        with torch._C._ExcludeDispatchKeyGuard(_EXCLUDED):
+            return operator(**named)
+
+    return run
+
+
+def _appending_full(operator: Any) -> Kernel:
+    with_dtype = {
+        "norm.Scalar": torch.ops.aten.norm.ScalarOpt_dtype,
+        "norm.ScalarOpt_dim": torch.ops.aten.norm.ScalarOpt_dim_dtype,
+    }
+    target = with_dtype[str(operator).removeprefix("aten.")]
+    names = [argument.name for argument in operator._schema.arguments]
+    defaults = {argument.name: argument.default_value for argument in operator._schema.arguments[1:]}
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        named = defaults | dict(zip(names, args, strict=False)) | kwargs
+        dtype = torch.float32 if _is_eligible(args[0]) else args[0].dtype
+        with torch._C._ExcludeDispatchKeyGuard(_EXCLUDED):
+            return target(**named, dtype=dtype)
+
+    return run
+
+
+def _refuse(*_: object, **__: object) -> None:
+    raise RuntimeError(
+        "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast. "
+        "Use binary_cross_entropy_with_logits or torch.nn.BCEWithLogitsLoss."
+    )
+
+
+def _full(arguments: Any) -> Any:
+    return _converted(arguments, Tensor.float)
+
+
+def _widest(arguments: Any) -> Any:
+    return _full(arguments) if any(tensor.dtype == torch.float32 for tensor in tensors_in(arguments)) else arguments
+
+
+def _converted(arguments: Any, convert: Callable[[Tensor], Tensor]) -> Any:
+    return with_tensors(arguments, lambda tensor: convert(tensor) if _is_eligible(tensor) else tensor)
+
+
+def _is_eligible(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() and tensor.dtype != torch.float64
+
+
+@contextlib.contextmanager
+def _same_as_cuda(clear: Callable[[], None]) -> Iterator[None]:
+    """Let autocast's own functions answer for the CPU when they are asked about CUDA."""
+    begin, forget, dtype_of = torch.autocast.__init__, torch.clear_autocast_cache, torch.get_autocast_dtype
+
+    def autocast(
+        self: torch.autocast, device_type: str, dtype: torch.dtype | None = None, *rest: Any, **named: Any
+    ) -> None:
+        if device_type == "cuda":
+            device_type, dtype = "cpu", dtype or dtype_of("cuda")
+        begin(self, device_type, dtype, *rest, **named)
+
+    def clear_autocast_cache() -> None:
+        clear()
+        forget()
+
+    is_enabled = torch.is_autocast_enabled
+    with (
+        attributes(torch.autocast, __init__=autocast),
+        attributes(torch, clear_autocast_cache=clear_autocast_cache),
+        attributes(torch, is_autocast_enabled=lambda *_: is_enabled("cpu")),
+        attributes(torch, get_autocast_dtype=lambda _: dtype_of("cpu")),
+        attributes(torch, get_autocast_gpu_dtype=lambda: dtype_of("cpu")),
+    ):
+        yield

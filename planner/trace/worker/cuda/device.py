@@ -1,0 +1,139 @@
+"""A card that is not there: what asks for a CUDA device gets the CPU's tensors, and a plausible card's answers."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+from torch._C import DispatchKey
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.optim import optimizer
+from torch.utils import _foreach_utils
+
+from planner.trace.worker.cuda.dispatch import Kernel, attributes, overload
+
+_CPU: Final = torch.device("cpu")
+
+
+def moves() -> dict[str, Kernel]:
+    """Return how tensors are moved: to a card means to stay where they are."""
+    return {name: _stays(overload(name)) for name in ("to.device", "to.dtype_layout")}
+
+
+def _stays(operator: Any) -> Kernel:
+    def move(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+        args = tuple(_CPU if _is_cuda(value) else value for value in args)
+        return operator._op_dk(DispatchKey.CompositeImplicitAutograd, tensor, *args, **_on_the_cpu(kwargs))
+
+    return move
+
+
+def _on_the_cpu(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return kwargs | {"device": _CPU} if _is_cuda(kwargs.get("device")) else kwargs
+
+
+def _is_cuda(value: Any) -> bool:
+    return isinstance(value, torch.device) and value.type == "cuda"
+
+
+@contextlib.contextmanager
+def pretended_card(capability: tuple[int, int]) -> Iterator[None]:
+    """Let code that was written for CUDA run on the CPU's fake tensors, as with one card of `capability`.
+
+    What is made on a card is made on the CPU, `torch.cuda` answers for the card, and optimizers choose as they do for
+    CUDA tensors.
+
+    **Source**: torch/optim/optimizer.py: on CUDA tensors, optimizers use the `_foreach_` operators unless told
+    otherwise.
+    """
+    replaced: tuple[tuple[Any, dict[str, Any]], ...] = (
+        (torch.cuda, _answers(capability)),
+        (nn.Module, {"cuda": _same, "to": _module_to}),
+        (Tensor, {"cuda": _same, "to": _tensor_to, "pin_memory": _same, "is_cuda": True}),
+        (FakeTensorMode, {"dispatch": _dispatch_on_the_cpu(FakeTensorMode.dispatch)}),
+        (optimizer, _foreach_choices(optimizer)),
+        (_foreach_utils, _foreach_choices(_foreach_utils)),
+    )
+    with contextlib.ExitStack() as stack:
+        for owner, values in replaced:
+            stack.enter_context(attributes(owner, **values))
+        yield
+
+
+def _dispatch_on_the_cpu(dispatch: Callable[..., Any]) -> Callable[..., Any]:
+    def dispatch_on_the_cpu(mode: FakeTensorMode, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return dispatch(mode, func, types, args, _on_the_cpu(kwargs) if kwargs else kwargs)
+
+    return dispatch_on_the_cpu
+
+
+def _foreach_choices(module: Any) -> dict[str, Any]:
+    devices = [*module._get_foreach_kernels_supported_devices(), "cpu"]
+    return {
+        "_get_foreach_kernels_supported_devices": lambda: devices,
+        "_foreach_supported_types": [*module._foreach_supported_types, FakeTensor],
+    }
+
+
+def _same(value: Any, *_: object, **__: object) -> Any:
+    return value
+
+
+_MODULE_TO: Final[Any] = nn.Module.to
+_TENSOR_TO: Final[Any] = Tensor.to
+
+
+def _tensor_to(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+    args, kwargs = _numbers_named(args, kwargs)
+    return _TENSOR_TO(tensor, *args, **kwargs)
+
+
+def _module_to(module: nn.Module, *args: Any, **kwargs: Any) -> nn.Module:
+    # Every tensor is on the device already; what would be a copy of each to itself is left out.
+    args, kwargs = _numbers_named(args, kwargs)
+    device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
+    if not _is_cuda(device):
+        _MODULE_TO(module, *args, **kwargs)
+        return module
+    if dtype is not None:
+        _MODULE_TO(module, dtype, non_blocking)
+    if memory_format is not None:
+        _MODULE_TO(module, memory_format=memory_format)
+    return module
+
+
+def _numbers_named(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Name the card where it is given by its number, which only builds with cards understand."""
+    if args and type(args[0]) is int:
+        args = ("cuda", *args[1:])
+    if type(kwargs.get("device")) is int:
+        kwargs = kwargs | {"device": "cuda"}
+    return args, kwargs
+
+
+def _answers(capability: tuple[int, int]) -> dict[str, Any]:
+    major, minor = capability
+    properties = SimpleNamespace(name="NVIDIA", major=major, minor=minor, multi_processor_count=108, warp_size=32)
+
+    def nothing(*_: object, **__: object) -> None: ...
+
+    def zero(*_: object, **__: object) -> int:
+        return 0
+
+    return (
+        dict.fromkeys(("synchronize", "empty_cache", "ipc_collect", "set_device", "init"), nothing)
+        | dict.fromkeys(("manual_seed", "manual_seed_all", "reset_peak_memory_stats"), nothing)
+        | dict.fromkeys(("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"), zero)
+        | {
+            "is_available": lambda: True,
+            "device_count": lambda: 1,
+            "current_device": zero,
+            "is_initialized": lambda: True,
+            "get_device_name": lambda *_: properties.name,
+            "get_device_capability": lambda *_: capability,
+            "get_device_properties": lambda *_: properties,
+            "is_bf16_supported": lambda *_, **__: major >= 8,
+        }
+    )

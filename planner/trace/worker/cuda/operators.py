@@ -1,0 +1,196 @@
+"""What a CUDA build of PyTorch does where it differs from a CPU build, on the CPU's fake tensors."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Final, Self
+
+import torch
+from torch import Tensor
+
+from planner.trace.recording import Difference
+from planner.trace.worker.cuda import attention as cuda_attention
+from planner.trace.worker.cuda import kernels as cuda_kernels
+from planner.trace.worker.cuda.attention import Attention, Capability
+from planner.trace.worker.cuda.autocast import autocast_as_on_cuda
+from planner.trace.worker.cuda.bounds import Bounds
+from planner.trace.worker.cuda.device import moves, pretended_card
+from planner.trace.worker.cuda.dispatch import Kernel, compositions, fake_results, kernels
+from planner.trace.worker.cuda.rnn import compositions_of_rnns, fake_rnns
+
+_HALF: Final = (torch.float16, torch.bfloat16)
+
+
+def fake_norms() -> dict[str, Kernel]:
+    """Return what CUDA's kernels of normalization give on fake tensors.
+
+    **Source**: `layer_norm_cuda` and `_fused_rms_norm_cuda` of aten/src/ATen/native/cuda/layer_norm_kernel.cu. A CPU
+    keeps the statistics in the input's type.
+    """
+    return {
+        "native_layer_norm": _layer_norm,
+        "_fused_rms_norm": _rms_norm,
+        "_fused_rms_norm_backward": _rms_norm_backward,
+    }
+
+
+def kernels_of_norms() -> dict[str, Kernel]:
+    """Return the operators that only CUDA has a kernel for, so that their own derivatives are used.
+
+    Fake tensors never get as far as these.
+    """
+
+    def unreached(*_: object, **__: object) -> None:
+        raise NotImplementedError("this kernel only says that there is one")
+
+    return {"_fused_rms_norm": unreached}
+
+
+def accumulated(dtype: torch.dtype) -> torch.dtype:
+    """Return the type in which CUDA's kernels accumulate values of `dtype`."""
+    return torch.float32 if dtype in _HALF else dtype
+
+
+def _statistics(given: Tensor, normalized: Sequence[int]) -> Tensor:
+    kept = given.dim() - len(normalized)
+    shape = (*given.shape[:kept], *(1 for _ in normalized))
+    return given.new_empty(shape, dtype=accumulated(given.dtype))
+
+
+def _layer_norm(_mode: Any, _func: Any, given: Tensor, normalized: Sequence[int], *_: Any) -> tuple[Tensor, ...]:
+    return given.new_empty(given.shape), _statistics(given, normalized), _statistics(given, normalized)
+
+
+def _rms_norm(_mode: Any, _func: Any, given: Tensor, normalized: Sequence[int], *_: Any) -> tuple[Tensor, Tensor]:
+    return given.new_empty(given.shape), _statistics(given, normalized)
+
+
+def _rms_norm_backward(
+    _mode: Any,
+    _func: Any,
+    _grad: Tensor,
+    given: Tensor,
+    _normalized: Sequence[int],
+    _rstd: Tensor,
+    weight: Tensor | None,
+    mask: Sequence[bool],
+) -> tuple[Tensor | None, ...]:
+    return (
+        given.new_empty(given.shape) if mask[0] else None,
+        weight.new_empty(weight.shape) if mask[1] and weight is not None else None,
+    )
+
+
+ASSUMED_CAPABILITY: Final[Capability] = (8, 0)
+
+_aten: Final = torch.ops.aten
+
+
+class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
+    """Runs a person's code as on a card of `compute_capability`, though its tensors are the CPU's.
+
+    Entered inside a `FakeTensorMode`, around the whole run. Operators that a CUDA build composes otherwise, or runs by
+    kernels of its own, are replaced in the dispatcher; what asks for a CUDA device gets the CPU's tensors. `note` is
+    told of each assumption when all is over.
+    """
+
+    def __init__(self, compute_capability: Capability | None, note: Callable[[Difference], None]) -> None:
+        self.capability = compute_capability or ASSUMED_CAPABILITY
+        self._is_known = compute_capability is not None
+        self._note = note
+        self._bounds = Bounds()
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        stack = self._stack
+        stack.enter_context(autocast_as_on_cuda())
+        stack.enter_context(kernels("CPU", kernels_of_norms()))
+        stack.enter_context(fake_results(fake_norms() | fake_rnns()))
+        own = {"scaled_dot_product_attention": self._attend}
+        stack.enter_context(compositions(_COMPOSED | moves() | compositions_of_rnns() | own))
+        stack.enter_context(pretended_card(self.capability))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+        for difference in self._bounds.all():
+            self._note(difference)
+
+    def hidden_bytes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+        """Return the bytes that CUDA's kernel of `func` takes while it runs, beside its inputs and `result`."""
+        self._bounds.look(func, args, result)
+        return cuda_kernels.hidden_bytes(func, args, result, self.capability)
+
+    def _attend(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        *,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> Tensor:
+        call = Attention(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
+        backend = cuda_attention.choose_backend(call, self.capability)
+        self._bounds.within(_attention_difference(backend, self.capability, self._is_known))
+        return cuda_attention.attend(call, scale, backend)
+
+
+def _attention_difference(backend: str, capability: Capability, is_known: bool) -> Difference:
+    name = {
+        "flash": "flash attention",
+        "efficient": "memory-efficient attention",
+        "cudnn": "cuDNN's attention",
+        "math": "attention by matrix products",
+    }[backend]
+    card = f"compute capability {capability[0]}.{capability[1]}"
+    assumed = "" if is_known else ", which was assumed"
+    return Difference(
+        name=name,
+        explanation=f"scaled_dot_product_attention runs as {name} on a card of {card}{assumed}",
+        source=cuda_attention.SOURCE,
+    )
+
+
+def _dropout(tensor: Tensor, p: float, train: bool) -> Tensor:
+    """Drop elements by the kernel that keeps a mask of one byte each, where a CPU keeps factors in the input's type.
+
+    **Source**: `is_fused_kernel_acceptable` of aten/src/ATen/native/Dropout.cpp.
+    """
+    if p == 0 or not train or tensor.numel() == 0:
+        return tensor
+    if p == 1:
+        return tensor.mul(torch.zeros((), dtype=tensor.dtype))
+    result: Tensor = _aten.native_dropout(tensor, p, train)[0]
+    return result
+
+
+def _softmax(tensor: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    """Compute the softmax, in fp32 straight from half-precision inputs if asked for, where a CPU copies them first.
+
+    **Source**: `softmax` of aten/src/ATen/native/SoftMax.cpp.
+    """
+    return _reduced(_aten._softmax, tensor, dim, dtype)
+
+
+def _log_softmax(tensor: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    """Compute the logarithm of the softmax, with the inputs taken as `_softmax` takes them.
+
+    **Source**: `log_softmax` of aten/src/ATen/native/SoftMax.cpp.
+    """
+    return _reduced(_aten._log_softmax, tensor, dim, dtype)
+
+
+def _reduced(operator: Any, tensor: Tensor, dim: int, dtype: torch.dtype | None) -> Tensor:
+    fused = tensor.dtype == torch.float16 and dtype == torch.float32
+    converted = tensor if fused or dtype is None else tensor.to(dtype)
+    result: Tensor = operator(converted, dim, fused)
+    return result
+
+
+_COMPOSED: Final[dict[str, Kernel]] = {"dropout": _dropout, "softmax.int": _softmax, "log_softmax.int": _log_softmax}

@@ -1,0 +1,226 @@
+"""Recurrent networks as cuDNN runs them: one operator for all layers and steps, which keeps a reserve for gradients."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from planner.trace.worker.cuda.dispatch import Kernel
+
+RESERVE_SOURCE: Final = (
+    "fitted to pytorch/pytorch#2895: 4 layers of 320 at 25,000 steps in all hold 736,000,000 bytes as an LSTM and "
+    "864,000,000 as a GRU, which is 5 and 6 values for each unit and step, and one between layers"
+)
+WORKSPACE_SOURCE: Final = (
+    "fitted to pytorch/pytorch#2895, where the workspace is the matrices of weights and a multiple of a step's units"
+)
+
+_aten: Final = torch.ops.aten
+_MODES: Final = {"rnn_relu": 0, "rnn_tanh": 1, "lstm": 2, "gru": 3}
+_KEPT_VALUES: Final = {0: 1, 1: 1, 2: 5, 3: 6}
+_GATES: Final = {0: 1, 1: 1, 2: 4, 3: 3}
+
+
+def compositions_of_rnns() -> dict[str, Kernel]:
+    """Return how recurrent operators are composed where cuDNN takes their inputs.
+
+    **Source**: aten/src/ATen/native/RNN.cpp and `_cudnn_impl` of aten/src/ATen/native/cudnn/RNN.cpp. The weights lie in
+    one buffer, since modules flatten them on CUDA, so none are copied.
+    """
+    whole: dict[str, Kernel] = {f"{name}.input": partial(_whole, name) for name in _MODES}
+    packed: dict[str, Kernel] = {f"{name}.data": partial(_packed, name) for name in _MODES}
+    return whole | packed | {"lstm_cell": _lstm_cell, "gru_cell": _gru_cell}
+
+
+def autocast_kernels(lower: Callable[[Tensor], Tensor]) -> dict[str, Kernel]:
+    """Return cuDNN's operator within autocast, where all weights are copied by `lower` anew at each call.
+
+    **Source**: aten/src/ATen/cudnn/AutocastRNN.cpp.
+    """
+
+    def run(given: Tensor, weight: Sequence[Tensor], stride: int, buffer: Tensor | None, *rest: Any) -> Any:
+        hx, cx, *others = rest
+        state = lower(hx), None if cx is None else lower(cx)
+        return _aten._cudnn_rnn(lower(given), [lower(one) for one in weight], stride, buffer, *state, *others)
+
+    return {"_cudnn_rnn": run}
+
+
+def fake_rnns() -> dict[str, Kernel]:
+    """Return what cuDNN's operators and the fused cells give on fake tensors, with their reserves and workspaces."""
+    return {
+        "_cudnn_rnn": _fake_rnn,
+        "_cudnn_rnn_backward": _fake_rnn_backward,
+        "_thnn_fused_lstm_cell": _fake_lstm_cell,
+        "_thnn_fused_gru_cell": _fake_gru_cell,
+        "_thnn_fused_gru_cell_backward": _fake_gru_cell_backward,
+        "_thnn_fused_lstm_cell_backward_impl": _fake_lstm_cell_backward,
+    }
+
+
+def _whole(name: str, given: Tensor, hx: Any, params: Sequence[Tensor], *settings: Any) -> tuple[Tensor, ...]:
+    has_biases, layers, dropout, train, both_ways, batch_first = settings
+    return _run(name, given, hx, params, has_biases, layers, batch_first, dropout, train, both_ways, [])
+
+
+def _packed(
+    name: str, data: Tensor, batch_sizes: Tensor, hx: Any, params: Sequence[Tensor], *settings: Any
+) -> tuple[Tensor, ...]:
+    has_biases, layers, dropout, train, both_ways = settings
+    sizes = batch_sizes.tolist()
+    return _run(name, data, hx, params, has_biases, layers, False, dropout, train, both_ways, sizes)
+
+
+def _run(
+    name: str,
+    given: Tensor,
+    hx: Any,
+    params: Sequence[Tensor],
+    has_biases: bool,
+    layers: int,
+    batch_first: bool,
+    dropout: float,
+    train: bool,
+    both_ways: bool,
+    batch_sizes: list[int],
+) -> tuple[Tensor, ...]:
+    hidden, cell = hx if name == "lstm" else (hx, None)
+    width = hidden.shape[2] if cell is None else cell.shape[2]
+    projected = hidden.shape[2] if hidden.shape[2] != width else 0
+    per_layer = (4 if has_biases else 2) + bool(projected)
+    settings = (_MODES[name], width, projected, layers, batch_first, dropout, train, both_ways, batch_sizes, None)
+    output, last, last_cell, _, _ = _aten._cudnn_rnn(given, list(params), per_layer, None, hidden, cell, *settings)
+    return (output, last, last_cell) if name == "lstm" else (output, last)
+
+
+def _lstm_cell(
+    given: Tensor,
+    hx: Sequence[Tensor],
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Run one step by a fused kernel that keeps the gates.
+
+    **Source**: `CellParams` and `LSTMCell` of aten/src/ATen/native/RNN.cpp.
+    """
+    gates = torch.nn.functional.linear(given, w_ih), torch.nn.functional.linear(hx[0], w_hh)
+    hidden, cell, _ = _aten._thnn_fused_lstm_cell(*gates, hx[1], b_ih, b_hh)
+    return hidden, cell
+
+
+def _gru_cell(
+    given: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
+    gates = torch.nn.functional.linear(given, w_ih), torch.nn.functional.linear(hx, w_hh)
+    hidden: Tensor = _aten._thnn_fused_gru_cell(*gates, hx, b_ih, b_hh)[0]
+    return hidden
+
+
+class Call(NamedTuple):
+    """The sizes of one call of cuDNN; `steps` are counted over the whole batch."""
+
+    mode: int
+    weights: Sequence[Tensor]
+    batch: int
+    steps: int
+    width: int
+    layers: int
+    directions: int
+    trains: bool
+
+    @classmethod
+    def forward(cls, args: tuple[Any, ...]) -> Self:
+        """Read the arguments of `_cudnn_rnn`."""
+        return cls._of(args[0], args[1], *args[6:15])
+
+    @classmethod
+    def backward(cls, args: tuple[Any, ...]) -> Self:
+        """Read the arguments of `_cudnn_rnn_backward`."""
+        return cls._of(args[0], args[1], *args[10:19])
+
+    @classmethod
+    def _of(cls, given: Tensor, weights: Sequence[Tensor], *settings: Any) -> Self:
+        mode, width, _, layers, batch_first, _, trains, both_ways, sizes = settings
+        batch = sizes[0] if sizes else given.shape[0 if batch_first else 1]
+        steps = given.shape[0] if sizes else given.shape[0] * given.shape[1]
+        return cls(mode, weights, batch, steps, width, layers, 2 if both_ways else 1, trains)
+
+
+def reserve_bytes(call: Call) -> int:
+    """Return the bytes that cuDNN keeps for the backward pass.
+
+    **Formula**: steps × width × directions × (k × layers + layers − 1) × itemsize, with k = 5 for an LSTM (four gates
+    and the cell), 6 for a GRU and 1 for plain networks.
+    **Source**: `RESERVE_SOURCE`. **Assumes** the same of other versions of cuDNN and of other formats.
+    """
+    return _kept(call, _KEPT_VALUES[call.mode], 1) if call.trains else 0
+
+
+def reserve_bounds(call: Call) -> tuple[int, int]:
+    """Return the least and the most that the reserve may be: one value less or more in each layer and between them."""
+    values = _KEPT_VALUES[call.mode]
+    return (_kept(call, max(1, values - 1), 0), _kept(call, values + 1, 2)) if call.trains else (0, 0)
+
+
+def _kept(call: Call, in_layers: int, between: int) -> int:
+    values = in_layers * call.layers + between * (call.layers - 1)
+    return call.steps * call.width * call.directions * values * call.weights[0].element_size()
+
+
+def workspace_bytes(call: Call, times: int = 1) -> int:
+    """Return the bytes of cuDNN's workspace: the matrices of weights, and some values for each unit of a step.
+
+    **Formula**: (w + `times` × (3 g − 1) × layers × directions × batch × width) × itemsize with g gates.
+    **Source**: `WORKSPACE_SOURCE`. **Assumes** a batch of 100 there, which is not told; were it 50, `times` would be 2.
+    """
+    matrices = sum(weight.numel() for weight in call.weights if weight.dim() == 2)
+    units = call.layers * call.directions * call.batch * call.width
+    return (matrices + times * (3 * _GATES[call.mode] - 1) * units) * call.weights[0].element_size()
+
+
+def _fake_rnn(_mode: Any, _func: Any, *args: Any, **_: Any) -> tuple[Tensor, ...]:
+    call, given, hx, cx = Call.forward(args), args[0], args[4], args[5]
+    output = given.new_empty((*given.shape[:-1], hx.shape[-1] * call.directions))
+    cell = hx.new_empty((0,) if cx is None else cx.shape)
+    reserve = given.new_empty((reserve_bytes(call),), dtype=torch.uint8)
+    # The weights' own buffer is what cuDNN reads, so that this output holds nothing.
+    return output, hx.new_empty(hx.shape), cell, reserve, call.weights[0].new_empty((0,))
+
+
+def _fake_rnn_backward(_mode: Any, _func: Any, *args: Any, **_: Any) -> tuple[Any, ...]:
+    given, weight, hx, cx = args[0], args[1], args[4], args[5]
+    # All gradients of weights are parts of one buffer.
+    flat = weight[0].new_empty((sum(one.numel() for one in weight),))
+    parts = [
+        part.view(one.shape) for part, one in zip(flat.split([one.numel() for one in weight]), weight, strict=True)
+    ]
+    cell = None if cx is None else cx.new_empty(cx.shape)
+    return given.new_empty(given.shape), hx.new_empty(hx.shape), cell, parts
+
+
+def _fake_lstm_cell(_mode: Any, _func: Any, gates: Tensor, _hidden: Tensor, cx: Tensor, *_: Any) -> tuple[Tensor, ...]:
+    return torch.empty_like(cx), torch.empty_like(cx), torch.empty_like(gates)
+
+
+def _fake_gru_cell(_mode: Any, _func: Any, input_gates: Tensor, _hidden: Tensor, hx: Tensor, *_: Any) -> Any:
+    return torch.empty_like(hx), hx.new_empty((hx.shape[0], hx.shape[1] * 5))
+
+
+def _fake_gru_cell_backward(
+    _mode: Any, _func: Any, grad: Tensor, workspace: Tensor, has_bias: bool
+) -> tuple[Tensor | None, ...]:
+    batch, width = workspace.shape[0], workspace.shape[1] // 5
+    gates = [grad.new_empty((batch, 3 * width)) for _ in range(2)]
+    biases = [grad.new_empty((3 * width,)) if has_bias else None for _ in range(2)]
+    return *gates, grad.new_empty(grad.shape), *biases
+
+
+def _fake_lstm_cell_backward(
+    _mode: Any, _func: Any, _grad: Any, _grad_cell: Any, cx: Tensor, _cell: Tensor, workspace: Tensor, has_bias: bool
+) -> tuple[Tensor | None, ...]:
+    bias = workspace.new_empty((workspace.shape[1],)) if has_bias else None
+    return torch.empty_like(workspace), torch.empty_like(cx), bias

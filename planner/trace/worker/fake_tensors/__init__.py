@@ -1,0 +1,1 @@
+"""Fake tensors made to behave as real ones: known values, assumed values, storages of the true size."""

@@ -1,0 +1,1 @@
+"""Networks of Hugging Face's transformers: made from configurations, given inputs, and run token by token."""

@@ -1,0 +1,68 @@
+"""A network that answers token by token, as `generate` of transformers runs it."""
+
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+import torch
+
+from planner.errors import TraceError
+from planner.trace.request import TraceRequest
+from planner.trace.worker.building.build import Built
+from planner.trace.worker.hugging_face.networks import is_hugging_face, parameters_of_forward
+from planner.trace.worker.tensors import tensors_in
+from planner.trace.worker.watcher import Watcher
+
+_CACHES: Final = ("past_key_values", "cache_params")
+"""The names by which networks take their cache and give it back."""
+
+
+def answers(built: Built, request: TraceRequest) -> bool:
+    """Return whether the request is for a prompt and tokens answered with a cache, rather than one forward pass.
+
+    Raises:
+        TraceError: If tokens are asked of a network that cannot generate.
+    """
+    able = len(built.modules) == 1 and is_hugging_face(built.module) and _can_generate(built.module)
+    if request.decode_tokens and not able:
+        raise TraceError("load", "only causal networks of transformers answer token by token", "Leave out the tokens.")
+    return able and (request.target.kind == "config" or request.decode_tokens > 0)
+
+
+def generate(built: Built, request: TraceRequest, watcher: Watcher, autocast: AbstractContextManager[Any]) -> None:
+    """Run the prompt through the network, then `request.decode_tokens` single tokens, all with the cache.
+
+    **Source**: `transformers.generation.utils.GenerationMixin._sample`: only the last logits are computed where the
+    network can do so, and they are copied to fp32.
+    """
+    model: Any = built.module
+    takes = parameters_of_forward(model)
+    options: dict[str, Any] = {"use_cache": True} | ({"logits_to_keep": 1} if "logits_to_keep" in takes else {})
+    first = built.call.named(takes)
+    encoded = model.config.is_encoder_decoder
+    tokens = "decoder_input_ids" if encoded else "input_ids"
+    watcher.phase("prefill", 0)
+    with autocast:
+        if encoded:
+            options["encoder_outputs"] = _encode(model, first, tokens)
+            first = {tokens: first[tokens]}
+        cache, token = _one_pass(model, first | options, watcher)
+        for number in range(request.decode_tokens):
+            watcher.phase("decode", number)
+            cache, token = _one_pass(model, {tokens: token} | cache | options, watcher)
+
+
+def _can_generate(model: Any) -> bool:
+    return bool(model.can_generate()) and not {*_CACHES}.isdisjoint(parameters_of_forward(model))
+
+
+def _encode(model: Any, inputs: dict[str, Any], decoder_tokens: str) -> Any:
+    return model.get_encoder()(**{name: value for name, value in inputs.items() if name != decoder_tokens})
+
+
+def _one_pass(model: Any, inputs: dict[str, Any], watcher: Watcher) -> tuple[dict[str, Any], torch.Tensor]:
+    """Return the cache after one pass, by the name under which the network takes it, and the token that it chose."""
+    output = model(**inputs)
+    cache = {name: value for name in _CACHES if (value := getattr(output, name, None)) is not None}
+    watcher.label(tensors_in(cache), "kv_cache")
+    logits = output.logits[:, -1].to(dtype=torch.float32, copy=True)
+    return cache, logits.argmax(dim=-1, keepdim=True)

@@ -1,0 +1,160 @@
+"""The inputs that a network of transformers takes, from its configuration."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+from planner.errors import TraceError
+from planner.trace.request import TraceRequest
+from planner.trace.worker.building.inputs import random_integers
+from planner.trace.worker.hugging_face.networks import parameters_of_forward
+
+_TRAINING_TOKENS: Final = 2_048
+_PROMPT_TOKENS: Final = 4_096
+"""Both are the defaults of workloads."""
+_SECONDS: Final = 10
+_SAMPLES_PER_SECOND: Final = 16_000
+"""What speech networks of transformers are trained on, where the configuration names no rate."""
+_PIXELS: Final = 224
+"""The size of ImageNet's crops, on which most networks whose configuration names none were trained."""
+_COLOURS: Final = 3
+_POSITIONS: Final = (
+    "max_position_embeddings",
+    "max_target_positions",
+    "n_positions",
+    "max_sequence_length",
+    "seq_length",
+)
+_ONE_CLASS_EACH: Final = (
+    "ForSequenceClassification",
+    "ForImageClassification",
+    "ForVideoClassification",
+    "ForAudioClassification",
+    "ForNextSentencePrediction",
+)
+"""Ends of the names of classes that take one label for each example; others take one for each token."""
+
+
+def make_inputs(model: Any, request: TraceRequest, note: Callable[[str], None]) -> dict[str, Any]:
+    """Return the arguments for a call of `model`: with labels when training.
+
+    Raises:
+        TraceError: If what the network takes is not known, or it has no positions for so many tokens.
+    """
+    takes = parameters_of_forward(model)
+    batch, length = request.batch or 1, _length(model, request)
+    inputs = _main_inputs(model, takes, batch, length, note)
+    if not inputs:
+        raise TraceError(
+            "load", f"what {type(model).__name__} takes is not known", "Write its inputs: --input NAME=SHAPE:DTYPE."
+        )
+    if request.task == "training":
+        return inputs | _labels(model, takes, batch, length)
+    if model.config.is_encoder_decoder and "decoder_input_ids" in takes:
+        inputs["decoder_input_ids"] = torch.full((batch, 1), _start_token(model.config))
+    return inputs
+
+
+def _main_inputs(model: Any, takes: list[str], batch: int, length: int, note: Callable[[str], None]) -> dict[str, Any]:
+    config = model.config
+    inputs: dict[str, Any] = {}
+    if "input_features" in takes and hasattr(config, "num_mel_bins"):
+        inputs["input_features"] = _floats(model, batch, config.num_mel_bins, _frames(config))
+    elif "input_ids" in takes:
+        inputs["input_ids"] = random_integers((batch, length), config.get_text_config().vocab_size)
+    if "input_values" in takes:
+        inputs["input_values"] = _sound(model, batch, note)
+    if "pixel_values" in takes:
+        if "input_ids" in inputs and model.can_generate():
+            note("The network is given text only, no image.")
+        else:
+            inputs["pixel_values"] = _floats(model, batch, *_image(getattr(config, "vision_config", config), note))
+    return inputs
+
+
+def _length(model: Any, request: TraceRequest) -> int:
+    longest = _longest(model)
+    answered = 0 if model.config.is_encoder_decoder else request.decode_tokens
+    if request.sequence_length is None:
+        usual = _TRAINING_TOKENS if request.task == "training" else _PROMPT_TOKENS
+        return usual if longest is None else max(1, min(usual, longest - answered))
+    asked = request.sequence_length + answered
+    if longest is not None and asked > longest and _learns_positions(model):
+        raise TraceError(
+            "load",
+            f"{type(model).__name__} has learned positions for {longest:,} tokens, not for {asked:,}",
+            f"Take at most {longest:,} tokens: --seq.",
+        )
+    return request.sequence_length
+
+
+def _longest(model: Any) -> int | None:
+    """Return how many tokens the network has positions for, or None if it sets no limit."""
+    config = model.config.get_text_config()
+    limit = next((value for name in _POSITIONS if isinstance(value := getattr(config, name, None), int)), None)
+    if limit is None:
+        return None
+    # RoBERTa and its kin count positions from the one after padding's.
+    offset = any(hasattr(module, "create_position_ids_from_inputs_embeds") for module in model.modules())
+    return limit - config.pad_token_id - 1 if offset and config.pad_token_id is not None else limit
+
+
+def _learns_positions(model: nn.Module) -> bool:
+    """Return whether positions are rows of a table, by the names that networks of transformers give it."""
+    return any(
+        isinstance(module, nn.Embedding) and path.rpartition(".")[2].startswith(("position", "embed_position", "wpe"))
+        for path, module in model.named_modules()
+    )
+
+
+def _labels(model: Any, takes: list[str], batch: int, length: int) -> dict[str, Any]:
+    name = type(model).__name__
+    if "return_loss" in takes:
+        return {"return_loss": True}
+    if {"start_positions", "end_positions"}.issubset(takes):
+        return {place: random_integers((batch,), length) for place in ("start_positions", "end_positions")}
+    if "labels" not in takes:
+        return {}
+    if name.endswith(_ONE_CLASS_EACH):
+        return {"labels": random_integers((batch,), model.config.num_labels)}
+    high = (
+        model.config.num_labels
+        if name.endswith("ForTokenClassification")
+        else model.config.get_text_config().vocab_size
+    )
+    return {"labels": random_integers((batch, length), high)}
+
+
+def _start_token(config: Any) -> int:
+    token = getattr(config, "decoder_start_token_id", None)
+    return token if isinstance(token, int) else 0
+
+
+def _frames(config: Any) -> int:
+    """Return the frames of sound that the encoder takes: two for each of its positions, by its strided convolution."""
+    return 2 * int(config.max_source_positions)
+
+
+def _sound(model: Any, batch: int, note: Callable[[str], None]) -> torch.Tensor:
+    """Return a wave: one for each example, or one for each channel where the network says how many it takes."""
+    samples = _SECONDS * int(getattr(model.config, "sampling_rate", _SAMPLES_PER_SECOND))
+    channels = getattr(model.config, "audio_channels", None)
+    note(f"No length of sound is stated, so that {_SECONDS} seconds are taken: --input input_values=… changes it.")
+    return _floats(model, batch, *(() if channels is None else (int(channels),)), samples)
+
+
+def _image(config: Any, note: Callable[[str], None]) -> tuple[int, int, int]:
+    size = getattr(config, "image_size", None)
+    if size is None:
+        size = _PIXELS
+        note(
+            f"No size of images is stated, so that {size} × {size} pixels are taken: --input pixel_values=… changes it."
+        )
+    height, width = size if isinstance(size, list | tuple) else (size, size)
+    return int(getattr(config, "num_channels", _COLOURS)), height, width
+
+
+def _floats(model: Any, *shape: int) -> torch.Tensor:
+    return torch.randn(shape, dtype=model.dtype, generator=torch.Generator().manual_seed(0))

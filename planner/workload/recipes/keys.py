@@ -1,0 +1,313 @@
+"""Keys that training files share: those that set nothing, and the names of optimizers and attention."""
+
+from typing import Final
+
+from planner.workload.choices import Attention
+from planner.workload.optimizers import Optimizer, OptimizerStep
+from planner.workload.recipes.draft import Draft
+from planner.workload.recipes.recipe import keys_of
+
+TRAINER_NEUTRAL: Final = keys_of(
+    """
+    output_dir overwrite_output_dir num_train_epochs max_steps learning_rate lr_scheduler_type lr_scheduler_kwargs
+    warmup_steps warmup_ratio optim_args weight_decay adam_beta1 adam_beta2 adam_epsilon average_tokens_across_devices
+    label_smoothing_factor bf16_full_eval fp16_full_eval gradient_checkpointing_kwargs activation_checkpointing_kwargs
+    use_cache torch_empty_cache_steps logging_strategy logging_steps logging_first_step log_on_each_node logging_dir
+    logging_nan_inf_filter include_num_input_tokens_seen include_tokens_per_second log_level log_level_replica
+    disable_tqdm report_to run_name project trackio_space_id trackio_bucket_id trackio_static_space_id eval_strategy
+    evaluation_strategy eval_steps eval_delay per_device_eval_batch_size per_gpu_eval_batch_size prediction_loss_only
+    eval_on_start eval_do_concat_batches eval_use_gather_object eval_accumulation_steps include_for_metrics
+    batch_eval_metrics save_only_model save_strategy save_steps save_on_each_node save_total_limit save_safetensors
+    enable_jit_checkpoint push_to_hub hub_token hub_private_repo hub_model_id hub_strategy hub_always_push hub_revision
+    push_to_hub_model_id push_to_hub_organization push_to_hub_token load_best_model_at_end metric_for_best_model
+    greater_is_better ignore_data_skip restore_callback_states_from_checkpoint full_determinism seed data_seed use_cpu
+    no_cuda use_mps_device jit_mode_eval use_ipex half_precision_backend fp16_opt_level fp16_backend
+    accelerator_config dataloader_drop_last dataloader_num_workers dataloader_pin_memory dataloader_persistent_workers
+    dataloader_prefetch_factor dataloader_multiprocessing_context dataloader_in_order remove_unused_columns label_names
+    train_sampling_strategy group_by_length length_column_name ddp_find_unused_parameters ddp_broadcast_buffers
+    ddp_static_graph ddp_backend ddp_timeout debug skip_memory_metrics do_train do_eval do_predict
+    resume_from_checkpoint local_rank past_index tpu_num_cores tpu_metrics_debug mp_parameters ray_scope torchdynamo
+    include_inputs_for_metrics eval_do_concat_batches split_batches dispatch_batches use_legacy_prediction_loop
+    fsdp_min_num_params fsdp_transformer_layer_cls_to_wrap liger_kernel_config torch_compile_backend torch_compile_mode
+    """
+)
+"""Fields of transformers' `TrainingArguments`, those of version 5.23 and some of 4."""
+
+TRAINER_OTHERS: Final = {
+    "torch_compile": "a compiled network",
+    "neftune_noise_alpha": "noise on the embeddings",
+    "auto_find_batch_size": "a batch that shrinks until it fits",
+    "ddp_bucket_cap_mb": "the size of DistributedDataParallel's buckets; the usual one is counted",
+    "parallelism_config": "ways to share the work in another section",
+    "optim_target_modules": "the layers that the optimizer projects; its usual ones are counted",
+}
+
+TRL_NEUTRAL: Final = keys_of(
+    """
+    dataset_name dataset_config dataset_train_split dataset_test_split dataset_streaming ignore_bias_buffers datasets
+    streaming test_split_size model_revision lora_alpha lora_task_type use_rslora bnb_4bit_quant_storage
+    trust_remote_code chat_template_path dataset_text_field dataset_kwargs dataset_num_proc eos_token pad_token
+    truncation_mode shuffle_dataset packing_strategy pad_to_multiple_of eval_packing completion_only_loss
+    assistant_only_loss router_aux_loss_coef env
+    """
+)
+"""Keys of TRL's `SFTConfig`, `ModelConfig` and script arguments."""
+
+TRL_OTHERS: Final = {
+    "model_init_kwargs": "what the model is loaded with",
+    "activation_offloading": "activations that lie in RAM; they are counted on the card",
+    "lora_target_parameters": "adapters of parameters that are no linear layers",
+    "lora_modules_to_save": "modules that are trained whole beside the adapters",
+    "num_generations": "generation while training",
+    "max_completion_length": "generation while training",
+    "beta": "a reference model beside the trained one",
+    "ref_model_init_kwargs": "a reference model beside the trained one",
+    "precompute_ref_log_probs": "a reference model beside the trained one",
+}
+
+AXOLOTL_NEUTRAL: Final = keys_of(
+    """
+    strict resume_from_checkpoint auto_resume_from_checkpoints mean_resizing_embeddings trainer_cls num_labels datasets
+    test_datasets shuffle_merged_datasets shuffle_before_merging_datasets dataset_prepared_path dataset_shard_num
+    dataset_shard_idx skip_prepare_dataset num_dataset_shards_to_save pretraining_dataset dataset_processes
+    dataset_num_proc dataset_exact_deduplication dataset_keep_in_memory dataloader_pin_memory dataloader_num_workers
+    dataloader_prefetch_factor dataloader_drop_last accelerator_config remove_unused_columns push_dataset_to_hub
+    hf_use_auth_token device device_map local_rank ddp seed ddp_timeout ddp_broadcast_buffers
+    ddp_find_unused_parameters do_causal_lm_eval eval_causal_lm_metrics do_bench_eval bench_dataset bench_split
+    metric_for_best_model greater_is_better loss_watchdog_threshold loss_watchdog_patience gc_steps
+    torch_empty_cache_steps gc_collect_steps gradient_checkpointing_kwargs excess_length_strategy eval_sequence_len
+    min_sample_len max_prompt_len sample_packing_group_size sample_packing_bin_size sample_packing_sequentially
+    sample_packing_mp_start_method eval_sample_packing pad_to_multiple_of curriculum_sampling multipack_real_batches
+    pretrain_multipack_buffer_size pretrain_multipack_attn pretraining_sample_concatenation streaming
+    streaming_multipack_buffer_size flex_attn_compile_kwargs fsdp_version fsdp_final_state_dict_type val_set_size
+    heads_k_stride ring_attn_func special_tokens tokens added_tokens_overrides torch_compile_backend torch_compile_mode
+    torch_compile_options max_steps warmup_steps warmup_ratio eval_steps evals_per_epoch eval_strategy save_steps
+    saves_per_epoch save_strategy save_total_limit save_first_step logging_steps early_stopping_patience
+    load_best_model_at_end save_only_model use_tensorboard profiler_steps profiler_steps_start include_tkps
+    include_tokens_per_second low_cpu_mem_usage max_memory gpu_memory_limit chat_template chat_template_jinja
+    chat_template_kwargs eot_tokens default_system_message fix_untrained_tokens is_preprocess preprocess_iterable
+    total_num_tokens total_supervised_tokens sample_packing_eff_est axolotl_config_path is_falcon_derived_model
+    is_llama_derived_model is_mistral_derived_model is_qwen_derived_model generate_samples num_generation_samples
+    generation_max_new_tokens generation_temperature generation_top_p generation_top_k generation_prompt_ratio
+    generation_do_sample capabilities env_capabilities rope_scaling base_model_config cls_model_config
+    tokenizer_config tokenizer_use_fast tokenizer_legacy tokenizer_use_mistral_common tokenizer_type processor_type
+    processor_kwargs tokenizer_save_jinja_files trust_remote_code experimental_skip_move_to_device model_type
+    type_of_model revision_of_model output_dir hub_model_id hub_strategy hub_revision save_safetensors lora_model_dir
+    lora_alpha lora_fan_in_fan_out lora_alpha_pattern peft_use_rslora peft_init_lora_weights loftq_config peft
+    peft_ensure_weight_tying qlora_sharded_model_loading loraplus_lr_ratio loraplus_lr_embedding merge_lora merge_method
+    eval_batch_size train_on_inputs group_by_length learning_rate embedding_lr embedding_lr_scale weight_decay
+    optim_args torchdistx_path lr_scheduler lr_scheduler_kwargs lr_quadratic_warmup cosine_min_lr_ratio
+    cosine_constant_lr_ratio lr_div_factor lr_groups adam_epsilon adam_epsilon2 adam_beta1 adam_beta2 adam_beta3
+    num_epochs jagged_restart_steps jagged_restart_warmup_steps jagged_restart_anneal_steps use_mlflow
+    mlflow_tracking_uri mlflow_experiment_name mlflow_run_name hf_mlflow_log_artifacts use_wandb wandb_name
+    wandb_run_id wandb_mode wandb_project wandb_entity wandb_watch wandb_log_model use_comet comet_api_key
+    comet_workspace comet_project_name comet_experiment_key comet_mode comet_online comet_experiment_config
+    use_otel_metrics otel_metrics_host otel_metrics_port use_trackio trackio_project_name trackio_run_name
+    trackio_space_id dynamic_checkpoint noisy_embedding_alpha evaluation_strategy eval_table_size eval_max_new_tokens
+    liger_use_token_scaling use_swanlab swanlab_project swanlab_experiment_name swanlab_description swanlab_mode
+    swanlab_log_completions use_eaft eaft_alpha eaft_k rl_beta orpo_alpha simpo_gamma cpo_alpha kto_desirable_weight
+    kto_undesirable_weight lisa_step_interval lisa_layers_attribute use_ray ray_run_name ray_num_workers
+    resources_per_worker relora_prune_ratio relora_prune_method relora_cpu_offload model_quantization_config_kwargs
+    qgalore_rank qgalore_scale use_onebitllms
+    """
+)
+"""Keys of axolotl's schemas."""
+
+_REFERENCE: Final = "a reference or reward model beside the trained one"
+_LIGER: Final = "single kernels of Liger; those of its profile are counted"
+AXOLOTL_OTHERS: Final = {
+    "rl": _REFERENCE,
+    "trl": _REFERENCE,
+    "vllm": "generation while training",
+    "ebft": "generation while training",
+    "reward_model": _REFERENCE,
+    "process_reward_model": _REFERENCE,
+    "qat": "quantisation while training",
+    "quantization": "quantisation while training",
+    "fp8": "computing in FP8",
+    "fp8_enable_fsdp_float8_all_gather": "parameters that are sent in FP8",
+    "batch_size": "a batch of all cards together; the micro-batch and the steps are counted",
+    "auto_find_batch_size": "a batch that shrinks until it fits",
+    "world_size": "the number of cards of the run; name it with the card",
+    "resize_token_embeddings_to_32x": "a vocabulary that is made longer",
+    "embeddings_skip_upcast": "embeddings that stay in 16 bits",
+    "shrink_embeddings": "a vocabulary that is made shorter",
+    "ddp_bucket_cap_mb": "the size of DistributedDataParallel's buckets; the usual one is counted",
+    "selective_checkpointing": "a choice of what is recomputed",
+    "activation_offloading": "activations that lie in RAM; they are counted on the card",
+    "layer_offloading": "layers that lie in RAM; they are counted on the card",
+    "freeze_mm_modules": "the frozen parts of a model for images",
+    "xformers_attention": "the attention of xformers; SDPA is counted",
+    "flex_attention": "flex attention; SDPA is counted",
+    "sage_attention": "SageAttention; SDPA is counted",
+    "s2_attention": "shifted sparse attention",
+    "flash_attn_cross_entropy": "kernels of flash-attn beside its attention",
+    "flash_attn_rms_norm": "kernels of flash-attn beside its attention",
+    "flash_attn_fuse_mlp": "kernels of flash-attn beside its attention",
+    "lora_mlp_kernel": "axolotl's kernels for adapters",
+    "lora_qkv_kernel": "axolotl's kernels for adapters",
+    "lora_o_kernel": "axolotl's kernels for adapters",
+    "lora_embedding_kernel": "axolotl's kernels for adapters",
+    "use_kernels": "other kernels",
+    "experts_implementation": "other kernels",
+    "quantize_moe_experts": "experts that are quantised beside the rest",
+    "tiled_mlp": "feed-forward blocks that are computed in parts",
+    "deepcompile": "a compiled network",
+    "torch_compile": "a compiled network",
+    "dp_shard_size": "states that groups of cards share; name the cards instead",
+    "dp_replicate_size": "states that groups of cards share; name the cards instead",
+    "fp32_norms": "norms that are kept in fp32",
+    "neftune_noise_alpha": "noise on the embeddings",
+    "expert_parallel_size": "experts that cards share; name them with the cards",
+    "fused_attn_kernel": "other kernels",
+    "llama4_linearized_experts": "experts that are taken apart",
+    "reinit_weights": "a changed network",
+    "gptq": "adapters on a model in GPTQ",
+    "model_quantization_config": "weights in another format",
+    "relora": "adapters that are merged while training",
+    "lora_modules_to_save": "modules that are trained whole beside the adapters",
+    "lora_target_parameters": "adapters of parameters that are no linear layers",
+    "lora_rank_pattern": "adapters of several ranks",
+    "peft_layers_to_transform": "adapters in some layers only",
+    "peft_layers_pattern": "adapters in some layers only",
+    "peft_layer_replication": "layers that are there twice",
+    "peft_trainable_token_indices": "tokens that are trained beside the adapters",
+    "lora_on_cpu": "adapters that lie in RAM",
+    "overrides_of_model_config": "a changed network",
+    "overrides_of_model_kwargs": "a changed network",
+    "max_packed_sequence_len": "an old key; write sequence_len",
+    "optim_target_modules": "the layers that the optimizer projects; its usual ones are counted",
+    "lisa_n_layers": "layers that take turns being trained",
+    "liger_rope": _LIGER,
+    "liger_rms_norm": _LIGER,
+    "liger_rms_norm_gated": _LIGER,
+    "liger_layer_norm": _LIGER,
+    "liger_swiglu": _LIGER,
+    "liger_glu_activation": _LIGER,
+    "liger_cross_entropy": _LIGER,
+}
+
+LLAMA_FACTORY_NEUTRAL: Final = keys_of(
+    """
+    adapter_name_or_path adapter_folder cache_dir use_fast_tokenizer split_special_tokens model_revision
+    low_cpu_mem_usage use_reentrant_gc train_from_scratch infer_backend offload_folder use_kv_cache infer_dtype
+    hf_hub_token ms_hub_token om_hub_token print_param_status trust_remote_code quantization_device_map
+    image_max_pixels image_min_pixels image_do_pan_and_scan crop_to_patches video_max_pixels video_min_pixels video_fps
+    video_maxlen use_audio_in_video audio_sampling_rate stage do_train lora_alpha loraplus_lr_ratio
+    loraplus_lr_embedding use_rslora pissa_init pissa_iter pissa_convert create_new_adapter template dataset
+    eval_dataset dataset_dir media_dir train_on_prompt mask_history streaming buffer_size mix_strategy interleave_probs
+    overwrite_cache preprocessing_batch_size preprocessing_num_workers max_samples eval_num_beams
+    ignore_pad_token_for_loss val_size eval_on_each_dataset tool_format default_system enable_thinking
+    preserve_thinking tokenized_path data_shared_file_system compute_accuracy disable_shuffling early_stopping_steps
+    plot_loss include_effective_tokens_per_second ray_num_workers ray_init_kwargs master_addr master_port use_swanlab
+    swanlab_project swanlab_workspace swanlab_run_name swanlab_mode swanlab_api_key swanlab_logdir galore_target
+    galore_rank galore_update_interval galore_scale galore_proj_type model_max_length moe_aux_loss_coef pref_beta
+    pref_loss predict_with_generate freeze_trainable_layers freeze_trainable_modules ray_run_name ray_storage_path
+    resources_per_worker placement_strategy
+    """
+)
+"""Keys of LLaMA-Factory's arguments, beside those of transformers."""
+
+LLAMA_FACTORY_OTHERS: Final = {
+    "resize_vocab": "a vocabulary that is made longer",
+    "add_tokens": "a vocabulary that is made longer",
+    "add_special_tokens": "a vocabulary that is made longer",
+    "rope_scaling": "longer positions",
+    "shift_attn": "shifted sparse attention",
+    "mixture_of_depths": "layers that tokens skip",
+    "use_unsloth_gc": "kept inputs that lie in RAM; they are counted on the card",
+    "upcast_layernorm": "norms that are kept in fp32",
+    "upcast_lmhead_output": "logits that are made fp32",
+    "additional_target": "modules that are trained whole beside the adapters",
+    "use_llama_pro": "added blocks",
+    "use_apollo": "the optimizer APOLLO; AdamW is counted",
+    "use_badam": "the optimizer BAdam; AdamW is counted",
+    "use_adam_mini": "the optimizer Adam-mini; AdamW is counted",
+    "use_mca": "Megatron-Core",
+    "use_megatron_bridge": "Megatron-Core",
+    "use_hyper_parallel": "another way to share the work",
+    "use_kt": "layers that are computed on the CPU",
+    "ref_model": _REFERENCE,
+    "reward_model": _REFERENCE,
+    "galore_layerwise": "gradients that are freed layer by layer",
+    "freeze_vision_tower": "the frozen parts of a model for images",
+    "freeze_multi_modal_projector": "the frozen parts of a model for images",
+    "freeze_language_model": "the frozen parts of a model for images",
+    "fp8": "computing in FP8",
+    "use_v1_kernels": "other kernels",
+}
+
+
+OPTIMIZERS: Final[dict[str, tuple[Optimizer, OptimizerStep | None]]] = {
+    "adamw_torch": ("adamw", "foreach"),
+    "adamw_torch_fused": ("adamw", None),
+    "adamw_8bit": ("adamw-8bit", None),
+    "adamw_bnb_8bit": ("adamw-8bit", None),
+    "paged_adamw_8bit": ("paged-adamw-8bit", None),
+    "paged_adamw_32bit": ("paged-adamw-32bit", None),
+    "adafactor": ("adafactor-transformers", None),
+    "adagrad": ("adagrad", None),
+    "rmsprop": ("rmsprop", None),
+    "sgd": ("sgd", None),
+    "lion_32bit": ("lion", None),
+    "lion_8bit": ("lion-8bit", None),
+    "paged_lion_32bit": ("paged-lion", None),
+    "paged_lion_8bit": ("paged-lion-8bit", None),
+    "galore_adamw": ("galore-adamw", None),
+    "muon": ("muon", None),
+}
+"""Ours by the names of transformers, and how they step where that is not our default.
+
+**Source**: `OptimizerNames` and `Trainer.get_optimizer_cls_and_kwargs` of transformers 5.23; `adamw_torch` is
+`torch.optim.AdamW` without `fused`, which takes its foreach step on a GPU. `muon` is axolotl's.
+"""
+
+ATTENTION: Final[dict[str, Attention]] = {
+    "eager": "eager",
+    "sdpa": "sdpa",
+    "flash_attention_2": "flash",
+    "flash_attention_3": "flash",
+    "kernels-community/flash-attn2": "flash",
+    "kernels-community/flash-attn3": "flash",
+    "kernels-community/vllm-flash-attn3": "flash",
+}
+"""Ours by the names that transformers takes as `attn_implementation`."""
+
+WITHOUT_ADAPTER: Final = "no adapter is trained"
+FULL_SEQUENCES: Final = "sequences are counted at their full length"
+
+
+def read_optimizer(draft: Draft, key: str, default: str) -> None:
+    """Take the optimizer that `key` names, or the program's `default`."""
+    name = draft.word(key)
+    found = OPTIMIZERS.get(name or default)
+    if found is None:
+        draft.skips(key, f"the optimizer {name}; AdamW is counted")
+        return
+    optimizer, step = found
+    if name is None:
+        draft.assumes(key, default, "optimizer", optimizer)
+    else:
+        draft.sets(key, "optimizer", optimizer)
+    if name is not None and step is not None:
+        draft.sets(key, "optimizer_step", step)
+
+
+def read_attention(draft: Draft, key: str) -> None:
+    """Take the attention that `key` names; transformers takes SDPA by itself."""
+    name = draft.word(key)
+    if name is None:
+        return
+    if name in ATTENTION:
+        draft.sets(key, "attention", ATTENTION[name])
+    else:
+        draft.skips(key, f"the attention {name}; SDPA is counted")
+
+
+def read_clipping(draft: Draft, key: str, default: float | None = None) -> None:
+    """Take whether gradients are clipped, by the program's `default` where `key` is missing; a norm of 0 means no."""
+    norm = draft.number(key)
+    if norm is not None:
+        draft.sets(key, "gradient_clipping", norm > 0)
+    elif default is not None:
+        draft.assumes(key, default, "gradient_clipping", True)
