@@ -19,6 +19,7 @@ _CORE = (
     "planner.performance.inference.estimate",
     "planner.memory.software.transformers",
     "planner.present.plan.phrase",
+    "planner.present.plan.settings",
     "planner.present.cost.prices",
     "planner.present.memory.solved",
     "planner.present.catalog.column_sets",
