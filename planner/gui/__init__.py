@@ -23,6 +23,7 @@ _CORE = (
     "planner.present.cost.prices",
     "planner.present.memory.solved",
     "planner.present.catalog.column_sets",
+    "planner.present.columns",
     "planner.present.record_text",
     "planner.present.cost.time",
     "planner.trace.consent",
