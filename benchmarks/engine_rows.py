@@ -7,9 +7,9 @@ estimate; totals with their sum.
 import re
 from typing import Final, NamedTuple
 
-from planner.memory.engines.vllm_setup import CardClass
-from planner.memory.estimate import moments_of
-from planner.memory.phases import Moment
+from planner.memory.estimate import timeline_of
+from planner.memory.phases import Snapshot
+from planner.memory.software.vllm.setup import CardClass
 from planner.models.architecture import Architecture
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
@@ -71,10 +71,10 @@ def _llama_cpp(technique: str, length: str, other: str, *, logits: bool) -> Infe
 
 
 def measured_bytes(architecture: Architecture, run: EngineRun) -> int:
-    """Return the largest sum of the run's terms over the moments of the run."""
-    moments = moments_of(architecture, with_defaults(run.workload, architecture, 1), run.of_card)
-    return max(_sum(moment, run.terms) for moment in moments.moments)
+    """Return the largest sum of the run's terms over the snapshots of the run."""
+    snapshots = timeline_of(architecture, with_defaults(run.workload, architecture, 1), run.of_card)
+    return max(_sum(snapshot, run.terms) for snapshot in snapshots.snapshots)
 
 
-def _sum(moment: Moment, names: tuple[str, ...]) -> int:
-    return sum(term.bytes for term in moment.terms if term.name in names)
+def _sum(snapshot: Snapshot, names: tuple[str, ...]) -> int:
+    return sum(term.bytes for term in snapshot.terms if term.name in names)

@@ -4,9 +4,9 @@
 scripts of the pull requests come: `outputs = model(**inputs)`, `outputs.logits.sum().backward()`.
 """
 
-from planner.memory.estimate import moments_of
+from planner.memory.estimate import timeline_of
 from planner.memory.overhead import cublas_workspace_bytes
-from planner.memory.phases import Moment
+from planner.memory.phases import Snapshot
 from planner.models.architecture import Architecture
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Training
@@ -19,19 +19,19 @@ def peak_without_loss(architecture: Architecture, workload: Training, *, returns
     `returns_cache`, its keys and values.
     """
     peak = 0
-    for moment in moments_of(architecture, with_defaults(workload, architecture, 1)).moments:
-        if moment.name == "loss":
+    for snapshot in timeline_of(architecture, with_defaults(workload, architecture, 1)).snapshots:
+        if snapshot.name == "loss":
             continue
-        alive = moment.total + (_cache_bytes(architecture, workload, moment) if returns_cache else 0)
-        logits = next((term for term in moment.written() if term.name == "logits"), None)
-        if logits and moment.name == "forward":
+        alive = snapshot.total + (_cache_bytes(architecture, workload, snapshot) if returns_cache else 0)
+        logits = next((term for term in snapshot.written() if term.name == "logits"), None)
+        if logits and snapshot.name == "forward":
             outputs, width = (int(symbol.value) for symbol in logits.symbols if symbol.name in ("T", "V"))
             alive += 2 * outputs * width * _size(workload) - logits.bytes
         peak = max(peak, alive)
     return peak + 2 * cublas_workspace_bytes(None)
 
 
-def _cache_bytes(architecture: Architecture, workload: Training, moment: Moment) -> int:
+def _cache_bytes(architecture: Architecture, workload: Training, snapshot: Snapshot) -> int:
     """Return what the keys and values hold that GPT-2 returned in training, too, before transformers had caches.
 
     They are views of the projection of queries, keys and values, and keep it: the previous pass's until the forward
@@ -44,12 +44,12 @@ def _cache_bytes(architecture: Architecture, workload: Training, moment: Moment)
     layers = architecture.main.layer_count
     of_a_layer = workload.micro_batch * (workload.sequence_length or 0) * 3 * architecture.hidden * _size(workload)
     own = of_a_layer * layers if workload.attention == "eager" and workload.micro_batch > 1 else 0
-    if moment.name == "forward":
+    if snapshot.name == "forward":
         return of_a_layer * layers + own
-    if "last layer" in moment.explanation or "head" in moment.explanation:
+    if "last layer" in snapshot.explanation or "head" in snapshot.explanation:
         return own
-    kept = any(term.name == "activations" for term in moment.terms) and not own
-    return of_a_layer * (layers - 1 if kept else layers) if moment.name == "backward" else 0
+    kept = any(term.name == "activations" for term in snapshot.terms) and not own
+    return of_a_layer * (layers - 1 if kept else layers) if snapshot.name == "backward" else 0
 
 
 def _size(workload: Training) -> int:

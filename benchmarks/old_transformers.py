@@ -7,8 +7,7 @@ from typing import Final
 
 from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.logits import output_width
-from planner.memory.tensors import MATRIX_ROLES
-from planner.memory.weights import weight_bytes
+from planner.memory.weights import MATRIX_ROLES, weight_bytes
 from planner.models.architecture import Architecture, Attention
 from planner.workload.workload import Inference
 

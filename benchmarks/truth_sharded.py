@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Final
 from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_gpu
-from planner.memory.engines.vllm_setup import CardClass
-from planner.memory.estimate import moments_by_stage
+from planner.memory.estimate import timelines_by_stage
 from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.overhead import cublas_workspace_bytes
 from planner.memory.parallel.tensor import tensor_share
-from planner.memory.phases import Moments
+from planner.memory.phases import PhaseSnapshots
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture, Attention, Layer, Mlp
 from planner.models.readers.config_json import read_config
@@ -70,8 +69,8 @@ def _share(row: "Row", architecture: Architecture) -> int:
 def summed_bytes(architecture: Architecture, workload: Inference, cards: int, gpu: Gpu | None) -> int:
     """Return what all of `cards` hold together that share the layers, as PyTorch's allocators hand it out."""
     shared = workload.evolve(parallel=Parallel(pipeline=cards))
-    stages = moments_by_stage(architecture, with_defaults(shared, architecture, cards), CardClass.OTHER)
-    return sum(_allocated(moments) + moments.threads * cublas_workspace_bytes(gpu) for _, moments in stages)
+    stages = timelines_by_stage(architecture, with_defaults(shared, architecture, cards))
+    return sum(_allocated(snapshots) + snapshots.threads * cublas_workspace_bytes(gpu) for _, snapshots in stages)
 
 
 def _megatron(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
@@ -84,10 +83,10 @@ def _megatron(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
     workload = _megatron_step(row, architecture)
     filled = with_defaults(workload, architecture, row.cards)
     # Megatron logs the last rank, which is in the last stage.
-    _, moments = moments_by_stage(architecture, filled, CardClass.OTHER)[-1]
+    _, snapshots = timelines_by_stage(architecture, filled)[-1]
     gpu = _gpu(row, catalog)
     workspace = cublas_workspace_bytes(gpu) if "nondeterministic" in name else _DETERMINISTIC
-    return _allocated(moments) + moments.threads * workspace, f"the last stage of {_said(filled)}"
+    return _allocated(snapshots) + snapshots.threads * workspace, f"the last stage of {_said(filled)}"
 
 
 def _gpt(row: "Row", name: str) -> Architecture:
@@ -171,9 +170,9 @@ def _degree(row: "Row", name: str) -> int:
     return int(found[1]) if found else 1
 
 
-def _allocated(moments: Moments) -> int:
+def _allocated(timeline: PhaseSnapshots) -> int:
     """Return the most that PyTorch's allocator hands out: not what NCCL holds."""
-    return max(moment.total - (0 if moment.name == "load" else moments.outside_bytes) for moment in moments.moments)
+    return max(one.total - (0 if one.name == "load" else timeline.outside_bytes) for one in timeline.snapshots)
 
 
 def _gpu(row: "Row", catalog: Catalog) -> Gpu | None:

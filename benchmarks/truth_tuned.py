@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 from truth_rows import Excluded, Predicted, Row
 
 from planner.errors import PlannerError
-from planner.memory.estimate import moments_of
+from planner.memory.estimate import timeline_of
 from planner.memory.overhead import cublas_workspace_bytes
-from planner.memory.phases import Moment
+from planner.memory.phases import Snapshot
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog
 from planner.workload.defaults import with_defaults
@@ -55,7 +55,7 @@ _LATER: Final = "litgpt-hub"
 Later versions shuffle; in what the tables of config_hub measured, steps of full length followed one another.
 """
 _LEFT: Final = "T × a"
-"""The formula of what a step before left: see `planner.memory.litgpt.setup`."""
+"""The formula of what a step before left: see `planner.memory.software.litgpt.setup`."""
 
 
 class _Run(NamedTuple):
@@ -115,16 +115,16 @@ def _litgpt(row: Row) -> _Run:
 
 
 def _allocated(architecture: Architecture, workload: Training, *, first: bool) -> int:
-    """Return the largest sum of tensors of PyTorch's allocator over the moments of a step, workspaces included.
+    """Return the largest sum of tensors of PyTorch's allocator over the snapshots of a step, workspaces included.
 
     A first step has no logits of a step before when it makes its own, so that its peak comes after the forward pass.
     """
     skipped = ("load", "forward") if first else ("load",)
-    moments = [moment for moment in moments_of(architecture, workload).moments if moment.name not in skipped]
-    return max(_in_allocator(moment, first=first) for moment in moments) + _THREADS * cublas_workspace_bytes(None)
+    snapshots = [snapshot for snapshot in timeline_of(architecture, workload).snapshots if snapshot.name not in skipped]
+    return max(_in_allocator(snapshot, first=first) for snapshot in snapshots) + _THREADS * cublas_workspace_bytes(None)
 
 
-def _in_allocator(moment: Moment, *, first: bool) -> int:
-    """Return the bytes of `moment` but paged states, which cudaMallocManaged makes, and what a step before left."""
-    terms = [term for term in moment.written() if not (first and term.formula == _LEFT)]
+def _in_allocator(snapshot: Snapshot, *, first: bool) -> int:
+    """Return the bytes of `snapshot` but paged states, which cudaMallocManaged makes, and what a step before left."""
+    terms = [term for term in snapshot.written() if not (first and term.formula == _LEFT)]
     return sum(term.low_bytes if term.name == "optimizer_states" else term.bytes for term in terms)

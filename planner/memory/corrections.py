@@ -8,7 +8,7 @@ from pydantic import Field
 
 from planner.base import Spec
 from planner.memory.overhead import Overhead
-from planner.memory.phases import Deferred, Moment, Moments
+from planner.memory.phases import Deferred, PhaseSnapshots, Snapshot
 from planner.memory.result import Part, Term, TermName
 from planner.memory.terms import term
 from planner.units import GIB
@@ -69,7 +69,7 @@ class Correction(Spec):
         return self.profile, self.task, self.gpu, self.model_type
 
 
-def that_count(
+def applicable_corrections(
     corrections: tuple[Correction, ...], workload: Training | Inference, model_type: str, gpu: str | None
 ) -> tuple[Correction, ...]:
     """Return those of `corrections` that were measured on the card `gpu` with such a model, run as `workload` is.
@@ -82,20 +82,22 @@ def that_count(
     return tuple(correction for correction in corrections if correction.key == key)
 
 
-def corrected_moments(moments: Moments, corrections: tuple[Correction, ...]) -> Moments:
-    """Return `moments` with what the logs showed added to each term, the framework's overhead aside.
+def corrected_timeline(snapshots: PhaseSnapshots, corrections: tuple[Correction, ...]) -> PhaseSnapshots:
+    """Return `snapshots` with what the logs showed added to each term, the framework's overhead aside.
 
-    Bytes are added to a term in every moment, a factor only where the term is alive.
+    Bytes are added to a term in every snapshot, a factor only where the term is alive.
     """
     for correction in corrections:
         changed = tuple(
-            Moment(
-                moment.name, [*_changed(moment.terms, correction), *_new(moment.terms, correction)], moment.explanation
+            Snapshot(
+                snapshot.name,
+                [*_changed(snapshot.terms, correction), *_new(snapshot.terms, correction)],
+                snapshot.explanation,
             )
-            for moment in moments.moments
+            for snapshot in snapshots.snapshots
         )
-        moments = moments._replace(moments=changed)
-    return moments
+        snapshots = snapshots._replace(snapshots=changed)
+    return snapshots
 
 
 def corrected_overhead(overhead: Overhead, corrections: tuple[Correction, ...]) -> Overhead:

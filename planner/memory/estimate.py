@@ -1,39 +1,53 @@
 """The estimate: from a model, a workload and a card to the peak, its parts and the verdict."""
 
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any, NamedTuple
 
-from planner.dtypes import ELEMENT_BYTES
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.chance import Interval
 from planner.memory.corrections import (
     Correction,
-    corrected_moments,
+    applicable_corrections,
     corrected_overhead,
     corrected_term,
+    corrected_timeline,
     correction_note,
     sources,
-    that_count,
     unused_note,
 )
-from planner.memory.engines.pool import cache_pool, pool_notes
-from planner.memory.engines.vllm_setup import CardClass
-from planner.memory.fit import CardFit, at_least_cards, device_share, judge_bytes, platform_notes
-from planner.memory.need import Need, need_of
-from planner.memory.one_card import one_card, one_card_moments
-from planner.memory.overhead import Overhead, framework_overhead, overhead_term
-from planner.memory.parallel.micro_batches import Others, need_with_others, with_others
+from planner.memory.fit import CardFit, Held, device_share, judge_bytes, memory_result, platform_notes
+from planner.memory.overhead import Fixed, Overhead, fixed_overhead, framework_overhead, overhead_term
+from planner.memory.parallel.micro_batches import NeedByParts, Others, need_by_parts, with_others
 from planner.memory.parallel.placing import Cards, Loaded, class_of, least_shards, place, spread_notes
-from planner.memory.parallel.spread import HeldByRank, Rank, held_by_rank, is_spread
-from planner.memory.phases import Moments
-from planner.memory.result import DeviceShare, MemoryResult
-from planner.memory.support import unsupported_reasons
+from planner.memory.parallel.spread import Rank, held_by_rank, is_spread
+from planner.memory.phases import Need, PhaseSnapshots
+from planner.memory.result import CachePool, DeviceShare, MemoryResult
+from planner.memory.software import memory_of
+from planner.memory.software.base import SoftwareMemory
 from planner.models.architecture import Architecture
 from planner.models.images import at_image_size
+from planner.units import GIB
 from planner.workload.defaults import with_defaults
-from planner.workload.workload import Inference, Training
+from planner.workload.training import Training
+from planner.workload.workload import Inference
+
+
+class Settled(NamedTuple):
+    """What is estimated: a network at the size of its images, and a workload with every default filled in."""
+
+    architecture: Architecture
+    workload: Training | Inference
+
+
+def settle(architecture: Architecture, workload: Training | Inference, count: int) -> Settled:
+    """Return `architecture` and `workload` with every choice made for `count` cards.
+
+    Raises:
+        SpecError: If the workload does not go with the model or the number of cards.
+    """
+    sized = at_image_size(architecture, workload.image_size)
+    return Settled(sized, with_defaults(workload, sized, count))
 
 
 def estimate_memory(
@@ -65,118 +79,117 @@ def estimate_on(
 
     The stages of a pipeline take the cards in their order, and have layers in proportion to what is free on each.
     """
-    architecture = at_image_size(architecture, workload.image_size)
-    filled = with_defaults(workload, architecture, sum([one.number for one in cards]))
-    devices = _devices(architecture, filled, place(architecture, filled, cards, held_by_stage), corrections)
-    found = min(devices, key=_left) if len(devices) > 1 else devices[0]
-    least_likely = min([device.fit for device in devices], key=_chance)
-    moments, overhead, fit, usable = found.moments(), found.overhead, found.fit, found.loaded.cards.usable
-    peak = moments.peak()
-    added = overhead.total - found.estimated.total
-    written = corrected_term(overhead_term(found.estimated, moments.dynamic), added, sources(found.own))
-    terms = tuple(term for term in (*peak.written(), written) if term.bytes)
-    allocated = peak.total - (0 if peak.name == "load" else moments.outside_bytes) + overhead.workspace
-    taken = filled.other_processes_bytes
-    pool = cache_pool(moments.pool, usable) if moments.pool and usable else None
-    beside, on_disk = _bytes_beside(devices), filled.parallel.offload == "nvme"
-    return MemoryResult(
-        total_bytes=fit.total_bytes,
-        low_bytes=found.held.low,
-        high_bytes=found.held.high,
-        allocated_bytes=allocated,
-        reserved_bytes=allocated + overhead.slack,
-        peak_phase=peak.name,
-        terms=terms,
-        phases=moments.phases(overhead.context + overhead.workspace, overhead.slack),
-        capacity_bytes=fit.capacity_bytes,
-        capacity_low_bytes=usable.low_bytes if usable else None,
-        capacity_high_bytes=usable.high_bytes if usable else None,
-        capacity_source=usable.source if usable else None,
-        other_processes_bytes=taken,
-        free_bytes=fit.free_bytes,
-        verdict=least_likely.verdict,
-        fit_probability=least_likely.fit_probability,
-        unsupported=fit.unsupported,
-        per_gpu=_table(devices, filled),
-        fullest=devices.index(found),
+    settled = settle(architecture, workload, sum([one.number for one in cards]))
+    return estimate_settled(settled, cards, corrections).memory
+
+
+class Estimate(NamedTuple):
+    """The memory of a run, and the card that has the least left, where one is chosen."""
+
+    memory: MemoryResult
+    gpu: Gpu | None
+
+
+def estimate_settled(settled: Settled, cards: tuple[Cards, ...], corrections: tuple[Correction, ...] = ()) -> Estimate:
+    """Return the estimate of what is `settled` on `cards`."""
+    architecture, workload = settled
+    program = memory_of(architecture, workload)
+    devices = _devices(settled, program, place(architecture, workload, program, cards), corrections)
+    fullest = min(range(len(devices)), key=lambda number: _left(devices[number])) if len(devices) > 1 else 0
+    found, least_likely = devices[fullest], min([device.fit for device in devices], key=_chance)
+    own, loaded, taken = found.kind.own, found.loaded, workload.other_processes_bytes
+    timeline = corrected_timeline(with_others(loaded.timeline, loaded.others), own)
+    added = found.overhead.total - found.estimated.total
+    written = corrected_term(overhead_term(found.estimated, timeline.dynamic), added, sources(own))
+    beside, on_disk, usable = _bytes_beside(devices), workload.parallel.offload == "nvme", loaded.cards.usable
+    pool = timeline.pool.on(usable.bytes) if timeline.pool and usable else None
+    memory = memory_result(
+        Held(timeline, found.overhead, written, found.need),
+        found.fit,
+        usable,
+        taken,
+        shards=least_shards(workload) if architecture.stacks else None,
+        per_gpu=_table(devices, workload),
+        least_likely=least_likely,
+        fullest=fullest,
         host_bytes=None if on_disk else beside,
         disk_bytes=beside if on_disk else None,
         cache_pool=pool,
-        at_least_cards=at_least_cards(terms, fit.total_bytes, usable.bytes - taken, least_shards(filled))
-        if usable and architecture.stacks
-        else None,
         notes=(
-            *_correction_notes(corrections, found.own),
-            *pool_notes(pool, filled),
-            *moments.notes,
-            *platform_notes(found.loaded.cards.gpu, least_likely, taken),
-            *spread_notes(filled, cards),
-            *_notes(architecture, filled),
+            *_correction_notes(corrections, own),
+            *_pool_notes(pool, workload),
+            *timeline.notes,
+            *platform_notes(loaded.cards.gpu, least_likely, taken),
+            *spread_notes(workload, program, cards),
+            *_notes(architecture, workload, program),
         ),
     )
-
-
-class _Device(NamedTuple):
-    """Cards that hold the same, what is alive on them at the most, and whether it fits."""
-
-    loaded: Loaded
-    estimated: Overhead
-    overhead: Overhead
-    own: tuple[Correction, ...]
-    fit: CardFit
-    held: Interval
-
-    def moments(self) -> Moments:
-        """Return what is alive in each phase."""
-        return corrected_moments(with_others(self.loaded.moments, self.loaded.others), self.own)
-
-
-def _devices(
-    architecture: Architecture,
-    filled: Training | Inference,
-    placed: Iterable[Loaded],
-    corrections: tuple[Correction, ...],
-) -> list[_Device]:
-    """Return what stands on each of the cards that are `placed`: stages that hold the same are looked at once."""
-    known: dict[tuple[int, Others, Cards], _Device] = {}
-    kinds: dict[Gpu | None, _Kind] = {}
-    found = []
-    for one in placed:
-        gpu = one.cards.gpu
-        if gpu not in kinds:
-            kinds[gpu] = _kind(architecture, filled, gpu, corrections)
-        same = (id(one.moments), one.others, one.cards)
-        if same in known:
-            found.append(known[same]._replace(loaded=one))
-        else:
-            known[same] = _device(filled, one, kinds[gpu])
-            found.append(known[same])
-    return found
+    return Estimate(memory, loaded.cards.gpu)
 
 
 class _Kind(NamedTuple):
-    """What a kind of card says of a workload: the corrections that were measured on it, and why it cannot run it."""
+    """What a kind of card says of a workload: corrections measured on it, why it cannot run it, and its overhead."""
 
     own: tuple[Correction, ...]
     unsupported: tuple[str, ...]
+    overhead: Fixed
+
+
+class _Device(NamedTuple):
+    """Cards that hold the same, what they hold at the most, and whether it fits."""
+
+    loaded: Loaded
+    kind: _Kind
+    estimated: Overhead
+    overhead: Overhead
+    need: Interval
+    fit: CardFit
+
+
+def _devices(
+    settled: Settled, program: SoftwareMemory[Any], placed: Iterable[Loaded], corrections: tuple[Correction, ...]
+) -> list[_Device]:
+    """Return what stands on each of the cards that are `placed`: stages that hold the same are looked at once."""
+    known: dict[tuple[int, Others, int], _Device] = {}
+    kinds: dict[int, _Kind] = {}
+    parted: dict[int, NeedByParts] = {}
+    found = []
+    for one in placed:
+        # By identity: cards and timelines that are the same are the same objects here, and hashing them takes longer.
+        card = id(one.cards.gpu)
+        if card not in kinds:
+            kinds[card] = _kind(settled, program, one.cards.gpu, corrections)
+        same = (id(one.timeline), one.others, card)
+        if same not in known:
+            alike = id(one.timeline)
+            if alike not in parted:
+                parted[alike] = need_by_parts(one.timeline)
+            known[same] = _device(settled.workload, one, kinds[card], parted[alike])
+            found.append(known[same])
+        else:
+            found.append(known[same]._replace(loaded=one))
+    return found
 
 
 def _kind(
-    architecture: Architecture, filled: Training | Inference, gpu: Gpu | None, corrections: tuple[Correction, ...]
+    settled: Settled, program: SoftwareMemory[Any], gpu: Gpu | None, corrections: tuple[Correction, ...]
 ) -> _Kind:
-    own = that_count(corrections, filled, architecture.model_type, gpu.id if gpu else None)
-    return _Kind(own, unsupported_reasons(filled, gpu) if gpu else ())
+    architecture, workload = settled
+    own = applicable_corrections(corrections, workload, architecture.model_type, gpu.id if gpu else None)
+    return _Kind(own, program.unsupported_reasons(workload, gpu) if gpu else (), fixed_overhead(gpu))
 
 
-def _device(filled: Training | Inference, loaded: Loaded, kind: _Kind) -> _Device:
-    gpu, usable, own = loaded.cards.gpu, loaded.cards.usable, kind.own
-    plain, others = loaded.moments, loaded.others
-    need = need_of(corrected_moments(with_others(plain, others), own)) if own else need_with_others(plain, others)
-    estimated = framework_overhead(gpu, plain.dynamic, need.largest, plain.threads)
-    overhead = corrected_overhead(estimated, own)
+def _device(workload: Training | Inference, loaded: Loaded, kind: _Kind, parts: NeedByParts) -> _Device:
+    cards, plain, others = loaded.cards, loaded.timeline, loaded.others
+    need = parts.with_others(others)
+    if kind.own:
+        need = corrected_timeline(with_others(plain, others), kind.own).need()
+    estimated = framework_overhead(kind.overhead, plain.dynamic, need.largest, plain.threads)
+    overhead = corrected_overhead(estimated, kind.own)
     held = _with_overhead(need.held, overhead)
-    fit = judge_bytes(held, usable, filled.other_processes_bytes, kind.unsupported, gpu_id=gpu.id if gpu else "")
-    return _Device(loaded, estimated, overhead, own, fit, held)
+    gpu_id = cards.gpu.id if cards.gpu else ""
+    fit = judge_bytes(held, cards.usable, workload.other_processes_bytes, kind.unsupported, gpu_id)
+    return _Device(loaded, kind, estimated, overhead, held, fit)
 
 
 def _left(device: _Device) -> tuple[bool, int]:
@@ -190,29 +203,23 @@ def _chance(fit: CardFit) -> float:
     return -1.0 if fit.fit_probability is None else fit.fit_probability
 
 
-def _table(devices: list[_Device], filled: Training | Inference) -> tuple[DeviceShare, ...]:
+def _table(devices: list[_Device], workload: Training | Inference) -> tuple[DeviceShare, ...]:
     """Return a row for cards that hold the same; without a card only where cards differ."""
-    staged = filled.parallel.pipeline > 1
+    staged = workload.parallel.pipeline > 1
     if not staged and not devices[0].fit.gpu_id:
         return ()
-    return tuple(
-        device_share(
-            device.fit,
-            device.loaded.cards.number,
-            device.loaded.stage if staged else None,
-            device.loaded.layers if staged else None,
-        )
-        for device in devices
-    )
+    rows = []
+    for device in devices:
+        loaded = device.loaded
+        stage, layers = (loaded.stage, loaded.layers) if staged else (None, None)
+        rows.append(device_share(device.fit, loaded.cards.number, stage, layers))
+    return tuple(rows)
 
 
 def _bytes_beside(devices: list[_Device]) -> int | None:
     """Return what all cards together keep in RAM or on disk, or none where nothing stays there."""
-    held = [
-        one.loaded.moments.host_bytes * one.loaded.cards.number
-        for one in devices
-        if one.loaded.moments.host_bytes is not None
-    ]
+    loaded = [device.loaded for device in devices]
+    held = [one.timeline.host_bytes * one.cards.number for one in loaded if one.timeline.host_bytes is not None]
     return sum(held) if held else None
 
 
@@ -224,59 +231,48 @@ def fits_on(
     corrections: tuple[Correction, ...] = (),
 ) -> Iterator[CardFit]:
     """Yield the verdict of `estimate_memory` on each of `cards`, in numbers only, so that a whole catalog is quick."""
-    architecture = at_image_size(architecture, workload.image_size)
-    filled = with_defaults(workload, architecture, count)
-    by_class: dict[CardClass, tuple[Moments, Need]] = {}
+    settled = settle(architecture, workload, count)
+    filled, program = settled.workload, memory_of(*settled)
+    by_class: dict[Hashable, tuple[PhaseSnapshots, Need]] = {}
     for gpu, usable in cards:
-        of_card = class_of(filled, gpu)
-        if of_card not in by_class:
-            estimated = moments_of(architecture, filled, of_card)
-            by_class[of_card] = (estimated, need_of(estimated))
-        moments, plain = by_class[of_card]
-        own = that_count(corrections, filled, architecture.model_type, gpu.id)
-        need = need_of(corrected_moments(moments, own)) if own else plain
-        overhead = framework_overhead(gpu, moments.dynamic, need.largest, moments.threads)
-        overhead = corrected_overhead(overhead, own)
-        held = _with_overhead(need.held, overhead)
-        unsupported = unsupported_reasons(filled, gpu)
-        yield judge_bytes(held, usable, filled.other_processes_bytes, unsupported, gpu_id=gpu.id)
+        card_class = class_of(program, gpu)
+        if card_class not in by_class:
+            estimated = timeline_of(settled.architecture, filled, card_class)
+            by_class[card_class] = (estimated, estimated.need())
+        timeline, plain = by_class[card_class]
+        kind = _kind(settled, program, gpu, corrections)
+        need = corrected_timeline(timeline, kind.own).need() if kind.own else plain
+        overhead = framework_overhead(kind.overhead, timeline.dynamic, need.largest, timeline.threads)
+        held = _with_overhead(need.held, corrected_overhead(overhead, kind.own))
+        yield judge_bytes(held, usable, filled.other_processes_bytes, kind.unsupported, gpu.id)
 
 
 def _with_overhead(held: Interval, overhead: Overhead) -> Interval:
     return Interval(held.low + overhead.low, held.bytes + overhead.total, held.high + overhead.high)
 
 
-@lru_cache(maxsize=512)
-def moments_of(
-    architecture: Architecture, workload: Training | Inference, of_card: CardClass = CardClass.OTHER
-) -> Moments:
+def timeline_of(
+    architecture: Architecture, workload: Training | Inference, card_class: Hashable = None
+) -> PhaseSnapshots:
     """Return what is alive in each phase, the framework's overhead aside, on the card that holds most.
 
-    `workload` has its defaults filled in. On `of_card` depend the defaults of vLLM.
+    `workload` has its defaults filled in. On `card_class` depend the defaults of some programs.
     """
     if not is_spread(workload):
-        return one_card_moments(architecture, workload, of_card)
-    return max((moments for _, moments in moments_by_stage(architecture, workload, of_card)), key=_peak_bytes)
+        return memory_of(architecture, workload).timeline(architecture, workload, card_class)
+    return max([timeline for _, timeline in timelines_by_stage(architecture, workload, card_class)], key=_peak_bytes)
 
 
-def moments_by_stage(
-    architecture: Architecture, workload: Training | Inference, of_card: CardClass
-) -> tuple[tuple[Rank, Moments], ...]:
+def timelines_by_stage(
+    architecture: Architecture, workload: Training | Inference, card_class: Hashable = None
+) -> tuple[tuple[Rank, PhaseSnapshots], ...]:
     """Return what is alive in each phase in each stage of the pipeline."""
-    held = held_by_stage(architecture, workload, of_card)
-    return tuple((rank, with_others(alone, others)) for rank, alone, others in held)
+    held = held_by_rank(architecture, workload, memory_of(architecture, workload), card_class)
+    return tuple([(rank, with_others(alone, others)) for rank, alone, others in held])
 
 
-@lru_cache(maxsize=512)
-def held_by_stage(
-    architecture: Architecture, workload: Training | Inference, of_card: CardClass, counts: tuple[int, ...] = ()
-) -> tuple[HeldByRank, ...]:
-    """Return what each stage of the pipeline holds for a micro-batch; `counts` are their layers where given."""
-    return held_by_rank(architecture, workload, one_card(of_card), counts)
-
-
-def _peak_bytes(moments: Moments) -> int:
-    return moments.peak().total
+def _peak_bytes(timeline: PhaseSnapshots) -> int:
+    return timeline.peak().total
 
 
 def _correction_notes(corrections: tuple[Correction, ...], own: tuple[Correction, ...]) -> Iterator[str]:
@@ -284,13 +280,23 @@ def _correction_notes(corrections: tuple[Correction, ...], own: tuple[Correction
         yield correction_note(correction) if correction in own else unused_note(correction)
 
 
-def _notes(architecture: Architecture, workload: Training | Inference) -> tuple[str, ...]:
+def _notes(architecture: Architecture, workload: Training | Inference, program: SoftwareMemory[Any]) -> tuple[str, ...]:
     notes = list(architecture.reader_notes)
     if architecture.kind == "vision-language" and not (isinstance(workload, Inference) and workload.images):
         notes.append("The vision tower's parameters are counted; images and their activations are not.")
     length = workload.sequence_length if isinstance(workload, Training) else workload.context_length
     if architecture.max_context and length and length > architecture.max_context:
         notes.append(f"{length:,} tokens are more than the {architecture.max_context:,} the model is made for.")
-    if isinstance(workload, Inference) and workload.profile == "hf" and workload.kv_cache not in ELEMENT_BYTES:
-        notes.append("A quantised cache needs an engine that has one: its size is exact, scratch is not estimated.")
-    return tuple(notes)
+    return (*notes, *program.notes(workload))
+
+
+def _pool_notes(pool: CachePool | None, workload: Training | Inference) -> Iterator[str]:
+    """Say what a cache in pages holds, and where it is too small for `workload`."""
+    if pool is None or not isinstance(workload, Inference):
+        return
+    yield (
+        f"Taking {pool.utilization:.0%} of the card leaves {pool.bytes / GIB:,.2f} GiB for the cache: {pool.tokens:,} "
+        f"tokens, or {pool.sequences:,.2f} sequences of {workload.context_length or 1:,}."
+    )
+    if pool.sequences < workload.batch:
+        yield f"That is not enough for {workload.batch:,} at once: raise memory_utilization, or let them wait."

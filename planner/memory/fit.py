@@ -6,7 +6,9 @@ from typing import Final, NamedTuple
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.chance import Interval, chance_of, margin_of, verdict_of
-from planner.memory.result import DeviceShare, Term, Verdict
+from planner.memory.overhead import Overhead
+from planner.memory.phases import PhaseSnapshots
+from planner.memory.result import CachePool, DeviceShare, MemoryResult, Term, Verdict
 from planner.units import ceil_div
 
 _WITH_A_DESKTOP: Final = ("consumer", "workstation")
@@ -89,3 +91,66 @@ def at_least_cards(terms: tuple[Term, ...], total: int, available: int, shards: 
     shardable = sum(term.bytes for term in terms if term.name in _SHARDABLE)
     room = available - (total - shardable)
     return ceil_div(shardable * shards, room) if room > 0 else None
+
+
+class Held(NamedTuple):
+    """What one card holds: what is alive in each phase, and the framework's overhead, which is written as a term."""
+
+    timeline: PhaseSnapshots
+    overhead: Overhead
+    overhead_term: Term
+    need: Interval
+
+
+def memory_result(
+    held: Held,
+    fit: CardFit,
+    usable: UsableMemory | None,
+    taken: int,
+    *,
+    shards: int | None,
+    per_gpu: tuple[DeviceShare, ...],
+    notes: tuple[str, ...],
+    least_likely: CardFit | None = None,
+    fullest: int = 0,
+    host_bytes: int | None = None,
+    disk_bytes: int | None = None,
+    cache_pool: CachePool | None = None,
+) -> MemoryResult:
+    """Return the result about the card that holds `held`, on which `fit` judges, where others hold `taken`.
+
+    `shards` is by how many cards everything is divided that can be, none where that is not known. `least_likely` is the
+    verdict on the card whose memory is the least likely to be enough, where there are others.
+    """
+    timeline, overhead = held.timeline, held.overhead
+    peak, verdict = timeline.peak(), least_likely or fit
+    allocated = peak.total - (0 if peak.name == "load" else timeline.outside_bytes) + overhead.workspace
+    terms = tuple([term for term in (*peak.written(), held.overhead_term) if term.bytes])
+    return MemoryResult(
+        total_bytes=fit.total_bytes,
+        low_bytes=held.need.low,
+        high_bytes=held.need.high,
+        allocated_bytes=allocated,
+        reserved_bytes=allocated + overhead.slack,
+        peak_phase=peak.name,
+        terms=terms,
+        phases=timeline.phases(overhead.context + overhead.workspace, overhead.slack),
+        capacity_bytes=fit.capacity_bytes,
+        capacity_low_bytes=usable.low_bytes if usable else None,
+        capacity_high_bytes=usable.high_bytes if usable else None,
+        capacity_source=usable.source if usable else None,
+        other_processes_bytes=taken,
+        free_bytes=fit.free_bytes,
+        verdict=verdict.verdict,
+        fit_probability=verdict.fit_probability,
+        unsupported=fit.unsupported,
+        per_gpu=per_gpu,
+        fullest=fullest,
+        host_bytes=host_bytes,
+        disk_bytes=disk_bytes,
+        cache_pool=cache_pool,
+        at_least_cards=at_least_cards(terms, fit.total_bytes, usable.bytes - taken, shards)
+        if usable is not None and shards is not None
+        else None,
+        notes=notes,
+    )

@@ -54,8 +54,21 @@ class Overhead(NamedTuple):
         return self.context + self.workspace + self.slack
 
 
-def framework_overhead(gpu: Gpu | None, dynamic_bytes: int, largest_tensor_bytes: int, threads: int = 1) -> Overhead:
-    """Return the overhead on `gpu` (or a card not chosen yet) beside `dynamic_bytes` of short-lived tensors.
+class Fixed(NamedTuple):
+    """What a card's overhead has whatever runs: the device context, and the workspace of each thread's handle."""
+
+    context: Context
+    workspace: int
+
+
+def fixed_overhead(gpu: Gpu | None) -> Fixed:
+    """Return what the overhead on `gpu` (or a card not chosen yet) is made of whatever runs there."""
+    context = MEASURED_CONTEXTS.get(gpu.architecture, _UNKNOWN_CONTEXT) if gpu else _UNKNOWN_CONTEXT
+    return Fixed(context, cublas_workspace_bytes(gpu))
+
+
+def framework_overhead(fixed: Fixed, dynamic_bytes: int, largest_tensor_bytes: int, threads: int = 1) -> Overhead:
+    """Return the overhead on a card that has `fixed` beside `dynamic_bytes` of short-lived tensors.
 
     **Formula**: context + cuBLAS workspace of each thread + f · D, where D is what is allocated and freed in each
     step. The backward pass runs in a thread of its own.
@@ -63,16 +76,15 @@ def framework_overhead(gpu: Gpu | None, dynamic_bytes: int, largest_tensor_bytes
     **Source**: contexts as measured by others for four families; the workspace from PyTorch's source; 5 % slack from
     Megatron-LM. The context of other families is assumed to lie in the range of those four.
     """
-    return overhead_with_slack(gpu, int(dynamic_bytes * _SLACK_SHARE), largest_tensor_bytes, threads)
+    return overhead_with_slack(fixed, int(dynamic_bytes * _SLACK_SHARE), largest_tensor_bytes, threads)
 
 
-def overhead_with_slack(gpu: Gpu | None, slack: int, largest_tensor_bytes: int, threads: int = 1) -> Overhead:
-    """Return the overhead on `gpu` where the allocator is known to hold back `slack` bytes.
+def overhead_with_slack(fixed: Fixed, slack: int, largest_tensor_bytes: int, threads: int = 1) -> Overhead:
+    """Return the overhead on a card that has `fixed` where the allocator is known to hold back `slack` bytes.
 
     At worst it holds one hole as large as the largest tensor, at best nothing.
     """
-    context = MEASURED_CONTEXTS.get(gpu.architecture, _UNKNOWN_CONTEXT) if gpu else _UNKNOWN_CONTEXT
-    workspace = threads * cublas_workspace_bytes(gpu)
+    context, workspace = fixed.context, threads * fixed.workspace
     hole = max(slack, min(largest_tensor_bytes, GIB))
     return Overhead(context.bytes, workspace, slack, context.low + workspace, context.high + workspace + hole)
 
@@ -123,7 +135,6 @@ def _fixed_parts(context: int, workspace: int) -> tuple[Part, ...]:
     )
 
 
-@lru_cache(maxsize=512)
 def cublas_workspace_bytes(gpu: Gpu | None) -> int:
     """Return the workspace that PyTorch gives cuBLAS for each stream: 32 MiB from compute capability 9.0 on."""
     major = (gpu.compute_capability or "").split(".")[0] if gpu and gpu.vendor == "NVIDIA" else ""

@@ -1,14 +1,17 @@
-"""From moments of a run to its peak: a maximum over phases, never one sum."""
+"""From snapshots of a run to its peak: a maximum over phases, never one sum."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from planner.memory.result import Phase, PhaseName, Term, TermName, TermShare
+from planner.memory.chance import Interval
+from planner.memory.result import CachePool, Phase, PhaseName, Term, TermName, TermShare
+
+_LARGE_TERMS: Final = ("logits", "activations")
 
 
 class Deferred(NamedTuple):
-    """A term of which only the bytes are known yet: most moments are not the peak, and their terms are never read."""
+    """A term of which only the bytes are known yet: most snapshots are not the peak, and their terms are never read."""
 
     name: TermName
     bytes: int
@@ -17,7 +20,7 @@ class Deferred(NamedTuple):
     write: Callable[[], Term]
 
 
-class Moment:
+class Snapshot:
     """A phase, or a point within it, and the terms alive there: `total` bytes."""
 
     __slots__ = ("explanation", "name", "terms", "total")
@@ -30,9 +33,9 @@ class Moment:
         self.explanation = explanation
         self.total = sum([term.bytes for term in terms]) if total is None else total
 
-    def beside(self, item: Term | Deferred) -> "Moment":
-        """Return the moment with `item` alive, too."""
-        return Moment(self.name, [*self.terms, item], self.explanation, self.total + item.bytes)
+    def beside(self, item: Term | Deferred) -> "Snapshot":
+        """Return the snapshot with `item` alive, too."""
+        return Snapshot(self.name, [*self.terms, item], self.explanation, self.total + item.bytes)
 
     def written(self) -> tuple[Term, ...]:
         """Return the terms with their formulas."""
@@ -52,9 +55,35 @@ class PagePool(NamedTuple):
     beside_bytes: int
     utilization: float
 
+    def on(self, usable_bytes: int) -> CachePool:
+        """Return what the cache holds on a card that gives a process `usable_bytes`.
 
-class Moments(NamedTuple):
-    """The moments of a run, in order.
+        **Formula**: pages = ⌊(u · C − beside) / page⌋; sequences = pages / pages a sequence; tokens = sequences · their
+        length. C is the total that a process sees (79.19 GiB on an H100 with 80 GB), not the label.
+
+        **Source**: vLLM 0.33 v1/worker/gpu_worker.py determine_available_memory, v1/core/kv_cache_utils.py
+        get_max_concurrency_for_kv_cache_config.
+        """
+        available = max(int(self.utilization * usable_bytes) - self.beside_bytes, 0)
+        pages = available // self.page_bytes
+        sequences = pages / self.pages
+        return CachePool(
+            bytes=pages * self.page_bytes,
+            tokens=int(sequences * self.tokens),
+            sequences=round(sequences, 2),
+            utilization=self.utilization,
+        )
+
+
+class Need(NamedTuple):
+    """The most bytes of all snapshots with their bounds, and the largest short-lived tensor."""
+
+    held: Interval
+    largest: int
+
+
+class PhaseSnapshots(NamedTuple):
+    """The snapshots of a run, in order.
 
     `dynamic` are the bytes that come and go in each step, `threads` those that launch matrix products, `host_bytes`
     what stays in RAM, `pool` how the engine fills the card with its cache, `notes` what it was estimated as.
@@ -62,7 +91,7 @@ class Moments(NamedTuple):
     the last of them, `outside_bytes` what libraries hold beside the framework's allocator.
     """
 
-    moments: tuple[Moment, ...]
+    snapshots: tuple[Snapshot, ...]
     dynamic: int
     threads: int = 1
     host_bytes: int | None = None
@@ -72,33 +101,52 @@ class Moments(NamedTuple):
     behind_bytes: int = 0
     outside_bytes: int = 0
 
-    def peak(self) -> Moment:
-        """Return the moment with the most bytes alive, the earliest of equals."""
-        return max(self.moments, key=attrgetter("total"))
+    def peak(self) -> Snapshot:
+        """Return the snapshot with the most bytes alive, the earliest of equals."""
+        return max(self.snapshots, key=attrgetter("total"))
+
+    def need(self) -> Need:
+        """Return what is held at the most; a program that reserves everything has no short-lived tensors."""
+        need = most_of(self.snapshots)
+        return need if self.dynamic else need._replace(largest=0)
 
     def phases(self, fixed_bytes: int, slack_bytes: int) -> tuple[Phase, ...]:
-        """Return each phase at its own highest moment, with the overhead alive in it.
+        """Return each phase at its own highest snapshot, with the overhead alive in it.
 
         Loading has no slack yet, unless nothing later needs more: all slack belongs to the peak.
         """
         without_slack = () if self.peak().name == "load" else ("load",)
-        highest: dict[PhaseName, Moment] = {}
-        for moment in self.moments:
-            known = highest.get(moment.name)
-            if known is None or moment.total > known.total:
-                highest[moment.name] = moment
+        highest: dict[PhaseName, Snapshot] = {}
+        for snapshot in self.snapshots:
+            known = highest.get(snapshot.name)
+            if known is None or snapshot.total > known.total:
+                highest[snapshot.name] = snapshot
         return tuple(
-            _phase(moment, fixed_bytes + (0 if moment.name in without_slack else slack_bytes))
-            for moment in highest.values()
+            _phase(snapshot, fixed_bytes + (0 if snapshot.name in without_slack else slack_bytes))
+            for snapshot in highest.values()
         )
 
 
-def _phase(moment: Moment, overhead_bytes: int) -> Phase:
-    shares = [TermShare(term.name, term.bytes) for term in moment.terms if term.bytes]
+def _phase(snapshot: Snapshot, overhead_bytes: int) -> Phase:
+    shares = [TermShare(term.name, term.bytes) for term in snapshot.terms if term.bytes]
     shares.append(TermShare("framework_overhead", overhead_bytes))
     return Phase(
-        name=moment.name,
-        bytes=moment.total + overhead_bytes,
+        name=snapshot.name,
+        bytes=snapshot.total + overhead_bytes,
         shares=tuple(shares),
-        explanation=moment.explanation,
+        explanation=snapshot.explanation,
     )
+
+
+def most_of(snapshots: Iterable[Snapshot]) -> Need:
+    """Return the most that any of `snapshots` holds: what a prefill left behind is the largest in decoding, too."""
+    low = most = high = largest = 0
+    for snapshot in snapshots:
+        least = at_most = 0
+        for term in snapshot.terms:
+            least += term.low_bytes
+            at_most += term.high_bytes
+            if term.bytes > largest and term.name in _LARGE_TERMS:
+                largest = term.bytes
+        low, most, high = max(low, least), max(most, snapshot.total), max(high, at_most)
+    return Need(Interval(low, most, high), largest)

@@ -78,7 +78,7 @@ class TermShare:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A moment of the run and what is alive in it."""
+    """A snapshot of the run and what is alive in it."""
 
     name: PhaseName
     bytes: int

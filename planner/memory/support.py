@@ -1,10 +1,9 @@
-"""What a card cannot run: engines, optimizers and formats, each with the reason."""
+"""What a card cannot run with PyTorch: backends, optimizers and formats, each with the reason."""
 
 from typing import Final
 
 from planner.dtypes import SCHEMES
 from planner.hardware.gpu import Gpu
-from planner.memory.engines.support import llama_cpp_reasons, vllm_reasons
 from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.workload import Inference, Training
 
@@ -22,7 +21,6 @@ _TRITON: Final = (
     "The kernels of this profile are written in Triton, which PyTorch does not run on this card: it needs compute "
     "capability 7.0, ROCm or XPU; choose the profile hf"
 )
-_TRITON_PROFILES: Final = ("liger", "unsloth")
 _TRITON_CAPABILITY: Final = 7.0
 _IN_16_BITS: Final = "FlashAttention computes in fp16 and bf16 only; choose sdpa, or another format to compute in"
 _FP8: Final = (
@@ -37,18 +35,12 @@ _STORED_CAPABILITY: Final = {"fp8": 8.9, "fp8-block128": 8.9, "mxfp4": 7.5}
 """
 
 
-def unsupported_reasons(workload: Training | Inference, gpu: Gpu) -> tuple[str, ...]:
-    """Return why `gpu` cannot run `workload`, empty if it can.
+def pytorch_reasons(workload: Training | Inference, gpu: Gpu) -> tuple[str, ...]:
+    """Return why `gpu` cannot run `workload` with PyTorch's eager operators, empty if it can.
 
     **Source**: PyTorch device backends; bitsandbytes installation guide; FlashAttention-2 README (Ampere or newer, fp16
-    and bf16); torch/_inductor/scheduler.py (`GPUTooOldForTriton`) and Liger-Kernel's README, whose kernels "inherit the
-    full spectrum of hardware compatibility offered by Triton"; engines with kernels of their own say what they run on.
-    bf16 is no reason: older cards emulate it (`torch.cuda.is_bf16_supported`, `including_emulation`).
+    and bf16). bf16 is no reason: older cards emulate it (`torch.cuda.is_bf16_supported`, `including_emulation`).
     """
-    if isinstance(workload, Inference) and workload.profile == "llama.cpp":
-        return llama_cpp_reasons(gpu)
-    if isinstance(workload, Inference) and workload.profile == "vllm":
-        return vllm_reasons(workload, gpu)
     reasons = list(unsupported_backend(gpu))
     if _needs_bitsandbytes(workload) and not _runs_bitsandbytes(workload, gpu):
         reasons.append(_BITSANDBYTES)
@@ -56,8 +48,6 @@ def unsupported_reasons(workload: Training | Inference, gpu: Gpu) -> tuple[str, 
         reasons.append("FlashAttention needs compute capability 8.0 or an AMD Instinct or RDNA 3 card; choose sdpa")
     if workload.attention == "flash" and workload.compute in ("fp32", "tf32"):
         reasons.append(_IN_16_BITS)
-    if isinstance(workload, Training) and workload.profile in _TRITON_PROFILES and not _runs_triton(gpu):
-        reasons.append(_TRITON)
     if isinstance(workload, Training) and workload.compute == "fp8" and not _multiplies_fp8(gpu):
         reasons.append(_FP8)
     least = _STORED_CAPABILITY.get(workload.weights or "bf16")
@@ -97,10 +87,15 @@ def _multiplies_fp8(gpu: Gpu) -> bool:
     return gpu.vendor == "NVIDIA" and float(gpu.compute_capability or 0) >= _FP8_CAPABILITY
 
 
-def _runs_triton(gpu: Gpu) -> bool:
+def triton_reasons(gpu: Gpu) -> tuple[str, ...]:
+    """Return why `gpu` cannot run kernels that are written in Triton, empty if it can.
+
+    **Source**: torch/_inductor/scheduler.py (`GPUTooOldForTriton`) and Liger-Kernel's README, whose kernels "inherit
+    the full spectrum of hardware compatibility offered by Triton".
+    """
     if gpu.vendor == "NVIDIA":
-        return float(gpu.compute_capability or _TRITON_CAPABILITY) >= _TRITON_CAPABILITY
-    return gpu.vendor in ("AMD", "Intel")
+        return () if float(gpu.compute_capability or _TRITON_CAPABILITY) >= _TRITON_CAPABILITY else (_TRITON,)
+    return () if gpu.vendor in ("AMD", "Intel") else (_TRITON,)
 
 
 def _runs_flash_attention(gpu: Gpu) -> bool:

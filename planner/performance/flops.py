@@ -9,7 +9,7 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from planner.memory.training.saved import trained_stacks
+from planner.memory.training.autograd.network import trained_stacks
 from planner.models.architecture import (
     Architecture,
     Attention,

@@ -11,17 +11,15 @@ from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.corrections import Correction
-from planner.memory.estimate import estimate_on, fits_on
+from planner.memory.estimate import estimate_settled, fits_on, settle
 from planner.memory.fit import CardFit
 from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture
-from planner.models.images import at_image_size
 from planner.plan.cards import cards_of
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.trace.analysis.memory import traced_fits_on, traced_memory
 from planner.trace.facts import TracedFacts
-from planner.workload.defaults import with_defaults
 from planner.workload.workload import Workload
 
 if TYPE_CHECKING:
@@ -88,18 +86,17 @@ def evaluate(plan: Plan, catalog: Catalog) -> Evaluation:
 
 def _evaluate_estimated(plan: Plan, catalog: Catalog) -> Evaluation:
     architecture, cards = architecture_of(plan, catalog), cards_of(plan, catalog)
-    memory = _estimate(architecture, plan.workload, cards, plan.corrections)
-    fullest = memory.per_gpu[memory.fullest].gpu if memory.per_gpu else None
-    workload = with_defaults(plan.workload, at_image_size(architecture, plan.workload.image_size), plan.count)
+    settled = settle(architecture, plan.workload, plan.count)
+    memory, fullest = _estimate(settled, cards, plan.corrections)
     return Evaluation(
         plan=plan,
-        workload=workload,
+        workload=settled.workload,
         parameters=architecture.parameters,
         active_parameters=architecture.active_parameters,
         memory=memory,
         smallest_fits=_smallest_fits(plan, catalog),
         architecture=architecture,
-        gpu=catalog.hardware.gpu(fullest) if fullest else None,
+        gpu=next((kind.gpu for kind in cards if kind.gpu == fullest), None),
         cards=tuple((kind.gpu, kind.number) for kind in cards if kind.gpu is not None),
         measured_on=_measured_on(plan, catalog),
     )
@@ -164,7 +161,8 @@ def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
     return tuple(sorted(fits, key=lambda fit: (fit.capacity_bytes or 0, fit.gpu_id)))
 
 
-_estimate = lru_cache(maxsize=256)(estimate_on)
+# Money, time and names change more often than what is estimated.
+_estimate = lru_cache(maxsize=256)(estimate_settled)
 
 
 def _on_equal_cards(workload: Workload) -> Workload:

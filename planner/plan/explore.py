@@ -18,6 +18,7 @@ from planner.plan.plan import Plan
 from planner.plan.sharing import usual_sharing
 from planner.plan.solve import LENGTHS, Field, all_layers, on_cards, with_value
 from planner.workload.defaults import with_defaults
+from planner.workload.software.registry import serving
 from planner.workload.training import Lora, Training
 from planner.workload.workload import Parallel, Workload
 
@@ -58,7 +59,7 @@ def axes_of(evaluation: Evaluation) -> tuple[Axis, ...]:
     found: list[Axis] = ["micro_batch", "sequence_length"]
     if not isinstance(workload, Training):
         found = ["batch", "context_length"]
-        if workload.profile == "llama.cpp" and workload.parallel.is_plain:
+        if "gpu_layers" in serving(workload.profile).own_fields and workload.parallel.is_plain:
             found.append("gpu_layers")
     elif workload.adapts:
         found.append("lora_rank")

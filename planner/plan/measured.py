@@ -15,6 +15,7 @@ from planner.plan.evaluate import Evaluation
 from planner.plan.plan import Plan
 from planner.plan.solve import Field, Solved, largest_that_fits, on_cards
 from planner.workload.parallel import Parallel
+from planner.workload.software.processes import CARD_FILLING
 
 # The driver and ECC keep some: it tells 94 % of a T4's and of an L40S's memory, and never more than all.
 _LEAST_TOLD: Final = 0.9
@@ -26,7 +27,6 @@ Reason = Literal["in-range", "before-peak", "other-processes", "more-than-expect
 """Where the measurement lies beside the estimate's range, and what that is likely to mean."""
 
 # By a part of their commands: vLLM calls its processes VLLM::EngineCore, SGLang sglang::scheduler.
-_FILLING_ENGINES: Final = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 
 
 class Expected(NamedTuple):
@@ -119,7 +119,7 @@ def measured_of(processes: tuple[CardProcess, ...], used_bytes: float) -> Measur
 def _engine(process: CardProcess) -> str:
     host = process.host
     told = "" if host is None else f"{host.name} {host.command}".lower()
-    return next((name for part, name in _FILLING_ENGINES.items() if part in told), "")
+    return next((name for part, name in CARD_FILLING.items() if part in told), "")
 
 
 def beside(evaluation: Evaluation, measured: Measured, gpu: Gpu | None = None) -> BesideMeasured:

@@ -7,6 +7,7 @@ from typing import Final
 from planner.errors import SpecError
 from planner.models.architecture import Architecture
 from planner.workload.layout import laid_out
+from planner.workload.software.registry import serving
 from planner.workload.workload import Training, Workload
 
 _POWERS: Final = (2, 4, 8, 16, 32, 64)
@@ -56,7 +57,7 @@ def _usual(workload: Workload, architecture: Architecture) -> Sharing:
             costs="half as much communication again",
             source=_ZERO,
         )
-    if workload.profile == "vllm":
+    if serving(workload.profile).usually_shares == "matrices":
         return Sharing(
             title="that share each matrix",
             sentence="Let each card hold a part of every matrix.",

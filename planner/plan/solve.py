@@ -24,6 +24,7 @@ from planner.plan.evaluate import architecture_of, find_fits
 from planner.plan.plan import Plan
 from planner.plan.sharing import usual_sharing
 from planner.workload.defaults import with_defaults
+from planner.workload.software.registry import field_owner
 
 AtWorst = Literal["fits", "tight"]
 
@@ -110,8 +111,10 @@ def largest_that_fits(plan: Plan, catalog: Catalog, field: Field, at_worst: AtWo
         if fixed is not None:
             reason = f"each input has {fixed:,} tokens, whatever is asked"
         return Solved(asked=field, reason=reason)
-    if field == "gpu_layers" and with_defaults(plan.workload, architecture, plan.count).profile != "llama.cpp":
-        return Solved(asked=field, reason="only llama.cpp leaves layers in RAM, and the profile is another")
+    workload = with_defaults(plan.workload, architecture, plan.count)
+    owner = field_owner(field)
+    if owner is not None and owner.name != workload.profile:
+        return Solved(asked=field, reason=f"only {owner.title} leaves layers in RAM, and the profile is another")
 
     def fit(value: int) -> CardFit:
         return judge(with_value(plan, field, value), catalog, architecture)

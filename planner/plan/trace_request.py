@@ -7,7 +7,7 @@ from typing import Final
 from planner.dtypes import SCHEMES
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
-from planner.memory.tuned.tuning import matches
+from planner.memory.training.adapters.trained import matches
 from planner.models.architecture import Architecture
 from planner.models.load import load_config
 from planner.plan.catalog import Catalog

@@ -6,12 +6,13 @@ from typing import Final, Literal
 from planner.base import Spec
 from planner.hardware.software import SoftwareFact, software_of
 from planner.memory.estimate import estimate_memory
-from planner.memory.parallel.nccl import communicators
 from planner.memory.result import MemoryResult
+from planner.memory.software import memory_of
 from planner.models.architecture import Architecture, Attention, LatentAttention, Moe
 from planner.plan.advice.change import computes_bf16
 from planner.plan.evaluate import Evaluation
 from planner.units import GIB
+from planner.workload.software.registry import DEFAULT, SOFTWARE
 from planner.workload.workload import Inference, Training
 
 WarningName = Literal[
@@ -73,7 +74,7 @@ def sharing_warnings(evaluation: Evaluation, architecture: Architecture) -> Iter
     """Yield what surprises people of several cards: buffers of ZeRO-3, repeated caches, NCCL, and uneven stages."""
     yield from _zero_3_buffers(evaluation, architecture)
     yield from _repeated_cache(evaluation, architecture)
-    yield from _communicators(evaluation)
+    yield from _communicators(evaluation, architecture)
     yield from _uneven_stages(evaluation)
 
 
@@ -111,9 +112,10 @@ def _repeated_cache(evaluation: Evaluation, architecture: Architecture) -> Itera
     yield PlanWarning(name="repeated-cache", sentence=sentence, source=_HEADS)
 
 
-def _communicators(evaluation: Evaluation) -> Iterator[PlanWarning]:
+def _communicators(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
     memory = evaluation.memory
-    parts = communicators(evaluation.workload) if memory.term("communication") else ()
+    program = memory_of(architecture, evaluation.workload)
+    parts = program.communicators(evaluation.workload) if memory.term("communication") else ()
     held = sum(part.bytes for part in parts)
     if held >= WORTH_SAYING * memory.total_bytes:
         groups = "1 group of cards" if len(parts) == 1 else f"{len(parts)} groups of cards"
@@ -138,9 +140,9 @@ def _uneven_stages(evaluation: Evaluation) -> Iterator[PlanWarning]:
 
 
 def software_warnings(evaluation: Evaluation, facts: Iterable[SoftwareFact]) -> Iterator[PlanWarning]:
-    """Yield that newer PyTorch has no builds for the plan's card; llama.cpp does not need it."""
+    """Yield that newer PyTorch has no builds for the plan's card, where the program needs it."""
     gpu, workload = evaluation.gpu, evaluation.workload
-    if gpu is None or (isinstance(workload, Inference) and workload.profile == "llama.cpp"):
+    if gpu is None or "pytorch" not in SOFTWARE[workload.profile or DEFAULT].needs:
         return
     pytorch = next(each for each in software_of(gpu, facts) if each.feature == "pytorch")
     if pytorch.newest is not None:

@@ -1,7 +1,10 @@
-"""The optimizers that a step can have: what they are called and how they step."""
+"""The optimizers that a step can have: a record of each says how it steps, what it keeps and what a step works with.
+
+What the amounts come to for the tensors of a network is worked out by `planner.memory.training`.
+"""
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 Optimizer = Literal[
     "adamw",
@@ -30,13 +33,80 @@ OptimizerStep = Literal["fused", "foreach", "loop"]
 Library = Literal["torch", "bitsandbytes", "transformers", "galore-torch", "soap", "distributed-shampoo"]
 
 
+Unit = Literal["element", "scale", "tensor", "row-or-column", "square", "triangle", "projector", "projected"]
+"""What a state has so many numbers for: an element of a tensor, 256 elements with one scale, the tensor, a row or a
+column of a matrix, an element of the squares or of the triangles of its sides, of a projector, of what is projected."""
+Tensors = Literal["all", "quantised", "matrices", "inner-matrices"]
+"""Which tensors fall under a state: those of more than one dimension are matrices, those that are linear layers or
+routers inside the network inner ones; quantised are large ones that are no embeddings."""
+Quantity = Literal[
+    "parameters",
+    "width",
+    "quantised",
+    "scale-block",
+    "inner-matrices",
+    "projectors",
+    "projected",
+    "rows-and-columns",
+    "vectors",
+    "matrix-count",
+    "vector-count",
+    "squares",
+    "triangles",
+]
+"""What the formulas of states are made of."""
+Working = Literal["copies-of-all", "copies", "fp32-copies", "newton-schulz", "decomposition", "bases", "blocks"]
+"""What a step works with: copies of all trained parameters or of the largest tensor, or something of its own kind."""
+
+
+class Amount(NamedTuple):
+    """`numbers` for each `unit` of a tensor, of `bytes` each: as many as a parameter has where that is none."""
+
+    numbers: int
+    unit: Unit = "element"
+    bytes: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
+class OptimizerState:
+    """What is kept of each of some tensors: what it is called, as a formula, and the amounts that it is made of."""
+
+    name: str
+    formula: str
+    source: str
+    amounts: tuple[Amount, ...]
+    tensors: Tensors = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class StepWorkings:
+    """What a step holds beside parameters, gradients and states: `copies` of what `kind` says."""
+
+    kind: Working
+    formula: str
+    source: str
+    copies: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizerKind:
-    """An optimizer by its title and library, and the ways it can step, the usual one first."""
+    """An optimizer by its title and library, the ways it can step, the usual one first, and what it keeps.
+
+    A tensor has the first of `states` that it falls under; `formula` is that of all of them, `symbols` what it is made
+    of. `foreach` and `loop` are what such steps work with; fused ones need nothing. `paged` says that states of large
+    tensors are in memory that the driver moves to RAM, `fp32_only` that what is trained must be in fp32.
+    """
 
     title: str
     library: Library
     steps: tuple[OptimizerStep, ...]
+    formula: str = ""
+    symbols: tuple[Quantity, ...] = ("parameters", "width")
+    states: tuple[OptimizerState, ...] = ()
+    foreach: StepWorkings | None = None
+    loop: StepWorkings | None = None
+    paged: bool = False
+    fp32_only: bool = False
 
 
 _ANY: Final[tuple[OptimizerStep, ...]] = ("fused", "foreach", "loop")
@@ -44,32 +114,266 @@ _FUSED: Final[tuple[OptimizerStep, ...]] = ("fused",)
 _LOOP: Final[tuple[OptimizerStep, ...]] = ("loop",)
 _FOREACH: Final[tuple[OptimizerStep, ...]] = ("foreach", "loop")
 
+_TORCH: Final = "torch.optim: state tensors are made with zeros_like(parameter)"
+_BNB_8: Final = "bitsandbytes optim/optimizer.py: block-wise 8-bit states, min_8bit_size 4096, blocks of 256"
+_BNB_32: Final = "bitsandbytes optim/optimizer.py: states of 32-bit optimizers are torch.float32"
+_TRAINER: Final = "transformers Trainer registers every nn.Embedding for 32-bit states under 8-bit optimizers"
+_ADAFACTOR: Final = "torch.optim.Adafactor: row_var and col_var of matrices, variance of vectors"
+_HF_ADAFACTOR: Final = (
+    "transformers 5.23 optimization.Adafactor: exp_avg_sq_row, exp_avg_sq_col and the root mean square of each tensor"
+)
+_MUON: Final = "torch.optim.Muon: momentum_buffer, for matrices only; AdamW has the rest"
+_GALORE: Final = "galore_torch: GaLoreProjector.get_orthogonal_matrix, AdamW.step"
+_SOAP: Final = "nikhilvyas/SOAP soap.py (a1e5535, 2024-12): init_preconditioner, max_precond_dim 10000"
+_SHAMPOO: Final = (
+    "facebookresearch/optimizers DistributedShampoo (f606606, 2026-08) by default: RootInvShampooPreconditionerConfig, "
+    "blocks of 1,024, factors packed as triangles in fp32"
+)
+_ROOT: Final = "torch.optim _single_tensor_rmsprop and _single_tensor_adagrad: the root of one tensor's squares"
+
+_MOMENTS: Final = OptimizerState("moments", "2 × P × w", _TORCH, (Amount(2),))
+_SQUARES: Final = OptimizerState("mean of squares", "P × w", _TORCH, (Amount(1),))
+_IN_8_BITS: Final[tuple[Quantity, ...]] = ("parameters", "quantised", "scale-block")
+_ALL_AT_ONCE: Final = StepWorkings(
+    "copies-of-all", "P_t × w", "torch.optim _multi_tensor_adamw: torch._foreach_sqrt of all second moments at once"
+)
+_ADAM_LOOP: Final = StepWorkings(
+    "copies", "2 × n × w", "torch.optim _single_tensor_adamw: the root of one second moment, and its quotient", 2
+)
+
+
+def _adam(title: str, steps: tuple[OptimizerStep, ...]) -> OptimizerKind:
+    return OptimizerKind(
+        title=title,
+        library="torch",
+        steps=steps,
+        formula="2 × P × w",
+        states=(_MOMENTS,),
+        foreach=_ALL_AT_ONCE,
+        loop=_ADAM_LOOP,
+    )
+
+
+def _in_32_bits(title: str, moments: int, *, paged: bool = False) -> OptimizerKind:
+    """Return an optimizer of bitsandbytes with so many moments in 32 bits."""
+    name = "32-bit moments" if moments > 1 else "32-bit momentum"
+    formula = f"P × {4 * moments}"
+    return OptimizerKind(
+        title=title,
+        library="bitsandbytes",
+        steps=_FUSED,
+        formula=formula,
+        symbols=("parameters",),
+        states=(OptimizerState(name, formula, _BNB_32, (Amount(moments, bytes=4),)),),
+        paged=paged,
+    )
+
+
+def _in_8_bits(title: str, moments: int, *, paged: bool = False) -> OptimizerKind:
+    """Return an optimizer of bitsandbytes with so many 8-bit moments; embeddings and small tensors have 32 bits."""
+    name, times = ("moments", " × 2") if moments > 1 else ("momentum", "")
+    quantised, kept = f"Q{times} × (1 + 4 / B)", f"(P − Q) × {4 * moments}"
+    amounts = (Amount(moments, bytes=1), Amount(moments, "scale", 4))
+    return OptimizerKind(
+        title=title,
+        library="bitsandbytes",
+        steps=_FUSED,
+        formula=f"{quantised} + {kept}",
+        symbols=_IN_8_BITS,
+        states=(
+            OptimizerState(f"8-bit {name}", quantised, _BNB_8, amounts, "quantised"),
+            OptimizerState(
+                f"32-bit {name} of embeddings and small tensors", kept, _TRAINER, (Amount(moments, bytes=4),)
+            ),
+        ),
+        paged=paged,
+    )
+
+
 OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
-    "adamw": OptimizerKind("AdamW", "torch", _ANY),
-    "adam": OptimizerKind("Adam", "torch", ("foreach", "fused", "loop")),
-    "nadam": OptimizerKind("NAdam", "torch", _FOREACH),
-    "rmsprop": OptimizerKind("RMSprop", "torch", _FOREACH),
-    "adagrad": OptimizerKind("Adagrad", "torch", _FOREACH),
-    "adamw-8bit": OptimizerKind("AdamW 8-bit", "bitsandbytes", _FUSED),
-    "adamw-32bit-bnb": OptimizerKind("AdamW 32-bit of bitsandbytes", "bitsandbytes", _FUSED),
-    "paged-adamw-8bit": OptimizerKind("paged AdamW 8-bit", "bitsandbytes", _FUSED),
-    "paged-adamw-32bit": OptimizerKind("paged AdamW 32-bit", "bitsandbytes", _FUSED),
-    "adafactor": OptimizerKind("Adafactor", "torch", ("loop", "foreach")),
-    "adafactor-transformers": OptimizerKind("Adafactor of transformers", "transformers", _LOOP),
-    "sgd": OptimizerKind("SGD", "torch", _ANY),
-    "sgd-momentum": OptimizerKind("SGD with momentum", "torch", _ANY),
-    "lion": OptimizerKind("Lion", "bitsandbytes", _FUSED),
-    "lion-8bit": OptimizerKind("Lion 8-bit", "bitsandbytes", _FUSED),
-    "paged-lion": OptimizerKind("paged Lion", "bitsandbytes", _FUSED),
-    "paged-lion-8bit": OptimizerKind("paged Lion 8-bit", "bitsandbytes", _FUSED),
-    "muon": OptimizerKind("Muon with AdamW", "torch", _LOOP),
-    "galore-adamw": OptimizerKind("GaLore AdamW", "galore-torch", _LOOP),
-    "soap": OptimizerKind("SOAP", "soap", _LOOP),
-    "shampoo": OptimizerKind("Shampoo in blocks", "distributed-shampoo", _FOREACH[:1]),
+    "adamw": _adam("AdamW", _ANY),
+    "adam": _adam("Adam", ("foreach", "fused", "loop")),
+    "nadam": _adam("NAdam", _FOREACH),
+    "rmsprop": OptimizerKind(
+        title="RMSprop",
+        library="torch",
+        steps=_FOREACH,
+        formula="P × w",
+        states=(_SQUARES,),
+        foreach=_ALL_AT_ONCE,
+        loop=StepWorkings("copies", "n × w", _ROOT),
+    ),
+    "adagrad": OptimizerKind(
+        title="Adagrad",
+        library="torch",
+        steps=_FOREACH,
+        formula="P × w",
+        states=(_SQUARES,),
+        foreach=StepWorkings(
+            "copies-of-all",
+            "2 × P_t × w",
+            "torch.optim _multi_tensor_adagrad: the roots of all sums, and all quotients",
+            2,
+        ),
+        loop=StepWorkings("copies", "n × w", _ROOT),
+    ),
+    "adamw-8bit": _in_8_bits("AdamW 8-bit", 2),
+    "adamw-32bit-bnb": _in_32_bits("AdamW 32-bit of bitsandbytes", 2),
+    "paged-adamw-8bit": _in_8_bits("paged AdamW 8-bit", 2, paged=True),
+    "paged-adamw-32bit": _in_32_bits("paged AdamW 32-bit", 2, paged=True),
+    "adafactor": OptimizerKind(
+        title="Adafactor",
+        library="torch",
+        steps=("loop", "foreach"),
+        formula="S × w + v × w",
+        symbols=("parameters", "width", "rows-and-columns", "vectors"),
+        states=(
+            OptimizerState("rows and columns", "S × w", _ADAFACTOR, (Amount(1, "row-or-column"),), "matrices"),
+            OptimizerState("variances of vectors", "v × w", _ADAFACTOR, (Amount(1),)),
+        ),
+        foreach=StepWorkings(
+            "copies-of-all",
+            "P_t × w",
+            "torch.optim Adafactor: the variance is multiplied out from its rows and columns",
+        ),
+        loop=StepWorkings(
+            "copies", "n × w", "torch.optim Adafactor: the variance is multiplied out from its rows and columns"
+        ),
+    ),
+    "adafactor-transformers": OptimizerKind(
+        title="Adafactor of transformers",
+        library="transformers",
+        steps=_LOOP,
+        formula="S × 4 + v × 4 + 4 × (G_m + G_v)",
+        symbols=("rows-and-columns", "vectors", "matrix-count", "vector-count"),
+        states=(
+            OptimizerState(
+                "rows and columns in fp32",
+                "S × 4 + 4 × G_m",
+                _HF_ADAFACTOR,
+                (Amount(1, "row-or-column", 4), Amount(1, "tensor", 4)),
+                "matrices",
+            ),
+            OptimizerState(
+                "variances of vectors in fp32",
+                "v × 4 + 4 × G_v",
+                _HF_ADAFACTOR,
+                (Amount(1, "element", 4), Amount(1, "tensor", 4)),
+            ),
+        ),
+        loop=StepWorkings(
+            "fp32-copies",
+            "n × 4 × c",
+            "transformers 5.23 optimization.Adafactor.step: squared gradient and update in fp32; of "
+            "16 bits fp32 copies of gradient and parameter, too",
+        ),
+    ),
+    "sgd": OptimizerKind(title="SGD", library="torch", steps=_ANY),
+    "sgd-momentum": OptimizerKind(
+        title="SGD with momentum",
+        library="torch",
+        steps=_ANY,
+        formula="P × w",
+        states=(OptimizerState("momentum", "P × w", _TORCH, (Amount(1),)),),
+    ),
+    "lion": _in_32_bits("Lion", 1),
+    "lion-8bit": _in_8_bits("Lion 8-bit", 1),
+    "paged-lion": _in_32_bits("paged Lion", 1, paged=True),
+    "paged-lion-8bit": _in_8_bits("paged Lion 8-bit", 1, paged=True),
+    "muon": OptimizerKind(
+        title="Muon with AdamW",
+        library="torch",
+        steps=_LOOP,
+        formula="M × w + 2 × (P − M) × w",
+        symbols=("parameters", "width", "inner-matrices"),
+        states=(
+            OptimizerState("momentum of matrices", "M × w", _MUON, (Amount(1),), "inner-matrices"),
+            OptimizerState("AdamW of the rest", "2 × (P − M) × w", _MUON, (Amount(2),)),
+        ),
+        loop=StepWorkings(
+            "newton-schulz",
+            "n × w + 2 × (2 × n + 2 × k × k)",
+            "torch.optim._muon: the update, its bf16 copy, and the products of Newton and Schulz",
+        ),
+    ),
+    "galore-adamw": OptimizerKind(
+        title="GaLore AdamW",
+        library="galore-torch",
+        steps=_LOOP,
+        formula="(p + 2 × m) × w + 2 × (P − M) × w",
+        symbols=("parameters", "width", "inner-matrices", "projectors", "projected"),
+        states=(
+            OptimizerState(
+                "projections and projected moments",
+                "(p + 2 × m) × w",
+                _GALORE,
+                (Amount(1, "projector"), Amount(2, "projected")),
+                "inner-matrices",
+            ),
+            OptimizerState("moments of the rest", "2 × (P − M) × w", _GALORE, (Amount(2),)),
+        ),
+        loop=StepWorkings(
+            "decomposition",
+            "4 × (2 × n + U + V) + n × w",
+            "galore_torch: the singular value decomposition of one gradient, in fp32",
+        ),
+    ),
+    "soap": OptimizerKind(
+        title="SOAP",
+        library="soap",
+        steps=_LOOP,
+        formula="2 × P × w + 8 × D",
+        symbols=("parameters", "width", "squares"),
+        states=(
+            OptimizerState(
+                "moments, preconditioners and their bases",
+                "2 × P × w + 8 × D",
+                _SOAP,
+                (Amount(2), Amount(2, "square", 4)),
+            ),
+        ),
+        loop=StepWorkings("bases", "4 × (4 × m × n + m² + 7 × n²)", f"{_SOAP}; every tenth step decomposes anew"),
+        fp32_only=True,
+    ),
+    "shampoo": OptimizerKind(
+        title="Shampoo in blocks",
+        library="distributed-shampoo",
+        steps=_FOREACH[:1],
+        formula="P × w + 4 × D",
+        symbols=("parameters", "width", "triangles"),
+        states=(
+            OptimizerState(
+                "filtered gradients, factors and their roots",
+                "P × w + 4 × D",
+                _SHAMPOO,
+                (Amount(1), Amount(1, "triangle", 4)),
+            ),
+        ),
+        foreach=StepWorkings("blocks", "2 × P_t × w + 7 × d² × 4", _SHAMPOO, 2),
+    ),
 }
 """Every optimizer by name.
 
-**Source**: the signatures of torch.optim 2.13 (AdamW, SGD: `foreach` and `fused`; Adafactor: `foreach`, a loop by
-default; Muon: a loop; the others `foreach` on a GPU by default); bitsandbytes updates each tensor in one kernel;
-transformers' Adafactor, galore_torch's AdamW and SOAP loop; DistributedShampoo steps with `torch._foreach` calls.
+**Source** of the ways to step: the signatures of torch.optim 2.13 (AdamW, SGD: `foreach` and `fused`; Adafactor:
+`foreach`, a loop by default; Muon: a loop; the others `foreach` on a GPU by default); bitsandbytes updates each tensor
+in one kernel; transformers' Adafactor, galore_torch's AdamW and SOAP loop; DistributedShampoo steps with
+`torch._foreach` calls.
 """
+
+
+def optimizer_words() -> dict[Optimizer, str]:
+    """Return the optimizers with their titles as they stand alone, those of a library together."""
+    libraries = list(dict.fromkeys(kind.library for kind in OPTIMIZERS.values()))
+    grouped = sorted(OPTIMIZERS.items(), key=lambda item: libraries.index(item[1].library))
+    return {name: f"{kind.title[0].upper()}{kind.title[1:]}" for name, kind in grouped}
+
+
+def library_of(optimizer: Optimizer) -> str:
+    """Return the library that an optimizer is of, as it is written."""
+    library = OPTIMIZERS[optimizer].library
+    return "PyTorch" if library == "torch" else library
+
+
+def step_words() -> dict[OptimizerStep, str]:
+    """Return the ways to step, in words."""
+    return {"fused": "Fused", "foreach": "All tensors at once", "loop": "One tensor at a time"}

@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
+from planner.memory.estimate import timeline_of
+from planner.memory.software import training_memory
+from planner.memory.training.setup import TrainingSetup
+
 pytest.importorskip("transformers")
 
 from traced_families import FAMILIES, kept_by_the_body, traced
 
-from planner.memory.training.moments import training_moments
-from planner.memory.training.setup import Setup
-from planner.memory.tuned.setup import tuned_setup
 from planner.models.readers.config_json import read_config
 from planner.trace.analysis.summary import facts_of
 from planner.workload.defaults import with_defaults
@@ -95,8 +96,8 @@ def _check(family: str, way: Training) -> None:
     workload = with_defaults(way.evolve(micro_batch=2, sequence_length=512), architecture, count=1)
     recording = traced(FAMILIES[family], workload)
     peak = facts_of(recording).allocated_bytes
-    setup = tuned_setup(architecture, workload)
-    assert training_moments(architecture, workload).peak().total == pytest.approx(peak, rel=PEAK)
+    setup = training_memory(workload.profile).setup(architecture, workload)
+    assert timeline_of(architecture, workload).peak().total == pytest.approx(peak, rel=PEAK)
     beside = COPIED if workload.activation_checkpointing == "full" else SHARED
     head = config.vocab_size * config.hidden_size
     assert _predicted(setup, workload, head) == pytest.approx(
@@ -104,7 +105,7 @@ def _check(family: str, way: Training) -> None:
     )
 
 
-def _predicted(setup: Setup, workload: Training, head: int) -> int:
+def _predicted(setup: TrainingSetup, workload: Training, head: int) -> int:
     """Return what is kept at the end of the forward pass with autocast's copies, the head's aside."""
     if workload.activation_checkpointing == "full":
         return setup.saved.total

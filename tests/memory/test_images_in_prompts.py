@@ -3,7 +3,7 @@
 import pytest
 
 from planner.errors import SpecError
-from planner.memory.estimate import estimate_memory, moments_of
+from planner.memory.estimate import estimate_memory, timeline_of
 from planner.models.images import (
     DEFAULT_SIDE,
     at_image_size,
@@ -59,8 +59,8 @@ VIT = read_config(
 def reading(architecture, **asked):
     """Return the activations and buffers while the tower reads the images."""
     filled = with_defaults(Inference(**asked), architecture, 1)
-    moment = next(one for one in moments_of(architecture, filled).moments if "tower" in one.explanation)
-    return sum(term.bytes for term in moment.written() if term.name in ("activations", "buffers"))
+    snapshot = next(one for one in timeline_of(architecture, filled).snapshots if "tower" in one.explanation)
+    return sum(term.bytes for term in snapshot.written() if term.name in ("activations", "buffers"))
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from small_models import DEEPSEEK, GPT2, LLAMA, MIXTRAL, bundled, llama, other, 
 
 from planner.memory.estimate import estimate_memory
 from planner.memory.inference.kv_cache import kv_cache_term, state_term
-from planner.memory.inference.moments import inference_moments
 from planner.memory.inference.scratch import Copied, largest_copy, scratch_bytes
+from planner.memory.inference.timeline import inference_timeline
 from planner.memory.precision import Precision
 from planner.models.architecture import StateMixer
 from planner.workload.defaults import with_defaults
@@ -30,9 +30,9 @@ def cache(model, tokens=1, kv_format="bf16", batch=1, encoder_tokens=0, prefilli
 
 
 def alive(model, phase, explanation="", **changes) -> dict[str, int]:
-    found = inference_moments(model, with_defaults(Inference(**changes), model, 1))
-    moment = next(m for m in found.moments if m.name == phase and explanation in m.explanation)
-    return {term.name: term.bytes for term in moment.terms}
+    found = inference_timeline(model, with_defaults(Inference(**changes), model, 1))
+    snapshot = next(m for m in found.snapshots if m.name == phase and explanation in m.explanation)
+    return {term.name: term.bytes for term in snapshot.terms}
 
 
 def test_llama_31_8b_caches_131072_bytes_a_token():

@@ -11,13 +11,13 @@ from small_models import DEEPSEEK, bundled, llama, other, small_llama
 
 from planner.dtypes import KV_FORMATS
 from planner.memory.chance import Interval
-from planner.memory.engines.vllm_cache import pages_of
-from planner.memory.engines.vllm_profile import buffers_term, sampler_term
-from planner.memory.engines.vllm_setup import CardClass, setup_of
-from planner.memory.estimate import estimate_memory, moments_by_stage
+from planner.memory.estimate import estimate_memory, timelines_by_stage
 from planner.memory.fit import judge_bytes
 from planner.memory.inference.kv_cache import kv_cache_term
-from planner.memory.overhead import cublas_workspace_bytes, framework_overhead
+from planner.memory.overhead import cublas_workspace_bytes, fixed_overhead, framework_overhead
+from planner.memory.software.vllm.cache import pages_of
+from planner.memory.software.vllm.profile import buffers_term, sampler_term
+from planner.memory.software.vllm.setup import CardClass, setup_of
 from planner.units import GIB, KIB, MIB
 from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
@@ -45,19 +45,19 @@ ELSEWHERE = {
         "parallel/test_tensor_shares.py::test_heads_of_keys_and_values_are_repeated_where_cards_are_more"
     ),
     "the latent on every card": "parallel/test_tensor_shares.py::test_the_latent_is_on_every_card",
-    "vLLM pads 62 layers to 70, 34 to 35": "engines/test_vllm_by_hand.py::test_groups_of_hybrid_models_are_filled_up",
+    "vLLM pads 62 layers to 70, 34 to 35": "software/test_vllm_by_hand.py::test_groups_of_hybrid_models_are_filled_up",
     "vLLM's sliding pages": (
-        "engines/test_vllm_by_hand.py::test_sliding_layers_hold_the_window_the_tokens_in_flight_and_one_page_more"
+        "software/test_vllm_by_hand.py::test_sliding_layers_hold_the_window_the_tokens_in_flight_and_one_page_more"
     ),
-    "vLLM's sampler warm-up": "engines/test_vllm_by_hand.py::test_the_profiled_peak_of_vllm_011_on_an_h100",
-    "79.19 GiB of an 80 GB H100": "engines/test_vllm_by_hand.py::test_the_pool_is_a_share_of_what_a_process_sees",
-    "llama.cpp's sliding cells, 27.00 MiB": "engines/test_llama_cpp_by_hand.py::test_cells_are_what_the_logs_print",
-    "llama.cpp's latent has no values": "engines/test_llama_cpp_by_hand.py::test_latent_attention_keeps_no_values",
+    "vLLM's sampler warm-up": "software/test_vllm_by_hand.py::test_the_profiled_peak_of_vllm_011_on_an_h100",
+    "79.19 GiB of an 80 GB H100": "software/test_vllm_by_hand.py::test_the_pool_is_a_share_of_what_a_process_sees",
+    "llama.cpp's sliding cells, 27.00 MiB": "software/test_llama_cpp_by_hand.py::test_cells_are_what_the_logs_print",
+    "llama.cpp's latent has no values": "software/test_llama_cpp_by_hand.py::test_latent_attention_keeps_no_values",
     "scratch of a quantised cache": (
-        "engines/test_llama_cpp_by_hand.py::test_a_quantised_cache_is_smaller_and_its_buffer_larger"
+        "software/test_llama_cpp_by_hand.py::test_a_quantised_cache_is_smaller_and_its_buffer_larger"
     ),
-    "logits in RAM": "engines/test_llama_cpp_by_hand.py::test_the_logits_that_are_handed_out_are_in_ram",
-    "layers in RAM": "engines/test_llama_cpp_by_hand.py::test_what_is_not_on_the_card_is_in_ram",
+    "logits in RAM": "software/test_llama_cpp_by_hand.py::test_the_logits_that_are_handed_out_are_in_ram",
+    "layers in RAM": "software/test_llama_cpp_by_hand.py::test_what_is_not_on_the_card_is_in_ram",
     "transformers' sliding window": "test_inference_by_hand.py::test_a_sliding_layer_keeps_its_window_once_it_decodes",
     "shared caches": "test_inference_by_hand.py::test_shared_caches_are_kept_once",
     "cross-attention": ("test_inference_by_hand.py::test_a_decoder_keeps_the_encoders_length_for_cross_attention"),
@@ -166,7 +166,7 @@ def test_cuda_graphs_are_told_as_a_range_that_holds_what_was_published():
 )
 def test_contexts_are_those_that_were_measured(architecture, least, most):
     card = next(gpu for gpu in bundled().hardware.gpus if gpu.architecture == architecture)
-    assert least <= framework_overhead(card, 0, 0).context / MIB <= most
+    assert least <= framework_overhead(fixed_overhead(card), 0, 0).context / MIB <= most
 
 
 def test_the_matrix_library_takes_8_mib_and_32_from_hopper_on():
@@ -211,8 +211,8 @@ def test_only_the_stage_with_the_tower_reads_images():
     model = bundled().models.model("Qwen/Qwen2-VL-7B-Instruct")
     workload = Inference(parallel=Parallel(pipeline=2), images=1)
     first, last = (
-        {term.name for moment in moments.moments for term in moment.terms}
-        for _, moments in moments_by_stage(model, with_defaults(workload, model, 2), CardClass.OTHER)
+        {term.name for snapshot in snapshots.snapshots for term in snapshot.terms}
+        for _, snapshots in timelines_by_stage(model, with_defaults(workload, model, 2))
     )
     assert "buffers" in first
     assert "kv_cache" in last

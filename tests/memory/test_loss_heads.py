@@ -9,7 +9,10 @@ from small_models import small_llama  # noqa: E402  # only where there is a torc
 from watched_storages import Peak  # noqa: E402
 
 from planner.memory.precision import training_precision  # noqa: E402
-from planner.memory.training.losses import Losses, fused_chunk, losses_of, unsloth_parts  # noqa: E402
+from planner.memory.software import training_memory  # noqa: E402
+from planner.memory.software.unsloth import unsloth_parts  # noqa: E402
+from planner.memory.training.fused import fused_chunk  # noqa: E402
+from planner.memory.training.losses import Losses  # noqa: E402
 from planner.workload.defaults import with_defaults  # noqa: E402
 from planner.workload.training import Training  # noqa: E402
 
@@ -20,7 +23,7 @@ NETWORK = small_llama(vocab_size=V, hidden_size=H, intermediate_size=256, max_po
 def losses(**how: Any) -> Losses:
     workload = with_defaults(Training.model_validate({"sequence_length": T, "compute": "bf16"} | how), NETWORK, 1)
     assert isinstance(workload, Training)
-    return losses_of(NETWORK, workload, training_precision(workload))
+    return training_memory(workload.profile).losses(NETWORK, workload, training_precision(workload))
 
 
 def tensors(dtype: Any) -> tuple[Any, Any, Any]:
@@ -100,4 +103,7 @@ def test_a_network_without_a_head_says_that_its_loss_is_elsewhere() -> None:
     headless = NETWORK.evolve(head=(), tied_head=False)
     workload = with_defaults(Training(sequence_length=T), headless, 1)
     assert isinstance(workload, Training)
-    assert "ends without a head" in losses_of(headless, workload, training_precision(workload)).explanation
+    assert (
+        "ends without a head"
+        in training_memory(workload.profile).losses(headless, workload, training_precision(workload)).explanation
+    )

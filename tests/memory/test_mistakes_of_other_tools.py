@@ -3,14 +3,13 @@
 import pytest
 from small_models import LLAMA, MIXTRAL, bundled, llama, other, small_llama
 
-from planner.memory.engines.vllm_cache import pages_of
-from planner.memory.engines.vllm_setup import CardClass, setup_of
 from planner.memory.estimate import estimate_memory
 from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.precision import Precision
-from planner.memory.tensors import placed_tensors
-from planner.memory.training.activations import layer_ledger
-from planner.memory.weights import weight_bytes
+from planner.memory.software.vllm.cache import pages_of
+from planner.memory.software.vllm.setup import CardClass, setup_of
+from planner.memory.training.autograd.layer import saved_by_layer
+from planner.memory.weights import placed_tensors, weight_bytes
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference, Training
 
@@ -63,13 +62,13 @@ def test_sliding_layers_do_not_cache_the_whole_context():
 def test_the_gate_of_a_feed_forward_block_is_kept_too():
     layer = llama().main.groups[0].layer
     # gate, its activation, up and their product, not two tensors of the inner width
-    assert layer_ledger(layer, 4096, BF16, "sdpa").feed_forward == 4 * 11_008 * 2
+    assert saved_by_layer(layer, 4096, BF16, "sdpa").feed_forward == 4 * 11_008 * 2
 
 
 def test_each_token_is_kept_by_the_experts_that_it_visits():
     layer = other("mixtral", MIXTRAL).main.groups[0].layer
     visits = 2 * 2 * (2 * 4096 + 4 * 14_336)
-    assert layer_ledger(layer, 4096, BF16, "sdpa").feed_forward == visits + 4 * 8
+    assert saved_by_layer(layer, 4096, BF16, "sdpa").feed_forward == visits + 4 * 8
 
 
 def test_all_experts_are_in_memory_though_few_are_active():

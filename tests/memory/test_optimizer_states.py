@@ -10,9 +10,8 @@ torch = pytest.importorskip("torch")
 from torch.utils._pytree import tree_leaves  # noqa: E402  # only where there is a torch
 from watched_storages import Peak  # noqa: E402
 
-from planner.memory.training.optimizer import optimizer_term  # noqa: E402
-from planner.memory.training.preconditioned import shampoo_factors, soap_scratch, soap_squares  # noqa: E402
-from planner.memory.training.step import step_term  # noqa: E402
+from planner.memory.training.optimizer_states import optimizer_term, shampoo_factors, soap_squares  # noqa: E402
+from planner.memory.training.optimizer_steps import soap_scratch, step_term  # noqa: E402
 from planner.models.architecture import Tensor  # noqa: E402
 from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep  # noqa: E402
 

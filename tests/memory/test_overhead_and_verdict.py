@@ -9,8 +9,9 @@ from planner.hardware.usable import UsableMemory
 from planner.memory.chance import Interval, Margin, chance_of
 from planner.memory.estimate import estimate_memory, fits_on
 from planner.memory.fit import at_least_cards, device_shares, judge_bytes
-from planner.memory.overhead import cublas_workspace_bytes, framework_overhead, overhead_term
-from planner.memory.support import unsupported_reasons
+from planner.memory.overhead import cublas_workspace_bytes, fixed_overhead, framework_overhead, overhead_term
+from planner.memory.software import memory_of
+from planner.memory.support import pytorch_reasons
 from planner.memory.terms import term
 from planner.units import GIB, KIB, MIB
 from planner.workload.workload import Inference, Training
@@ -65,25 +66,25 @@ def test_training_has_two_threads_that_launch_products():
 
 
 def test_the_context_of_measured_families_is_theirs():
-    assert framework_overhead(gpu("rtx-4090"), 0, 0).context == 426 * MIB
-    assert framework_overhead(None, 0, 0).context == 426 * MIB
+    assert framework_overhead(fixed_overhead(gpu("rtx-4090")), 0, 0).context == 426 * MIB
+    assert framework_overhead(fixed_overhead(None), 0, 0).context == 426 * MIB
     turing = next(g for g in bundled().hardware.gpus if g.architecture == "Turing")
-    assert framework_overhead(turing, 0, 0).context == 141 * MIB
+    assert framework_overhead(fixed_overhead(turing), 0, 0).context == 141 * MIB
 
 
 def test_slack_is_a_twentieth_of_what_comes_and_goes_or_a_hole_at_worst():
-    overhead = framework_overhead(None, 100 * MIB, 50 * MIB)
+    overhead = framework_overhead(fixed_overhead(None), 100 * MIB, 50 * MIB)
     assert overhead.slack == 5 * MIB
     assert overhead.total == 426 * MIB + SMALL + 5 * MIB
     assert (overhead.low, overhead.high) == (141 * MIB + SMALL, 749 * MIB + SMALL + 50 * MIB)
-    assert framework_overhead(None, 0, 80 * GIB).high == 749 * MIB + SMALL + GIB
+    assert framework_overhead(fixed_overhead(None), 0, 80 * GIB).high == 749 * MIB + SMALL + GIB
 
 
 @given(
     st.integers(0, 2**40), st.integers(0, 2**40), st.sampled_from([None, "rtx-4090", "tesla-k80"]), st.integers(1, 2)
 )
 def test_the_overhead_lies_within_its_bounds(dynamic, largest, name, threads):
-    overhead = framework_overhead(gpu(name) if name else None, dynamic, largest, threads)
+    overhead = framework_overhead(fixed_overhead(gpu(name) if name else None), dynamic, largest, threads)
     written = overhead_term(overhead, dynamic)
     assert overhead.low <= overhead.total <= overhead.high
     assert sum(part.bytes for part in written.parts) == written.bytes == overhead.total
@@ -196,7 +197,7 @@ def test_without_a_card_there_is_no_verdict():
     ],
 )
 def test_what_a_card_cannot_run_gets_a_reason_and_no_verdict(name, workload, words):
-    reasons = unsupported_reasons(workload, gpu(name))
+    reasons = memory_of(llama(), workload).unsupported_reasons(workload, gpu(name))
     assert any(words in reason for reason in reasons)
     available = bundled().hardware.usable_memory(gpu(name))
     result = estimate_memory(small_llama(), workload, gpu(name), available)
@@ -207,8 +208,8 @@ def test_what_a_card_cannot_run_gets_a_reason_and_no_verdict(name, workload, wor
 def test_gaudi_is_told_apart_from_other_cards_of_its_maker():
     gaudi = [card for card in bundled().hardware.gpus if card.architecture == "Gaudi"]
     assert gaudi
-    assert all("Gaudi" in unsupported_reasons(Inference(), card)[0] for card in gaudi)
-    assert not unsupported_reasons(Inference(weights="nf4"), gpu("max-1100"))
+    assert all("Gaudi" in pytorch_reasons(Inference(), card)[0] for card in gaudi)
+    assert not pytorch_reasons(Inference(weights="nf4"), gpu("max-1100"))
 
 
 @pytest.mark.parametrize(
@@ -225,7 +226,7 @@ def test_gaudi_is_told_apart_from_other_cards_of_its_maker():
     ],
 )
 def test_what_it_can_run_has_none(name, workload):
-    assert not unsupported_reasons(workload, gpu(name))
+    assert not memory_of(llama(), workload).unsupported_reasons(workload, gpu(name))
 
 
 def test_a_whole_catalog_is_judged_as_each_card_is():

@@ -4,7 +4,7 @@ import pytest
 from small_models import GPT2, llama, other, small_llama
 
 from planner.memory.estimate import estimate_memory
-from planner.memory.tuned.setup import recipe_of, tuned_setup
+from planner.memory.software import training_memory
 from planner.models.architecture import Architecture
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Training
@@ -35,8 +35,8 @@ def kept(architecture: Architecture, profile: str, **how: object) -> int:
     asked = {"profile": profile, "compute": "bf16", "sequence_length": T} | how
     workload = with_defaults(Training.model_validate(asked), architecture, 1)
     assert isinstance(workload, Training)
-    assert recipe_of(workload).fused.norms
-    return tuned_setup(architecture, workload).saved.total
+    assert training_memory(workload.profile).fused.norms
+    return training_memory(workload.profile).setup(architecture, workload).saved.total
 
 
 def test_layers_keep_what_the_functions_of_liger_save() -> None:

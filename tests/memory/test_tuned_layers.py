@@ -8,15 +8,17 @@ from traced_families import COMMON, FAMILIES
 from planner.dtypes import AS_STORED
 from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory
-from planner.memory.training.activations import layer_ledger
-from planner.memory.tuned.adapters import dequantised_scratch, magnitude_scratch
-from planner.memory.tuned.layer import tuned_ledger
-from planner.memory.tuned.recipe import Adapters, Formats, Fused, Recipe, norm_kept
-from planner.memory.tuned.sites import LayerTuning, sites_of
+from planner.memory.training.adapters.layer import saved_by_tuned_layer
+from planner.memory.training.adapters.settings import Adapters, Formats, LayerSettings, norm_kept
+from planner.memory.training.adapters.trained import LayerTuning, sites_of
+from planner.memory.training.autograd.layer import saved_by_layer
+from planner.memory.training.fused import FusedKernels
+from planner.memory.training.partial import dequantised_scratch, magnitude_scratch
 from planner.memory.weights import is_gguf, weights_term
 from planner.models.layers import Norm
 from planner.models.readers.config_json import read_config
-from planner.workload.training import Lora, Training, formats_for
+from planner.workload.formats import formats_for
+from planner.workload.training import Lora, Training
 
 FORMATS = {
     "bf16": Formats(2, 2, 2, 2, autocast=False),
@@ -91,24 +93,26 @@ def test_with_everything_trained_a_layer_keeps_what_plain_training_keeps(name, c
     formats = FORMATS[compute]
     for layer, hidden in layers(name):
         trained = LayerTuning(("trained",) * len(layer.tensors))
-        plain = layer_ledger(layer, hidden, formats.precision, attention)
-        assert tuned_ledger(layer, hidden, Recipe(formats, attention, None), trained) == plain
+        plain = saved_by_layer(layer, hidden, formats.precision, attention)
+        assert saved_by_tuned_layer(layer, hidden, LayerSettings(formats, attention, None), trained) == plain
 
 
 @pytest.mark.parametrize("compute", FORMATS)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_more_is_trained_the_more_is_kept(name, compute):
-    recipe = Recipe(FORMATS[compute], "sdpa", None)
+    settings = LayerSettings(FORMATS[compute], "sdpa", None)
     for layer, hidden in layers(name):
         count = len(layer.tensors)
         statuses = [("frozen",) * count, ("trained",) * count]
         sites = sites_of(layer, hidden)
         part = tuple("trained" if place in sites.forward_out else "frozen" for place in range(count))
         norms = tuple("trained" if tensor.role == "norm" else "frozen" for tensor in layer.tensors)
-        frozen, whole = (tuned_ledger(layer, hidden, recipe, LayerTuning(each)).total(1, 64, 64) for each in statuses)
+        frozen, whole = (
+            saved_by_tuned_layer(layer, hidden, settings, LayerTuning(each)).total(1, 64, 64) for each in statuses
+        )
         for some in (part, norms):
             reached, alone = (
-                tuned_ledger(layer, hidden, recipe, LayerTuning(some, reached)).total(1, 64, 64)
+                saved_by_tuned_layer(layer, hidden, settings, LayerTuning(some, reached)).total(1, 64, 64)
                 for reached in (True, False)
             )
             assert 0 <= alone <= reached
@@ -171,8 +175,8 @@ def test_unsloth_fuses_what_transformers_does_step_by_step():
     fused, plain = (needed(llama(), profile=profile, **common) for profile in ("unsloth", "hf"))
     assert kept(fused) < kept(plain)
     norm = Norm(kind="rms", native=False)
-    recipe = Recipe(FORMATS["bf16"], "sdpa", None, Fused(norms=True))
-    assert norm_kept(norm, 64, 2, recipe, trained=True) == 2 * 64 + 4
+    settings = LayerSettings(FORMATS["bf16"], "sdpa", None, FusedKernels(norms=True))
+    assert norm_kept(norm, 64, 2, settings, trained=True) == 2 * 64 + 4
 
 
 def test_full_training_with_fused_kernels_keeps_less():
@@ -186,8 +190,10 @@ def test_experts_computed_all_at_once_are_cast_under_autocast():
     layer, hidden = next((layer, hidden) for layer, hidden in layers("mixtral") if layer.feed_forward)
     every = layer.evolve(feed_forward=layer.feed_forward.evolve(every_expert=True))
     trained = LayerTuning(("trained",) * len(layer.tensors))
-    amp = Recipe(FORMATS["amp-bf16"], "sdpa", None)
-    assert tuned_ledger(every, hidden, amp, trained) == layer_ledger(every, hidden, amp.formats.precision, "sdpa")
+    amp = LayerSettings(FORMATS["amp-bf16"], "sdpa", None)
+    assert saved_by_tuned_layer(every, hidden, amp, trained) == saved_by_layer(
+        every, hidden, amp.formats.precision, "sdpa"
+    )
 
 
 def test_without_adapted_layers_nothing_is_multiplied_out():
@@ -250,13 +256,15 @@ def test_norms_behind_blocks_are_reached_from_the_first_layer_on(name):
     layer, hidden = layers(name)[0]
     assert layer.post_norms
     adapters = Adapters(8, 4, 4, dropout=False, dora=False, converts=True)
-    recipe = Recipe(FORMATS["bf16"], "sdpa", adapters)
+    settings = LayerSettings(FORMATS["bf16"], "sdpa", adapters)
     adapted = tuple("adapted" if tensor.role == "linear" else "frozen" for tensor in layer.tensors)
-    first, next_ = (tuned_ledger(layer, hidden, recipe, LayerTuning(adapted, reached)) for reached in (False, True))
+    first, next_ = (
+        saved_by_tuned_layer(layer, hidden, settings, LayerTuning(adapted, reached)) for reached in (False, True)
+    )
     assert first.norms == next_.norms > 0
     out = sites_of(layer, hidden).forward_out
     last = tuple("adapted" if place in out else "frozen" for place in range(len(adapted)))
-    assert tuned_ledger(layer, hidden, recipe, LayerTuning(last, False)).norms < first.norms
+    assert saved_by_tuned_layer(layer, hidden, settings, LayerTuning(last, False)).norms < first.norms
 
 
 def test_networks_without_feed_forward_blocks_or_attention_are_adapted_too():

@@ -5,8 +5,7 @@ from small_models import bundled, llama, other, small_llama
 
 from planner.dtypes import SCHEMES
 from planner.memory.gguf import file_bytes, tensor_bytes
-from planner.memory.tensors import parameter_counts
-from planner.memory.weights import weight_bytes, weights_term
+from planner.memory.weights import parameter_counts, weight_bytes, weights_term
 from planner.models.architecture import Architecture
 
 # Llama 2 7B: 32 layers of four 4096 × 4096 and three 4096 × 11008 projections, 65 norms, two 32000 × 4096 tables.

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from planner.memory.estimate import moments_of
-from planner.memory.inference.moments import inference_moments
+from planner.memory.estimate import timeline_of
+from planner.memory.inference.timeline import inference_timeline
 from planner.memory.precision import training_precision
-from planner.memory.training.plain import head_matrix, plain_setup
-from planner.memory.tuned.setup import is_tuned, tuned_setup
+from planner.memory.software import training_memory
+from planner.memory.training.full import head_matrix
 from planner.models.architecture import Architecture
 from planner.models.readers.config_json import read_config
 from planner.trace.analysis.summary import facts_of
@@ -189,8 +189,8 @@ def compare_answers(family: Family, workload: Inference) -> dict[str, tuple[int,
     request = _request(family.model_type, config.to_json_string(), **_answers(workload))
     traced = {phase.name: phase.bytes for phase in facts_of(record(request, lambda *_: None)).phases}
     predicted: dict[str, int] = {}
-    for moment in inference_moments(architecture, with_defaults(workload, architecture, count=1)).moments:
-        predicted[moment.name] = max(predicted.get(moment.name, 0), moment.total)
+    for snapshot in inference_timeline(architecture, with_defaults(workload, architecture, count=1)).snapshots:
+        predicted[snapshot.name] = max(predicted.get(snapshot.name, 0), snapshot.total)
     return {name: (traced[name], predicted[name]) for name in ("prefill", "decode")}
 
 
@@ -202,8 +202,8 @@ def compare_reading(family: Family, workload: Inference) -> tuple[int, int]:
     architecture = read_config(config.to_dict(), family.model_type)
     asked = {"batch": workload.batch, "dtype": workload.compute, "attention": workload.attention}
     recording = record(_request(family.model_type, config.to_json_string(), **asked), lambda *_: None)
-    found = inference_moments(architecture, with_defaults(workload, architecture, count=1)).moments
-    return facts_of(recording).allocated_bytes, max(moment.total for moment in found)
+    found = inference_timeline(architecture, with_defaults(workload, architecture, count=1)).snapshots
+    return facts_of(recording).allocated_bytes, max(snapshot.total for snapshot in found)
 
 
 def _request(model_type: str, config: str, **changes: Any) -> TraceRequest:
@@ -236,8 +236,8 @@ def _ranks(workload: Training, count: int) -> dict[str, Any]:
 
 def _predicted_peak(architecture: Architecture, workload: Training) -> int:
     """Return the most bytes that PyTorch's allocator hands out: what NCCL holds is not traced."""
-    found = moments_of(architecture, workload)
-    return max(moment.total - (0 if moment.name == "load" else found.outside_bytes) for moment in found.moments)
+    found = timeline_of(architecture, workload)
+    return max(snapshot.total - (0 if snapshot.name == "load" else found.outside_bytes) for snapshot in found.snapshots)
 
 
 def _answers(workload: Inference) -> dict[str, Any]:
@@ -268,7 +268,7 @@ def kept_by_the_body(recording: Recording, *categories: str) -> int:
 
 def _predicted_saved(architecture: Architecture, workload: Training) -> int:
     filled = with_defaults(workload, architecture, count=1)
-    setup = (tuned_setup if is_tuned(filled) else plain_setup)(architecture, filled)
+    setup = training_memory(filled.profile).setup(architecture, filled)
     casts = sum(term.bytes for term in setup.casts.loss)
     head = head_matrix(architecture) * training_precision(workload).compute_bytes
     return setup.saved.total + (casts - head if casts else 0)

@@ -5,7 +5,7 @@ from recordings import training, two_steps
 
 from planner.plan.advice.advise import CHANGES, advise
 from planner.plan.advice.change import COSTS
-from planner.plan.advice.ladders import engine_ladders
+from planner.plan.advice.software.lookup import engine_ladders
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.trace.analysis.summary import facts_of

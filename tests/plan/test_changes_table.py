@@ -9,6 +9,7 @@ from planner.plan.advice.inference_changes import INFERENCE_CHANGES
 from planner.plan.advice.ladders import ladders
 from planner.plan.advice.pipeline_changes import PIPELINE_CHANGES
 from planner.plan.advice.search import changed
+from planner.plan.advice.software.lookup import PROGRAM_CHANGES
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training
@@ -28,7 +29,8 @@ def with_fields(workload, fields):
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
 def test_a_change_can_be_made_where_it_applies(change: Change):
     fields = {name: values[-1] for name, values in change.applies.items()}
-    base = Inference() if change in (*INFERENCE_CHANGES, *PIPELINE_CHANGES) else Training()
+    answers = change in (*INFERENCE_CHANGES, *PIPELINE_CHANGES, *PROGRAM_CHANGES)
+    base = Inference() if answers and change.applies.get("task") != ("training",) else Training()
     try:
         workload = with_fields(base, {**fields, "parallel.data": 2} if change.shares_states else fields)
         made = changed(Plan(model=LLAMA, workload=workload), change)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.memory.training.backward import projections
+from planner.memory.training.autograd.backward import projections
 from planner.memory.training.fp8 import fp8_copies
 from planner.plan.advice.advise import advise
 from planner.plan.advice.pipeline_changes import smaller_images

@@ -7,7 +7,7 @@ from recordings import Recorder, any_recordings, training, two_steps
 from small_models import bundled
 
 from planner.hardware.usable import UsableMemory
-from planner.memory.overhead import cublas_workspace_bytes, framework_overhead
+from planner.memory.overhead import cublas_workspace_bytes, fixed_overhead, framework_overhead
 from planner.memory.result import MemoryResult
 from planner.trace.analysis.memory import allocator_capacity, traced_fits_on, traced_memory
 from planner.trace.analysis.summary import facts_of
@@ -37,7 +37,7 @@ def on(facts: TracedFacts, size: int) -> MemoryResult:
 
 def needed(facts: TracedFacts, allocator_bytes: int) -> int:
     """What a process needs on the card with so many bytes for the allocator."""
-    fixed = framework_overhead(card("rtx-4090"), 0, 0, 2)
+    fixed = framework_overhead(fixed_overhead(card("rtx-4090")), 0, 0, 2)
     return allocator_bytes + fixed.context + fixed.workspace
 
 

@@ -14,7 +14,7 @@ from planner.memory.kernels import (
     softmax_bytes,
 )
 from planner.memory.precision import Precision
-from planner.memory.training.activations import stack_positions
+from planner.memory.training.autograd.layer import stack_positions
 from planner.models.architecture import (
     Activation,
     Architecture,

@@ -1,10 +1,17 @@
 """What DeepSpeed's ZeRO keeps on a card at each stage, with its buffers as they are by default."""
 
+from functools import lru_cache
 from typing import Final, NamedTuple
 
+from planner.dtypes import ELEMENT_BYTES
+from planner.memory.parallel.sharding import ShardedStep, Sharder
 from planner.memory.parallel.shares import WAITING, Beside, Buffer, Counts, Held, buffers, shared
-from planner.memory.phases import Moment
+from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import TermName
+from planner.memory.weights import placed_tensors
+from planner.models.architecture import Architecture
+from planner.workload.formats import arithmetic
+from planner.workload.parallel import Parallel
 
 SOURCE: Final = "DeepSpeed 0.19 runtime/zero: stage_1_and_2.py, stage3.py, config.py"
 REDUCE_BUCKET: Final = 500_000_000
@@ -67,8 +74,8 @@ class Zero(NamedTuple):
         return gradients + sum([self.part(item)[0].bytes for item in whole])
 
 
-def zero_moments(moments: tuple[Moment, ...], zero: Zero, accumulates: bool) -> tuple[Moment, ...]:
-    """Return the moments of a step under `zero` from those of a step that holds everything.
+def zero_snapshots(snapshots: tuple[Snapshot, ...], zero: Zero, accumulates: bool) -> tuple[Snapshot, ...]:
+    """Return the snapshots of a step under `zero` from those of a step that holds everything.
 
     **Formula** with AdamW in 16 bits: stage 1 keeps 2P + 2P of gradients + 12P/N, stage 2 2P + 14P/N, stage 3 16P/N;
     all hold 4P/N more of gradients in fp32 while the optimizer steps (stage 3: of at most 10⁹ parameters). Beside
@@ -87,24 +94,30 @@ def zero_moments(moments: tuple[Moment, ...], zero: Zero, accumulates: bool) -> 
     kept = [*weights, *zero.part(zero.adapters)]
     if zero.offload == "none":
         kept += [*zero.part(zero.master), *zero.part(zero.states)]
-    load, *later = moments
-    sent = {phase: _communication(zero, phase) for phase in {moment.name for moment in later}}
+    load, *later = snapshots
+    sent = {phase: _communication(zero, phase) for phase in {snapshot.name for snapshot in later}}
     after = [
-        _moment(moment, zero, kept, sent[moment.name], accumulates or moment is moments[-2] or moment.name == "step")
-        for moment in later
+        _snapshot(
+            snapshot,
+            zero,
+            kept,
+            sent[snapshot.name],
+            accumulates or snapshot is snapshots[-2] or snapshot.name == "step",
+        )
+        for snapshot in later
     ]
-    return (Moment("load", weights, load.explanation if weights else WAITING), *after)
+    return (Snapshot("load", weights, load.explanation if weights else WAITING), *after)
 
 
-def _moment(moment: Moment, zero: Zero, kept: list[Held], sent: Held, complete: bool) -> Moment:
-    """Return the moment with shares instead of what they replace; `complete` says that all gradients are made."""
-    flowing = [item for item in moment.terms if item.name not in _REPLACED]
-    gradients = _gradients(moment, zero, complete)
-    return Moment(moment.name, [*kept, *gradients, *flowing, sent], moment.explanation)
+def _snapshot(snapshot: Snapshot, zero: Zero, kept: list[Held], sent: Held, complete: bool) -> Snapshot:
+    """Return the snapshot with shares instead of what they replace; `complete` says that all gradients are made."""
+    flowing = [item for item in snapshot.terms if item.name not in _REPLACED]
+    gradients = _gradients(snapshot, zero, complete)
+    return Snapshot(snapshot.name, [*kept, *gradients, *flowing, sent], snapshot.explanation)
 
 
-def _gradients(moment: Moment, zero: Zero, complete: bool) -> list[Held]:
-    """Return the gradients at `moment`: whole in stage 1 as they are made, shares from stage 2 on.
+def _gradients(snapshot: Snapshot, zero: Zero, complete: bool) -> list[Held]:
+    """Return the gradients at `snapshot`: whole in stage 1 as they are made, shares from stage 2 on.
 
     Stage 3 has the buffer of its share from the start. From stage 2 on they go where the optimizer is.
     """
@@ -112,7 +125,7 @@ def _gradients(moment: Moment, zero: Zero, complete: bool) -> list[Held]:
         return []
     if zero.stage == 3 or complete:
         return [zero.gradients] if zero.stage == 1 else zero.part(zero.gradients)
-    made = [item for item in moment.terms if item.name == "gradients"]
+    made = [item for item in snapshot.terms if item.name == "gradients"]
     return made if zero.stage == 1 else [share for item in made for share in zero.part(item)]
 
 
@@ -143,3 +156,51 @@ def _whole_parameters(zero: Zero, phase: str) -> list[Buffer]:
         layer = zero.counts.layer
         parts.append(("gradients of a layer, before the bucket", layer * size))
     return parts
+
+
+class DeepSpeedZero(Sharder):
+    """DeepSpeed's ZeRO engine: 16-bit parameters with fp32 copies, and buckets."""
+
+    name = "deepspeed"
+    title = "DeepSpeed"
+    version = "DeepSpeed 0.19"
+    shares_states = True
+    keeps_masters = True
+
+    def called(self, zero: int) -> str:
+        """Return what it is called with so much of ZeRO."""
+        return f"ZeRO-{zero}"
+
+    def keeps(self, _parallel: Parallel) -> str:
+        """Return what it keeps of a network, in words."""
+        return "16-bit parameters and gradients, fp32 parameters and states, and buckets of 5 · 10⁸ elements"
+
+    def timeline(self, step: ShardedStep) -> PhaseSnapshots:
+        """Return what is alive on a card in each phase of `step`."""
+        workload, found = step.workload, step.found
+        last = {item.name: item for item in found.snapshots[-1].terms}
+        zero = Zero(
+            stage=workload.parallel.zero,
+            cards=step.cards,
+            counts=step.counts,
+            size=ELEMENT_BYTES[arithmetic(workload.compute)],
+            small=_small(step.architecture),
+            weights=last["weights"],
+            gradients=last.get("gradients"),
+            states=step.kept_named("optimizer_states"),
+            master=step.master(last["weights"]),
+            adapters=step.kept_named("adapters"),
+            offload=workload.parallel.offload,
+            beside=step.beside,
+        )
+        snapshots = zero_snapshots(found.snapshots, zero, workload.gradient_accumulation > 1)
+        return found._replace(snapshots=snapshots, host_bytes=zero.host_bytes())
+
+
+DEEPSPEED_ZERO: Final = DeepSpeedZero()
+
+
+@lru_cache(maxsize=256)
+def _small(architecture: Architecture) -> int:
+    """Return the parameters in tensors that ZeRO-3 does not share."""
+    return sum([tensor.size * count for tensor, count in placed_tensors(architecture) if tensor.size < PERSISTENT])

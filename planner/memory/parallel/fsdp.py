@@ -1,15 +1,21 @@
 """Sharding of parameters, gradients and states unit by unit, as PyTorch's FSDP2 does it."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
-from planner.memory.parallel.shares import WAITING, Beside, Buffer, Counts, Held, buffers, portion, resized
-from planner.memory.phases import Moment
+from planner.memory.parallel.sharding import LASTING, ShardedStep, Sharder
+from planner.memory.parallel.shares import WAITING, Beside, Buffer, Counts, Held, buffers, portion, resized, shared
+from planner.memory.phases import PhaseSnapshots, Snapshot
+from planner.memory.precision import Precision, training_precision
 from planner.memory.result import TermName
+from planner.models.architecture import Architecture, Stack
+from planner.units import ceil_div
+from planner.workload.parallel import Parallel
+from planner.workload.training import Training
 
 SOURCE: Final = "PyTorch 2.13 torch/distributed/fsdp/_fully_shard"
-KEPT: Final[tuple[TermName, ...]] = ("weights", "master_weights", "optimizer_states", "adapters")
-_STANDING: Final[frozenset[TermName]] = frozenset((*KEPT, "gradients", "communication"))
+_STANDING: Final[frozenset[TermName]] = frozenset((*LASTING, "gradients", "communication"))
 
 _BEFORE_THE_LAST: Final = (
     "the backward pass works on the layer before the last, while the gradients of the last are reduced"
@@ -70,7 +76,7 @@ class Sharding(NamedTuple):
         return sum([item.bytes for item in held])
 
     def communication(self, *found: Buffer) -> Held:
-        """Return the buffers that are there at a moment."""
+        """Return the buffers that are there at a snapshot."""
         return buffers(found, SOURCE, self.beside)
 
 
@@ -85,10 +91,10 @@ class Backward(NamedTuple):
     norm: int
 
 
-def fsdp_moments(moments: tuple[Moment, ...], sharding: Sharding, frees: Backward) -> tuple[Moment, ...]:
-    """Return the moments of a sharded step from those of a step that holds everything.
+def fsdp_snapshots(snapshots: tuple[Snapshot, ...], sharding: Sharding, frees: Backward) -> tuple[Snapshot, ...]:
+    """Return the snapshots of a sharded step from those of a step that holds everything.
 
-    `moments` are load, forward, loss, the backward pass at the head, in the last and in the first layer and, where it
+    `snapshots` are load, forward, loss, the backward pass at the head, in the last and in the first layer and, where it
     is trained, at the embedding, and the step.
 
     **Formula**: shares of parameters, gradients and states; beside them the edges whole, from the forward pass on, and
@@ -99,43 +105,43 @@ def fsdp_moments(moments: tuple[Moment, ...], sharding: Sharding, frees: Backwar
     **Source**: torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py: `unshard`, `wait_for_unshard`,
     `_backward_prefetch`, `post_backward`; `_fsdp_collectives.py` `foreach_reduce`.
     """
-    forward = [moment for moment in moments if moment.name in ("forward", "loss")]
-    backward = [moment for moment in moments if moment.name == "backward"]
+    forward = [snapshot for snapshot in snapshots if snapshot.name in ("forward", "loss")]
+    backward = [snapshot for snapshot in snapshots if snapshot.name == "backward"]
     return (
-        Moment("load", sharding.persistent[:1], WAITING if sharding.offloads else moments[0].explanation),
+        Snapshot("load", sharding.persistent[:1], WAITING if sharding.offloads else snapshots[0].explanation),
         _in_the_last_layer(forward[-1], sharding),
-        *(_forward(moment, sharding) for moment in forward),
+        *(_forward(snapshot, sharding) for snapshot in forward),
         *_through_the_layers(backward[0], backward[1], backward[2], sharding, frees),
         *(held for end in backward[3:] for held in _at_the_edges(end, sharding)),
-        *(_step(moment, sharding) for moment in moments if moment.name == "step"),
+        *(_step(snapshot, sharding) for snapshot in snapshots if snapshot.name == "step"),
     )
 
 
-def _in_the_last_layer(moment: Moment, sharding: Sharding) -> Moment:
-    held = [item for item in _flowing(moment) if item.name != "logits"]
+def _in_the_last_layer(snapshot: Snapshot, sharding: Sharding) -> Snapshot:
+    held = [item for item in _flowing(snapshot) if item.name != "logits"]
     gathered = (_gathered(sharding, "the last layer, whole"), _gathered(sharding, "the last layer, as it was gathered"))
     parts = (_edges(sharding), *_kept_units(sharding, sharding.counts.layers - 1), *gathered)
     explanation = "the forward pass works on the last layer, whose parameters have just been gathered"
-    return Moment("forward", [*sharding.persistent, *held, sharding.communication(*parts)], explanation)
+    return Snapshot("forward", [*sharding.persistent, *held, sharding.communication(*parts)], explanation)
 
 
-def _forward(moment: Moment, sharding: Sharding) -> Moment:
-    made = _gradient_bytes(moment)
+def _forward(snapshot: Snapshot, sharding: Sharding) -> Snapshot:
+    made = _gradient_bytes(snapshot)
     # The backward pass gathers the last layer again as it starts, unless that has stayed.
-    is_gathered = moment.name == "forward" or not sharding.keeps_units
+    is_gathered = snapshot.name == "forward" or not sharding.keeps_units
     parts = (
         _edges(sharding),
         *_kept_units(sharding, sharding.counts.layers),
         *((_gathered(sharding, "a layer, as it was gathered"),) if is_gathered else ()),
         ("gradients of the head, not reduced yet", made),
     )
-    held = [*sharding.persistent, *_flowing(moment), sharding.communication(*parts)]
-    return Moment(moment.name, held, moment.explanation)
+    held = [*sharding.persistent, *_flowing(snapshot), sharding.communication(*parts)]
+    return Snapshot(snapshot.name, held, snapshot.explanation)
 
 
 def _through_the_layers(
-    head: Moment, last: Moment, first: Moment, sharding: Sharding, frees: Backward
-) -> Iterator[Moment]:
+    head: Snapshot, last: Snapshot, first: Snapshot, sharding: Sharding, frees: Backward
+) -> Iterator[Snapshot]:
     units, depth = sharding.units, sharding.counts.layers
     of_head = _gradient_bytes(head)
     in_layer = min(max(_gradient_bytes(last) - of_head, 0), units.layer_gradients)
@@ -147,19 +153,19 @@ def _through_the_layers(
     ahead = () if sharding.keeps_units else (_gathered(sharding, "the next layer, gathered ahead"),)
     whole = _kept_units(sharding, depth)
     in_head, in_last, in_first = _flowing(head), _flowing(last), _flowing(first)
-    yield _moment(head, in_head, sharding, 0, (*edges, *whole, *ahead))
-    yield _moment(last, in_last, sharding, 0, (*edges, *whole, *here, *(ahead if depth > 1 else ()), partly))
+    yield _snapshot(head, in_head, sharding, 0, (*edges, *whole, *ahead))
+    yield _snapshot(last, in_last, sharding, 0, (*edges, *whole, *here, *(ahead if depth > 1 else ()), partly))
     left = _activations(head) - _activations(last) - frees.behind + frees.norm
     # What is kept falls and the shares of gradients grow by as much with each layer: the first or the last is highest.
     for done in sorted({1, max(depth - 2, 1)}) if depth > 1 else ():
         more = (*edges, *_kept_units(sharding, depth - done), *here, *(ahead if done < depth - 1 else ()), reducing)
         where = _BEFORE_THE_LAST if done == 1 else _AFTER_THE_FIRST
         early, late = -done * frees.layer, left - (done + 1) * frees.layer
-        yield _moment(last, _freed(in_last, early), sharding, done, (*more, partly), where)
-        yield _moment(last, _freed(in_last, late), sharding, done, (*more, wholly), where)
+        yield _snapshot(last, _freed(in_last, early), sharding, done, (*more, partly), where)
+        yield _snapshot(last, _freed(in_last, late), sharding, done, (*more, wholly), where)
     whole = _kept_units(sharding, 1)
     reduced = (reducing,) if depth > 1 else ()
-    yield _moment(first, in_first, sharding, depth - 1, (*edges, *whole, *here, *reduced, partly))
+    yield _snapshot(first, in_first, sharding, depth - 1, (*edges, *whole, *here, *reduced, partly))
 
 
 def _freed(flowing: list[Held], more: int) -> list[Held]:
@@ -167,28 +173,33 @@ def _freed(flowing: list[Held], more: int) -> list[Held]:
     return [resized(item, more, _FREED) if more and item.name == "activations" else item for item in flowing]
 
 
-def _at_the_edges(end: Moment, sharding: Sharding) -> Iterator[Moment]:
+def _at_the_edges(end: Snapshot, sharding: Sharding) -> Iterator[Snapshot]:
     units, depth = sharding.units, sharding.counts.layers
     gradients = ("gradients of embeddings and head, not reduced yet", units.edge_gradients)
     reducing = ("gradients of the first layer, being reduced", units.layer_reduced)
-    yield _moment(end, _flowing(end), sharding, depth, (_edges(sharding), reducing, gradients))
+    yield _snapshot(end, _flowing(end), sharding, depth, (_edges(sharding), reducing, gradients))
     held = [*sharding.persistent, *sharding.grown(depth)]
     reducing = ("gradients of embeddings and head, being reduced", units.edges_reduced)
     explanation = "the gradients of embeddings and head are reduced last, together"
-    yield Moment("backward", [*held, sharding.communication(gradients, reducing)], explanation)
+    yield Snapshot("backward", [*held, sharding.communication(gradients, reducing)], explanation)
 
 
-def _moment(
-    moment: Moment, flowing: list[Held], sharding: Sharding, reduced: int, parts: tuple[Buffer, ...], where: str = ""
-) -> Moment:
+def _snapshot(
+    snapshot: Snapshot,
+    flowing: list[Held],
+    sharding: Sharding,
+    reduced: int,
+    parts: tuple[Buffer, ...],
+    where: str = "",
+) -> Snapshot:
     held = [*sharding.persistent, *sharding.grown(reduced), *flowing, sharding.communication(*parts)]
-    return Moment("backward", held, where or moment.explanation)
+    return Snapshot("backward", held, where or snapshot.explanation)
 
 
-def _step(moment: Moment, sharding: Sharding) -> Moment:
-    others = [item for item in _flowing(moment) if item.name != "communication"]
+def _step(snapshot: Snapshot, sharding: Sharding) -> Snapshot:
+    others = [item for item in _flowing(snapshot) if item.name != "communication"]
     held = [*sharding.persistent, *sharding.all_gradients(), *others, sharding.communication()]
-    return Moment("step", held, moment.explanation)
+    return Snapshot("step", held, snapshot.explanation)
 
 
 def _edges(sharding: Sharding) -> Buffer:
@@ -206,14 +217,100 @@ def _kept_units(sharding: Sharding, layers: int) -> tuple[Buffer, ...]:
     return (("layers that stay whole until their backward pass", layers * sharding.units.layer),)
 
 
-def _flowing(moment: Moment) -> list[Held]:
+def _flowing(snapshot: Snapshot) -> list[Held]:
     """Return what comes and goes: activations, logits, temporaries."""
-    return [item for item in moment.terms if item.name not in _STANDING]
+    return [item for item in snapshot.terms if item.name not in _STANDING]
 
 
-def _activations(moment: Moment) -> int:
-    return sum([item.bytes for item in moment.terms if item.name == "activations"])
+def _activations(snapshot: Snapshot) -> int:
+    return sum([item.bytes for item in snapshot.terms if item.name == "activations"])
 
 
-def _gradient_bytes(moment: Moment) -> int:
-    return sum([item.bytes for item in moment.terms if item.name == "gradients"])
+def _gradient_bytes(snapshot: Snapshot) -> int:
+    return sum([item.bytes for item in snapshot.terms if item.name == "gradients"])
+
+
+class Fsdp(Sharder):
+    """PyTorch's FSDP2: parameters, gradients and states in shares of their own format."""
+
+    name = "fsdp"
+    title = "FSDP"
+    version = "FSDP2 of PyTorch 2.13"
+    shares_states = True
+    gathers_layers = True
+
+    def keeps(self, _parallel: Parallel) -> str:
+        """Return what it keeps of a network, in words."""
+        return "shares of parameters, gradients and states in the parameters' own format, layers gathered in turn"
+
+    def timeline(self, step: ShardedStep) -> PhaseSnapshots:
+        """Return what is alive on a card in each phase of `step`."""
+        workload, found, counts, cards = step.workload, step.found, step.counts, step.cards
+        shares = [shared(item, counts.share, counts.total, cards, SOURCE) for item in step.kept]
+        lasting = tuple([item for item in shares if item.name != "gradients"])
+        reduced = [item for item in shares if item.name == "gradients"]
+        accumulates, offloads = workload.gradient_accumulation > 1, workload.parallel.offload == "parameters"
+        sharding = Sharding(
+            counts=counts,
+            cards=cards,
+            units=_units(counts, workload.adapts, *_gathered_bytes(found.snapshots[-1])),
+            kept=lasting,
+            gradients=reduced[0] if reduced else None,
+            persistent=() if offloads else (*lasting, *reduced) if accumulates else lasting,
+            accumulates=accumulates,
+            keeps_units=not workload.parallel.reshard_after_forward,
+            offloads=offloads,
+            beside=step.beside,
+        )
+        frees = Backward(found.layer_bytes, found.behind_bytes, _norm_flight(step.architecture, step.own))
+        return found._replace(
+            snapshots=fsdp_snapshots(found.snapshots, sharding, frees), host_bytes=sharding.host_bytes()
+        )
+
+
+FSDP: Final = Fsdp()
+
+
+def _norm_flight(architecture: Architecture, own: Training) -> int:
+    """Return what the backward pass holds in the norm before the mixer, where all gradients of the layer are there.
+
+    **Formula**: a fused norm reads the gradient of the projections' input and writes its own, beside that of the
+    stream: 3 · w · h; one computed in steps holds five fp32 tensors of the stream beside them, and what it kept itself.
+    """
+    precision = training_precision(own)
+    tokens = own.micro_batch * (own.sequence_length or 0)
+    return tokens * max([_norm_bytes(stack, precision) for stack in architecture.stacks])
+
+
+@lru_cache(maxsize=512)
+def _norm_bytes(stack: Stack, precision: Precision) -> int:
+    norm = stack.groups[0].layer.norm
+    flight = 3 * precision.compute_bytes * stack.hidden
+    return flight if norm.native else flight + 5 * 4 * stack.hidden + 4 * stack.hidden
+
+
+def _gathered_bytes(step: Snapshot) -> tuple[int, int]:
+    """Return the bytes of all parameters in the format that the step computes in, and of all gradients."""
+    held = sum([item.bytes for item in step.terms if item.name in ("weights", "adapters")])
+    return held, sum([item.bytes for item in step.terms if item.name == "gradients"])
+
+
+@lru_cache(maxsize=512)
+def _units(counts: Counts, adapts: bool, held: int, gradients: int) -> Units:
+    """Return the bytes of a layer and of the edges."""
+
+    def of(count: int, whole: int) -> int:
+        return ceil_div(whole * count, counts.total)
+
+    if adapts:
+        each = ceil_div(gradients, counts.layers)
+        return Units(of(counts.layer, held), of(counts.edges, held), each, 0, each, 0)
+    # Gradients have the shapes of their parameters; only what is gathered and what is reduced is filled up.
+    return Units(
+        of(counts.layer, held),
+        of(counts.edges, held),
+        of(counts.own_layer, gradients),
+        of(counts.own_edges, gradients),
+        of(counts.layer, gradients),
+        of(counts.edges, gradients),
+    )

@@ -125,3 +125,29 @@ def in_flight(parallel: Parallel, stage: int, micro_batches: int) -> int:
     if groups == 1:
         return min(behind + 1, micro_batches)
     return min(2 * behind + (groups - 1) * stages + 1, micro_batches * groups)
+
+
+def stage_layers(layers: int, stages: int) -> tuple[int, ...]:
+    """Return how many of `layers` each of `stages` holds in training, as evenly as it goes.
+
+    **Formula**: layers ÷ stages where that is whole; else the embedding and the head count as a layer each, and the
+    first stages have one more.
+
+    **Source**: Megatron-LM (even stages); torchtitan `distributed/pipeline_parallel.py`
+    `generate_llm_fqn_per_model_part` (weights of the input and output modules, 1 by default).
+    """
+    if layers % stages == 0:
+        return (layers // stages,) * stages
+    each, more = divmod(layers + 2, stages)
+    counts = [each + (1 if index < more else 0) for index in range(stages)]
+    counts[0] -= 1
+    counts[-1] -= 1
+    return without_empty_stages(counts)
+
+
+def without_empty_stages(counts: list[int]) -> tuple[int, ...]:
+    """Let the largest stages give a layer to those without any."""
+    while 0 in counts:
+        counts[counts.index(max(counts))] -= 1
+        counts[counts.index(0)] += 1
+    return tuple(counts)

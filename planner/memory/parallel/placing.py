@@ -1,23 +1,18 @@
 """Which card holds what: the ranks of a workload on cards that may differ."""
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Hashable, Iterator
+from typing import Any, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
-from planner.memory.engines.vllm_setup import CardClass, card_class
-from planner.memory.one_card import one_card_moments
 from planner.memory.parallel.micro_batches import NO_OTHERS, Others
-from planner.memory.parallel.splitting import SPLIT_NOTES, split_layers, splitter_of
-from planner.memory.parallel.spread import HeldByRank, is_spread
-from planner.memory.parallel.work import KEEPS, SHARDER_VERSIONS, sharder_of
-from planner.memory.phases import Moments
+from planner.memory.parallel.spread import held_by_rank, is_spread, layers_of_stages
+from planner.memory.phases import PhaseSnapshots
+from planner.memory.software import sharder_of
+from planner.memory.software.base import SoftwareMemory
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
 from planner.workload.workload import Inference
-
-ByStage = Callable[[Architecture, Training | Inference, CardClass, tuple[int, ...]], tuple[HeldByRank, ...]]
-"""From a network, a workload, a class of cards and the layers of each stage to what is alive in each stage."""
 
 
 class Cards(NamedTuple):
@@ -31,18 +26,21 @@ class Cards(NamedTuple):
 class Loaded(NamedTuple):
     """Cards that hold the same, and what is alive on each of them; `layers` of the network at their `stage`.
 
-    `moments` are those of one micro-batch, and `others` are on their way beside it.
+    `timeline` is that of one micro-batch, and `others` are on their way beside it.
     """
 
     cards: Cards
-    moments: Moments
+    timeline: PhaseSnapshots
     stage: int
     layers: int
     others: Others = NO_OTHERS
 
 
 def place(
-    architecture: Architecture, workload: Training | Inference, cards: tuple[Cards, ...], by_stage: ByStage
+    architecture: Architecture,
+    workload: Training | Inference,
+    program: SoftwareMemory[Any],
+    cards: tuple[Cards, ...],
 ) -> Iterator[Loaded]:
     """Yield what each of `cards` holds, those that hold the same together; `workload` has its defaults filled in.
 
@@ -50,25 +48,28 @@ def place(
     """
     if not is_spread(workload):
         for own in cards:
-            moments = one_card_moments(architecture, workload, class_of(workload, own.gpu))
-            yield Loaded(own, moments, 0, architecture.depth)
+            timeline = program.timeline(architecture, workload, class_of(program, own.gpu))
+            yield Loaded(own, timeline, 0, architecture.depth)
         return
     size = sum([own.number for own in cards]) // workload.parallel.pipeline
     in_order = [own._replace(number=1) for own in cards for _ in range(own.number)] if len(cards) > 1 else []
-    counts = stage_counts(architecture, workload, cards, in_order, size)
-    stages = {
-        gpu: by_stage(architecture, workload, class_of(workload, gpu), counts) for gpu in {own.gpu for own in cards}
+    counts = stage_counts(architecture, workload, program, cards, in_order, size)
+    by_class = {
+        card_class: held_by_rank(architecture, workload, program, card_class, counts)
+        for card_class in {class_of(program, own.gpu) for own in cards}
     }
+    stages = {own.gpu: by_class[class_of(program, own.gpu)] for own in cards}
     together = [cards[0]._replace(number=size)]
     for stage in range(workload.parallel.pipeline):
         for own in _together(in_order[stage * size : (stage + 1) * size]) if in_order else together:
-            rank, moments, others = stages[own.gpu][stage]
-            yield Loaded(own, moments, stage, rank.stage.layers, others)
+            rank, timeline, others = stages[own.gpu][stage]
+            yield Loaded(own, timeline, stage, rank.stage.layers, others)
 
 
 def stage_counts(
     architecture: Architecture,
     workload: Training | Inference,
+    program: SoftwareMemory[Any],
     cards: tuple[Cards, ...],
     in_order: list[Cards],
     size: int,
@@ -82,12 +83,12 @@ def stage_counts(
         return ()
     free = [max(own.usable.bytes - workload.other_processes_bytes, 1) if own.usable else 1 for own in in_order]
     least = tuple(min(free[start : start + size]) for start in range(0, len(free), size))
-    return split_layers(architecture, workload, least)
+    return layers_of_stages(architecture, workload, program, least)
 
 
-def class_of(workload: Training | Inference, gpu: Gpu | None) -> CardClass:
-    """Return the class of `gpu` where the engine's defaults depend on it, else the same for all cards."""
-    return card_class(gpu) if gpu and workload.profile == "vllm" else CardClass.OTHER
+def class_of(program: SoftwareMemory[Any], gpu: Gpu | None) -> Hashable:
+    """Return what of `gpu` the defaults of `program` depend on."""
+    return program.card_class(gpu) if gpu else None
 
 
 def least_shards(workload: Training | Inference) -> int:
@@ -97,13 +98,15 @@ def least_shards(workload: Training | Inference) -> int:
     return parallel.tensor * parallel.pipeline * (parallel.state_shards if whole else 1)
 
 
-def spread_notes(workload: Training | Inference, cards: tuple[Cards, ...]) -> Iterator[str]:
+def spread_notes(
+    workload: Training | Inference, program: SoftwareMemory[Any], cards: tuple[Cards, ...]
+) -> Iterator[str]:
     """Say what was assumed of how several cards share the work."""
     parallel = workload.parallel
     if isinstance(workload, Training) and is_spread(workload):
         yield from _sharder_notes(workload)
     if len(cards) > 1 and parallel.pipeline > 1 and not parallel.pipeline_layers:
-        yield SPLIT_NOTES[splitter_of(workload)]
+        yield program.split_note
     if len(cards) > 1 and parallel.pipeline == 1:
         yield "Every card holds the same, so that the smallest decides."
 
@@ -111,14 +114,11 @@ def spread_notes(workload: Training | Inference, cards: tuple[Cards, ...]) -> It
 def _sharder_notes(workload: Training) -> Iterator[str]:
     """Say what spreads the training, in which version, and what it keeps."""
     sharder, parallel = sharder_of(workload), workload.parallel
-    if sharder == "ddp" and parallel.state_shards == 1:
+    if not sharder.shares_states and parallel.state_shards == 1:
         return
     what, does = (f"ZeRO-{parallel.zero}", "does it") if parallel.zero else ("Replicas", "has them")
-    keeps = KEEPS[sharder]
-    if sharder == "ddp" and parallel.gradient_as_bucket_view:
-        keeps = "gradients once, in buckets"
     cards = "1 card" if parallel.state_shards == 1 else f"{parallel.state_shards:,} cards"
-    yield f"{what} as {SHARDER_VERSIONS[sharder]} {does}, over {cards}: {keeps}."
+    yield f"{what} as {sharder.version} {does}, over {cards}: {sharder.keeps(parallel)}."
 
 
 def _together(cards: list[Cards]) -> list[Cards]:

@@ -80,6 +80,7 @@ def _share(shape: tuple[int, ...], cards: int) -> int:
     return size
 
 
+# What lasts from step to step is the same for every batch: its shares, and their texts, are a tenth of an estimate.
 @lru_cache(maxsize=1024)
 def shared(whole: Held, share: int, total: int, cards: int, source: str) -> Deferred:
     """Return the part of `whole` that one of `cards` holds: `share` of `total`, to the byte rounded up."""
@@ -178,7 +179,7 @@ class Beside(NamedTuple):
     apart: int = 0
 
     def holding(self, more: tuple[Part, ...]) -> "Beside":
-        """Return it with what the framework holds `more`, summed up once for all moments."""
+        """Return it with what the framework holds `more`, summed up once for all snapshots."""
         if not more:
             return self
         inside = self.inside + sum([part.bytes for part in more])

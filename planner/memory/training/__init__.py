@@ -1,1 +1,1 @@
-"""Training: what a step holds, moment by moment."""
+"""Training: what a step holds, snapshot by snapshot."""

@@ -5,12 +5,11 @@ from typing import Final
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.memory.result import Term
-from planner.memory.tensors import parameter_counts
 from planner.memory.terms import library, model, term
 from planner.memory.terms import workload as chosen
-from planner.memory.training.plain import head_matrix, plain_setup
-from planner.memory.training.setup import Casts, Setup, cast_term
-from planner.memory.tuned.setup import is_tuned, tuned_setup
+from planner.memory.training.full import head_matrix
+from planner.memory.training.setup import Casts, TrainingSetup, cast_term
+from planner.memory.weights import parameter_counts
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
 
@@ -26,13 +25,15 @@ _UNFUSED_BYTES: Final = 8
 """Bytes of fp32 copies for each element that is cast where nothing fuses them: scaled, and clamped."""
 
 
-def fp8_setup(architecture: Architecture, workload: Training) -> Setup:
-    """Return the setup of training whose linear layers multiply in fp8; all else is as in bf16."""
-    compute = "amp-bf16" if workload.weights == "fp32" else "bf16"
-    in_bf16 = workload.evolve(compute=compute)
-    setup = (tuned_setup if is_tuned(in_bf16) else plain_setup)(architecture, in_bf16)
+def in_sixteen_bits(workload: Training) -> Training:
+    """Return `workload`, computed in fp8, as it is in bf16: with autocast where its parameters are in fp32."""
+    return workload.evolve(compute="amp-bf16" if workload.weights == "fp32" else "bf16")
+
+
+def with_fp8(setup: TrainingSetup, architecture: Architecture, workload: Training) -> TrainingSetup:
+    """Return the setup of `workload`, whose linear layers multiply in fp8; all else is as in bf16, which `setup` is."""
     return setup._replace(
-        casts=_casts(architecture) if compute == "amp-bf16" else setup.casts,
+        casts=_casts(architecture) if workload.weights == "fp32" else setup.casts,
         scratch=(*setup.scratch, *fp8_copies(architecture, workload, backward=True)),
         scratch_forward=(*setup.scratch_forward, *fp8_copies(architecture, workload, backward=False)),
         notes=(*setup.notes, *FP8_NOTES),

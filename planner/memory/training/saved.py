@@ -1,266 +1,272 @@
-"""What a forward pass keeps for the backward pass, over the whole network, with or without checkpoints."""
+"""What the forward pass keeps for the backward pass: amounts that add up, and the term that they are written as."""
 
-from functools import lru_cache
-from math import prod
-from typing import NamedTuple
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Final, NamedTuple
 
-from planner.memory.kernels import MASK, AttentionKind, is_masked, mask_bytes
-from planner.memory.logits import predicts_every_token
-from planner.memory.precision import Precision
-from planner.memory.training.activations import INDEX, Ledger, layer_ledger, norm_bytes, stack_positions
-from planner.memory.training.backward import Stage, backward_stages, highest
-from planner.models.architecture import Architecture, Attention, LayerGroup, Stack, Tensor
+from planner.memory.result import Part, Term
+from planner.memory.terms import checked, model
+from planner.memory.terms import workload as chosen
+from planner.workload.training import Training
+
+_SOURCE: Final = "saved tensors of PyTorch 2.13 operators and transformers 5.23 modules, operation by operation"
 
 
-class Saved(NamedTuple):
-    """Bytes the forward pass keeps, by kind, and the largest layer's share.
+class SavedBytes(NamedTuple):
+    """Bytes that are kept for the backward pass, by kind: they add up, and a number of equal layers multiplies them."""
 
-    `stage` is the point of the backward pass through a layer that holds most beside it. `first` is what stands before
+    norms: int = 0
+    attention: int = 0
+    feed_forward: int = 0
+    scores: int = 0
+    dropout: int = 0
+    adapters: int = 0
+    checkpoints: int = 0
+
+    def __add__(self, other: "SavedBytes") -> "SavedBytes":  # type: ignore[override]  # a value, no row of a table
+        """Return both together."""
+        return SavedBytes(
+            self.norms + other.norms,
+            self.attention + other.attention,
+            self.feed_forward + other.feed_forward,
+            self.scores + other.scores,
+            self.dropout + other.dropout,
+            self.adapters + other.adapters,
+            self.checkpoints + other.checkpoints,
+        )
+
+    def __mul__(self, count: int) -> "SavedBytes":  # type: ignore[override]
+        """Return `count` times as much."""
+        return SavedBytes(
+            self.norms * count,
+            self.attention * count,
+            self.feed_forward * count,
+            self.scores * count,
+            self.dropout * count,
+            self.adapters * count,
+            self.checkpoints * count,
+        )
+
+    @property
+    def total(self) -> int:
+        """Return the bytes of all kinds."""
+        blocks = self.norms + self.attention + self.feed_forward + self.scores
+        return blocks + self.dropout + self.adapters + self.checkpoints
+
+
+class SavedPerToken(NamedTuple):
+    """Bytes kept by one layer, or by a part of it: per token, and `scores` per token and per token of context.
+
+    `source` and `source_scores` are those of cross-attention, per token of the encoder and, for each of them, per
+    token; `bias` are bytes per pair of positions, whatever the number of sequences; `adapters` what adapters keep.
+    """
+
+    norms: int = 0
+    attention: int = 0
+    feed_forward: int = 0
+    dropout: int = 0
+    scores: int = 0
+    source: int = 0
+    source_scores: int = 0
+    bias: int = 0
+    adapters: int = 0
+
+    def __add__(self, other: "SavedPerToken") -> "SavedPerToken":  # type: ignore[override]
+        """Return what both parts of a layer keep."""
+        return SavedPerToken(
+            self.norms + other.norms,
+            self.attention + other.attention,
+            self.feed_forward + other.feed_forward,
+            self.dropout + other.dropout,
+            self.scores + other.scores,
+            self.source + other.source,
+            self.source_scores + other.source_scores,
+            self.bias + other.bias,
+            self.adapters + other.adapters,
+        )
+
+    def of(self, sequences: int, tokens: int, source: int = 0) -> SavedBytes:
+        """Return the bytes for `sequences` of `tokens` each, after an encoder's `source` tokens each."""
+        every = sequences * tokens
+        return SavedBytes(
+            norms=every * self.norms,
+            attention=every * self.attention + sequences * source * self.source,
+            feed_forward=every * self.feed_forward,
+            scores=every * (self.scores * tokens + self.source_scores * source) + self.bias * tokens * tokens,
+            dropout=every * self.dropout,
+            adapters=every * self.adapters,
+        )
+
+    def total(self, sequences: int, tokens: int, source: int = 0) -> int:
+        """Return the bytes of all kinds."""
+        return self.of(sequences, tokens, source).total
+
+
+class BackwardPoint(NamedTuple):
+    """A point of the backward pass through a layer: bytes beside all that the layer kept, and what is done already.
+
+    `gradients` are the layer's parameters whose gradients are there, `uncast` those whose autocast copies are freed.
+    """
+
+    bytes: int
+    gradients: int = 0
+    uncast: int = 0
+
+
+class SavedByStack(NamedTuple):
+    """What a forward pass keeps of one stack, and the most of one of its layers; its points of the backward pass.
+
+    `first` is what stands before the layers and their input, `behind` what stands behind them. `recomputed` is what a
+    layer holds more when it has been computed again, `layers` how many layers keep what per token.
+    """
+
+    kept: SavedBytes
+    first: int
+    behind: int
+    largest: int
+    points: tuple[BackwardPoint, ...]
+    layers: tuple[tuple[int, SavedPerToken], ...]
+    depth: int
+    recomputed: int = 0
+
+
+class SavedActivations(NamedTuple):
+    """What the forward pass keeps of a network, by kind, and the largest layer's share.
+
+    `point` is the point of the backward pass through a layer that holds most beside it. `first` is what stands before
     the layers and their input, `behind` what stands behind them and is freed before the last of them. `layers` says
     how many layers keep what per token, for the formulas; `depth` is their number, checkpointed or not. `recomputed`
     is what the largest layer holds more when it has been computed again. With an encoder before the decoder, `entry` is
     what the encoder's largest layer holds, and `between` all that is alive at the decoder's first layer.
     """
 
-    norms: int
-    attention: int
-    feed_forward: int
-    dropout: int
-    scores: int
-    checkpoints: int
+    kept: SavedBytes
     one_layer: int
-    stage: Stage
+    point: BackwardPoint
     first: int
     behind: int
-    layers: tuple[tuple[int, Ledger], ...]
+    layers: tuple[tuple[int, SavedPerToken], ...]
     depth: int
-    adapters: int = 0
     recomputed: int = 0
     entry: int = 0
     between: int = 0
 
     @property
+    def total(self) -> int:
+        """Return all bytes alive when the forward pass ends."""
+        return self.kept.total
+
+    @property
     def in_last_layer(self) -> int:
         """Return what is alive when the backward pass goes through the last layer, computed again if checkpointed."""
-        return max(self.total, self.total - self.behind + self.stage.bytes + self.recomputed)
+        return self.total + max(0, self.point.bytes + self.recomputed - self.behind)
 
     @property
     def in_first_layer(self) -> int:
         """Return what is alive when the backward pass goes through the first layer, the largest deciding."""
-        return self.first + (self.entry or self.one_layer + self.stage.bytes)
+        return self.first + (self.entry or self.one_layer + self.point.bytes)
 
     @property
     def freed_with_a_layer(self) -> int:
         """Return what goes when the backward pass has gone through one layer, the largest: all of it, or its input."""
-        return self.checkpoints // max(self.depth, 1) if self.checkpoints else self.one_layer
-
-    @property
-    def total(self) -> int:
-        """Return all bytes alive when the forward pass ends."""
-        blocks = self.norms + self.attention + self.feed_forward + self.adapters
-        return blocks + self.dropout + self.scores + self.checkpoints
+        return self.kept.checkpoints // max(self.depth, 1) if self.kept.checkpoints else self.one_layer
 
 
-@lru_cache(maxsize=1024)
-def saved_activations(
-    architecture: Architecture,
-    sequences: int,
-    length: int,
-    precision: Precision,
-    attention: AttentionKind,
-    checkpointed: bool,
-) -> Saved:
-    """Return what a forward pass over `sequences` × `length` tokens keeps.
+def saved_by_stacks(stacks: Sequence[SavedByStack], gradient_bytes: int) -> SavedActivations:
+    """Return what `stacks` keep together, the largest of their layers deciding; gradients have `gradient_bytes` each.
 
-    With checkpointing each layer keeps its input only, and one layer at a time is computed again in the backward pass.
+    What stands behind the last stack is freed first.
     """
-    norms = kept_attention = feed_forward = dropout = scores = checkpoints = largest = first = behind = 0
-    layers: list[tuple[int, Ledger]] = []
-    depth = 0
-    stages: list[Stage] = []
-    source = entry = between = shared = 0
-    for stack in trained_stacks(architecture):
-        if depth:
-            # The encoder before it: its layers, what is kept of them, and the gradient of what it put out.
-            entry = largest + highest(stages, precision.parameter_bytes).bytes
-            between = norms + kept_attention + feed_forward + dropout + scores + checkpoints
-            between += sequences * source * stack.hidden * precision.residual_bytes
-            largest, stages = 0, []
-        depth += stack.layer_count
-        tokens = stack_positions(stack, length)
-        every = sequences * tokens
-        shards = stack.groups[0].layer.stream_shards
-        before, behind = (every * kept // shards for kept in _edges(stack, architecture, precision))
-        norms += before + behind
-        dropout += every * MASK * stack.hidden // shards if stack.embedding_dropout else 0
-        if not first:
-            first = before
-            if checkpointed:
-                first += every * first_input(stack, precision) // shards
-                first += mask_bytes(stack, sequences, tokens, precision, attention, groups=1)
-        shared = shared_scores(stack, sequences, tokens, source, precision, attention, checkpointed)
-        inside = _inside(stack.groups, stack.hidden, sequences, tokens, source, precision, attention, checkpointed)
-        norms += inside.norms
-        kept_attention += inside.attention
-        feed_forward += inside.feed_forward
-        dropout += inside.dropout
-        scores += shared + inside.scores
-        checkpoints += inside.checkpoints
-        largest = max(largest, inside.largest)
-        stages += inside.stages
-        layers += inside.layers
-        source = tokens
-    stage = highest(stages, precision.parameter_bytes)
-    return Saved(
-        norms,
-        kept_attention,
-        feed_forward,
-        dropout,
-        scores,
-        checkpoints,
-        largest,
-        stage,
-        first,
-        behind,
-        tuple(layers),
-        depth,
-        recomputed=largest if checkpointed else 0,
-        entry=entry,
-        between=between + shared + largest + stage.bytes if between else 0,
+    points = [point for stack in stacks for point in stack.points] or [BackwardPoint(0)]
+    return SavedActivations(
+        kept=sum_of([stack.kept for stack in stacks]),
+        one_layer=max([stack.largest for stack in stacks]),
+        point=max(points, key=lambda point: point.bytes + point.gradients * gradient_bytes),
+        first=next((stack.first for stack in stacks if stack.first), 0),
+        behind=stacks[-1].behind,
+        layers=tuple([layer for stack in stacks for layer in stack.layers]),
+        depth=sum([stack.depth for stack in stacks]),
+        recomputed=max([stack.recomputed for stack in stacks]),
     )
 
 
-class _Inside(NamedTuple):
-    """Bytes that the layers of a stack keep, by kind; `largest` of one layer, `stages` of the backward pass in each."""
-
-    norms: int
-    attention: int
-    feed_forward: int
-    dropout: int
-    scores: int
-    checkpoints: int
-    largest: int
-    stages: list[Stage]
-    layers: list[tuple[int, Ledger]]
+def sum_of(saved: Sequence[SavedBytes]) -> SavedBytes:
+    """Return all of `saved` together, of which there is at least one."""
+    total = saved[0]
+    for more in saved[1:]:
+        total += more
+    return total
 
 
-@lru_cache(maxsize=1024)
-def _inside(
-    groups: tuple[LayerGroup, ...],
-    hidden: int,
-    sequences: int,
-    tokens: int,
-    source: int,
-    precision: Precision,
-    attention: AttentionKind,
-    checkpointed: bool,
-) -> _Inside:
-    """Return what layers keep, the same for all stages of a pipeline that have as many of them."""
-    norms = kept_attention = feed_forward = dropout = scores = checkpoints = largest = 0
-    layers: list[tuple[int, Ledger]] = []
-    stages: list[Stage] = []
-    every = sequences * tokens
-    for count, layer in [(group.count, group.layer) for group in groups]:
-        ledger = layer_ledger(layer, hidden, precision, attention, is_masked(layer, tokens, attention))
-        largest = max(largest, ledger.total(sequences, tokens, source))
-        stages += backward_stages(layer, hidden, sequences, tokens, precision, attention, checkpointed)
-        if checkpointed:
-            checkpoints += count * every * hidden * precision.residual_bytes // groups[0].layer.stream_shards
-            continue
-        layers.append((count, ledger))
-        norms += count * every * ledger.norms
-        kept_attention += count * ledger.attention_bytes(sequences, tokens, source)
-        feed_forward += count * every * ledger.feed_forward
-        dropout += count * every * ledger.dropout
-        scores += count * ledger.score_bytes(sequences, tokens, source)
-    return _Inside(norms, kept_attention, feed_forward, dropout, scores, checkpoints, largest, stages, layers)
+def activations_term(saved: SavedActivations, alive: int, workload: Training, selective_source: str) -> Term:
+    """Return the activations of `workload` at a moment when `alive` bytes of them are there.
 
+    `selective_source` says where selective checkpoints are described, as the program has them.
 
-def trained_stacks(architecture: Architecture) -> tuple[Stack, ...]:
-    """Return the stacks that a step runs through: the towers of vision-language models see nothing."""
-    if architecture.kind != "vision-language":
-        return architecture.stacks
-    return tuple(stack for stack in architecture.stacks if stack.name not in ("vision", "audio"))
-
-
-def shared_scores(
-    stack: Stack,
-    sequences: int,
-    tokens: int,
-    source: int,
-    precision: Precision,
-    attention: AttentionKind,
-    checkpointed: bool,
-) -> int:
-    """Return the masks and biases that checkpointed layers share, and what position biases are made of.
-
-    **Formula**: 8 · s² for the bucket of each pair of positions; a · s · s' zeros where cross-attention has none; with
-    checkpoints the biases of a · s² pairs.
+    **Formula**: Σ over what is kept, or one layer where the backward pass has freed the rest.
     """
-    masks = mask_bytes(stack, sequences, tokens, precision, attention) if checkpointed else 0
-    layer = stack.groups[0].layer
-    if not isinstance(layer.mixer, Attention) or not layer.mixer.position_bias:
-        return masks
-    zeros = layer.mixer.heads * tokens * source * precision.compute_bytes if layer.cross_attention else 0
-    biases = layer.mixer.heads * precision.parameter_bytes if checkpointed else 0
-    return masks + (INDEX + biases) * tokens * tokens + zeros
+    tokens = workload.micro_batch * (workload.sequence_length or 0)
+    selective = workload.activation_checkpointing == "selective"
+    shares = _shares(saved, alive, tokens, selective=selective)
+    return checked(
+        "activations",
+        alive,
+        " + ".join([symbol for symbol, _ in shares]),
+        (
+            *[model(symbol, part.bytes, f"bytes of {part.name}") for symbol, part in shares],
+            chosen("T", tokens, f"tokens: {workload.micro_batch:,} × {workload.sequence_length:,}"),
+        ),
+        f"{_SOURCE}; {selective_source}" if selective else _SOURCE,
+        tuple([part for _, part in shares]),
+    )
 
 
-@lru_cache(maxsize=512)
-def _edges(stack: Stack, architecture: Architecture, precision: Precision) -> tuple[int, int]:
-    """Return what stands before and behind the layers and is kept per token.
-
-    What the first norms put out is counted with the layer that reads it.
-    """
-    own = norm_bytes(stack.groups[0].layer.norm, stack.hidden, precision)
-    before = sum(own for tensor in stack.before if is_norm(tensor, stack.hidden))
-    return before + _stem(stack, precision), _behind(stack, architecture, precision, own)
-
-
-def _stem(stack: Stack, precision: Precision) -> int:
-    """Return what the convolutions before the layers keep per position: the image or the sound, and what is between.
-
-    **Formula**: the elements that a position is made of, in the stream's format and under autocast once more; for
-    sound the first convolution's output and its GELU, twice as long, and the second one's output: 5 · h · w.
-
-    **Source**: transformers `modeling_vit.ViTPatchEmbeddings`, `modeling_whisper.WhisperEncoder`.
-    """
-    convolutions = [tensor for tensor in stack.before if tensor.role == "conv"]
-    if not convolutions:
-        return 0
-    copied = precision.compute_bytes if precision.autocast else 0
-    if stack.name == "audio":
-        frames = 2 * convolutions[0].shape[1]
-        return (precision.residual_bytes + copied) * frames + precision.compute_bytes * 5 * stack.hidden
-    return (precision.residual_bytes + copied) * prod(convolutions[0].shape[1:])
+_KINDS: Final = (
+    ("N", "norms", "norms and their inputs"),
+    ("Q", "attention", "queries, keys, values and attention output"),
+    ("F", "feed_forward", "feed-forward blocks"),
+    ("S", "scores", "attention scores and masks"),
+    ("D", "dropout", "dropout masks"),
+    ("A", "adapters", "what adapters read"),
+    ("C", "checkpoints", "checkpoints, each layer's input"),
+)
+"""The kinds of what is kept, each with its symbol and in words."""
+_PER_LAYER: Final = ("norms", "attention", "feed_forward", "dropout", "adapters")
+"""The kinds of which each layer keeps a number of bytes per token."""
 
 
-def first_input(stack: Stack, precision: Precision) -> int:
-    """Return the checkpoint of the first layer per token, unless its norm keeps it itself."""
-    kept = stack.groups[0].layer.norm.native or precision.residual_bytes == 4
-    return 0 if kept else precision.residual_bytes * stack.hidden
+def _shares(saved: SavedActivations, alive: int, tokens: int, *, selective: bool) -> list[tuple[str, Part]]:
+    """Return what the `alive` bytes are made of, each with its symbol."""
+    if alive < saved.total:
+        return [("O", _part("one layer and its gradients", alive, f"{alive:,}"))]
+    found = []
+    for symbol, kind, name in _KINDS:
+        if count := getattr(saved.kept, kind):
+            each = attrgetter(kind) if kind in _PER_LAYER else None
+            layers = [(number, each(layer)) for number, layer in saved.layers] if each else []
+            title = f"{name} and what its products put out" if selective and kind == "checkpoints" else name
+            found.append((symbol, _part(title, count, _per_token(count, tokens, layers))))
+    extra = alive - saved.total
+    if extra:
+        name = "one layer computed again, with its gradients" if saved.recomputed else "gradients of the last layer"
+        found.append(("G", _part(name, extra, _per_token(extra, tokens, []))))
+    return found
 
 
-def _behind(stack: Stack, architecture: Architecture, precision: Precision, norm: int) -> int:
-    """Return what is kept per token behind the last layer: norms, projections with their activation, the head's input.
-
-    A projection keeps what it puts out for its activation, and what it reads unless a norm behind the layers put it
-    out. An encoder's output is also the model's own and stays in the stream's format.
-    """
-    is_output = architecture.kind == "encoder-decoder" and stack is not architecture.main
-    read = (precision.residual_bytes if is_output else precision.compute_bytes) * stack.hidden
-    for_each_token = predicts_every_token(architecture)
-    kept, is_read = 0, not for_each_token
-    for tensor in stack.after:
-        if is_norm(tensor, stack.hidden):
-            kept, is_read = kept + norm + read, True
-        elif tensor.role == "linear" and for_each_token:
-            out, into = tensor.shape
-            kept += precision.compute_bytes * (out if is_read else out + into)
-            is_read = True
-    return kept if is_read else kept + read
+def _part(name: str, count_bytes: int, formula: str) -> Part:
+    return Part(name=name, bytes=count_bytes, formula=formula, source=_SOURCE)
 
 
-def is_norm(tensor: Tensor, width: int) -> bool:
-    """Return whether `tensor` scales a norm over `width` elements."""
-    return tensor.role == "norm" and tensor.shape == (width,) and not tensor.name.endswith("bias")
+def _per_token(kept: int, tokens: int, layers: list[tuple[int, int]]) -> str:
+    """Return `kept` as bytes per token: layers × what each keeps, and what stands outside the layers."""
+    if tokens == 0 or kept % tokens:
+        return f"{kept:,}"
+    numbers: dict[int, int] = {}
+    for count, each in layers:
+        numbers[each] = numbers.get(each, 0) + count
+    rest = kept // tokens - sum(count * each for each, count in numbers.items())
+    if rest < 0:
+        return f"{kept:,}"
+    shown = [f"{count} × {each:,}" for each, count in numbers.items() if each]
+    shown += [f"{rest:,}"] if rest else []
+    return f"T × {shown[0]}" if len(shown) == 1 else f"T × ({' + '.join(shown)})"

@@ -1,13 +1,25 @@
-"""The numbers that the moments of a training step are made of, however the network is trained."""
+"""The numbers that the snapshots of a training step are made of, however the network is trained."""
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
+from planner.memory.precision import Precision
 from planner.memory.result import Term
 from planner.memory.terms import checked, model, number_format
 from planner.memory.training.losses import Losses
-from planner.memory.training.optimizer_bytes import Trained
-from planner.memory.training.saved import Saved
+from planner.memory.training.optimizer_states import Trained
+from planner.memory.training.saved import SavedActivations
+from planner.models.architecture import Architecture
+from planner.workload.training import Training
+
+
+class LossesOf(Protocol):
+    """From a network, a step, its formats, and whether the head is trained to what the head and the loss hold."""
+
+    def __call__(
+        self, architecture: Architecture, workload: Training, precision: Precision, *, head_is_trained: bool = True
+    ) -> Losses:
+        """Return what the head and the loss hold."""
 
 
 class Casts(NamedTuple):
@@ -32,7 +44,7 @@ class Gradients(NamedTuple):
     decoder: int = 0
 
 
-class Setup(NamedTuple):
+class TrainingSetup(NamedTuple):
     """One step: parameters, what is trained, what is kept and copied, and how the loss is computed.
 
     `kept` are the terms that live throughout beside gradients and states, `loaded` those that are there first.
@@ -48,7 +60,7 @@ class Setup(NamedTuple):
     gradients: Gradients
     gradient_bytes: int
     state_bytes: int
-    saved: Saved
+    saved: SavedActivations
     casts: Casts
     losses: Losses
     embedding: tuple[Term, ...] | None

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
-from planner.memory.support import unsupported_reasons
+from planner.memory.software import serving_memory
 from planner.models.architecture import Architecture
 from planner.models.images import patches_of_image
 from planner.performance.efficiency import family_of
@@ -94,7 +94,7 @@ def _elsewhere(
 
 
 def _on(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> TimeResult:
-    reasons = unsupported_reasons(workload, gpu)
+    reasons = serving_memory(workload.profile, architecture).unsupported_reasons(workload, gpu)
     if reasons:
         return TimeResult(task="inference", kind="service", unsupported="; ".join(reasons))
     if architecture.kind == "diffusion":

@@ -5,8 +5,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.dtypes import AS_STORED, SCHEMES
-from planner.memory.tensors import MATRIX_ROLES
-from planner.memory.weights import KEPT_BYTES, weight_bytes
+from planner.memory.weights import KEPT_BYTES, MATRIX_ROLES, weight_bytes
 from planner.models.architecture import Architecture
 from planner.models.layers import Attention, LatentAttention, Layer, LayerGroup, Mixer, Mlp, Moe, Stack, Tensor
 

@@ -6,13 +6,14 @@ from typing import Final
 
 from planner.dtypes import SCHEMES
 from planner.hardware.gpu import Gpu
-from planner.memory.training.activations import Ledger
+from planner.memory.training.saved import SavedPerToken
 from planner.models.architecture import Architecture
 from planner.performance.efficiency import Family
 from planner.performance.inference.work import Work, work_of
 from planner.performance.reach import OLDER_HOSTS, MemoryClass, Share, Width, ceiling, full_rate, memory_class, width_of
 from planner.performance.setting import TimeSetting
-from planner.workload.training import Training, arithmetic
+from planner.workload.formats import arithmetic
+from planner.workload.training import Training
 
 _XD: Final = "XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e"
 _GEMV: Final = "ai-dynamo/aiconfigurator@095f58a, products of one row"
@@ -164,6 +165,6 @@ class TrainingPace:
         """Return whether the sums of tensor parallelism go on beside products."""
         return False
 
-    def kept(self, ledger: Ledger) -> Ledger:
+    def kept(self, ledger: SavedPerToken) -> SavedPerToken:
         """Return what of a layer's `ledger` of saved activations is moved by separate operations."""
         return ledger

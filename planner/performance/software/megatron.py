@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from planner.memory.training.activations import Ledger
+from planner.memory.training.saved import SavedPerToken
 from planner.performance.software.engine import TrainingPace
-from planner.workload.training import Training, arithmetic
+from planner.workload.formats import arithmetic
+from planner.workload.training import Training
 
 
 class _Megatron(TrainingPace):
@@ -16,7 +17,7 @@ class _Megatron(TrainingPace):
         """Return that sums go on beside products, which are cut in pieces for it."""
         return True
 
-    def kept(self, ledger: Ledger) -> Ledger:
+    def kept(self, ledger: SavedPerToken) -> SavedPerToken:
         """Return `ledger` without scores: the kernels take what transformers computes step by step."""
         return ledger._replace(scores=0)
 

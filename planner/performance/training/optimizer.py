@@ -3,10 +3,9 @@
 from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
-from planner.memory.parallel.work import sharder_of
-from planner.memory.training.optimizer import optimizer_term
-from planner.memory.training.optimizer_bytes import parameters_in
-from planner.memory.tuned.tuning import tuning_of
+from planner.memory.software import sharder_of
+from planner.memory.training.adapters.trained import tuning_of
+from planner.memory.training.optimizer_states import optimizer_term, parameters_in
 from planner.models.architecture import Architecture
 from planner.performance.software.lookup import pace_of
 from planner.workload.defaults import default_weights
@@ -18,8 +17,7 @@ socket (205 GB/s; JEDEC JESD79-4), since its states come in and go out."""
 DISK_BYTES_PER_S: Final = 5e9
 """The same of states on one PCIe 4.0 NVMe disk; makers state 7 GB/s in sequence."""
 _MASTER: Final = 4
-_WITH_MASTERS: Final = ("deepspeed", "megatron")
-"""What updates parameters in fp32 whatever they are computed in; FSDP2 keeps them in their own format."""
+"""Bytes of a parameter that is updated in fp32 whatever it is computed in; FSDP2 keeps them in their own format."""
 
 
 class Stepped(NamedTuple):
@@ -49,7 +47,7 @@ def stepped(architecture: Architecture, workload: Training, gathered_bytes: floa
     trained = tuning_of(architecture, workload).trained
     count, size = parameters_in(trained), trained_bytes(workload)
     shards = parallel.state_shards if parallel.zero else 1
-    updated = max(size, _MASTER) if sharder_of(workload) in _WITH_MASTERS else size
+    updated = max(size, _MASTER) if sharder_of(workload).keeps_masters else size
     states = optimizer_term(trained, workload.optimizer, updated)
     gradient = exchanged_bytes(workload)
     moved = (count * (gradient + 2 * updated) + 2 * (states.bytes if states else 0)) / shards

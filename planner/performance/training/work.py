@@ -6,11 +6,10 @@ from typing import Final, NamedTuple
 from planner.dtypes import SCHEMES
 from planner.memory.kernels import is_masked
 from planner.memory.precision import Precision, training_precision
-from planner.memory.tensors import parameter_counts
-from planner.memory.training.activations import layer_ledger, stack_positions
-from planner.memory.training.saved import trained_stacks
-from planner.memory.tuned.tuning import tuning_of
-from planner.memory.weights import weight_bytes
+from planner.memory.training.adapters.trained import tuning_of
+from planner.memory.training.autograd.layer import saved_by_layer, stack_positions
+from planner.memory.training.autograd.network import trained_stacks
+from planner.memory.weights import parameter_counts, weight_bytes
 from planner.models.architecture import Architecture
 from planner.performance.flops import Work, forward_work
 from planner.performance.software.lookup import pace_of
@@ -51,7 +50,7 @@ def micro_batch(
 ) -> MicroBatch:
     """Return what a card does of one micro-batch; `architecture` is its share of `whole`, `own` its share of the work.
 
-    **Source**: the bytes that operators keep: `planner.memory.training.activations`.
+    **Source**: the bytes that operators keep: `planner.memory.training.autograd.layer`.
     """
     length, sequences = own.sequence_length or 1, own.micro_batch
     work = forward_work(architecture, sequences, length)
@@ -86,7 +85,7 @@ def _kept_bytes(architecture: Architecture, own: Training, precision: Precision)
         tokens = stack_positions(stack, length)
         for group in stack.groups:
             masked = is_masked(group.layer, tokens, own.attention)
-            ledger = pace.kept(layer_ledger(group.layer, stack.hidden, precision, own.attention, masked))
+            ledger = pace.kept(saved_by_layer(group.layer, stack.hidden, precision, own.attention, masked))
             found += group.count * ledger.total(sequences, tokens, source or tokens)
         source = tokens
     return found

@@ -15,6 +15,7 @@ from planner.plan.advice.inference_changes import INFERENCE_CHANGES
 from planner.plan.advice.ladders import ladders
 from planner.plan.advice.pipeline_changes import PIPELINE_CHANGES
 from planner.plan.advice.search import Bench, Candidate, changed, search
+from planner.plan.advice.software.lookup import PROGRAM_CHANGES
 from planner.plan.advice.training_changes import SHARING_CHANGES, TRAINING_CHANGES
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of, find_fits, fits_by_gpu
@@ -31,7 +32,14 @@ _SDPA: Final = Change(
     applies={"attention": ("eager", "flash")},
     keeps="the mathematics",
 )
-CHANGES: Final[tuple[Change, ...]] = (_SDPA, *TRAINING_CHANGES, *SHARING_CHANGES, *INFERENCE_CHANGES, *PIPELINE_CHANGES)
+CHANGES: Final[tuple[Change, ...]] = (
+    _SDPA,
+    *TRAINING_CHANGES,
+    *SHARING_CHANGES,
+    *INFERENCE_CHANGES,
+    *PIPELINE_CHANGES,
+    *PROGRAM_CHANGES,
+)
 """Every change that is one value for another: another way to save memory is another record in one of these tables."""
 
 

@@ -17,6 +17,7 @@ COSTS: Final[tuple[Cost, ...]] = get_args(Cost)
 RISKS: Final[tuple[Risk, ...]] = get_args(Risk)
 
 _BF16_CAPABILITY: Final = 8.0
+_FEWEST_TOKENS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +112,28 @@ def quantised(
         risk="small",
         needs=needs,
     )
+
+
+def smaller_pieces(setting: str, present: int, source: str) -> Ladder:
+    """Return prompts in shorter and shorter pieces, of which the engine's `setting` is the tokens."""
+
+    def smaller(tokens: int) -> Change:
+        return Change(
+            name=f"prompt in pieces of {tokens:,} tokens",
+            lever="pieces",
+            sentence="Read long prompts in smaller pieces.",
+            source=source,
+            settings={"engine": {setting: tokens}},
+            cost="time",
+            slower_by_about=None,
+            costs="prompts are read more slowly",
+            keeps="the answers",
+        )
+
+    return Ladder("pieces", halves(present, _FEWEST_TOKENS), smaller)
+
+
+def halves(present: int, least: int) -> list[int]:
+    """Return the powers of two below `present`, down to `least`, the largest first."""
+    powers = (1 << exponent for exponent in range((present - 1).bit_length() - 1, -1, -1))
+    return [power for power in powers if power >= least]

@@ -4,6 +4,7 @@ from typing import Final
 
 from planner.plan.advice.change import Change
 
+_LIGER: Final = "Hsu et al. 2024, arXiv 2410.10989: exact, and faster than the plain operators"
 _CHECKPOINTING: Final = "Chen et al. 2016, arXiv 1604.06174: one more forward pass, a third of a step's operations"
 _SELECTIVE: Final = "Korthikanti et al. 2022, arXiv 2205.05198: attention alone costs at most 2.7 % more operations"
 _EIGHT_BIT: Final = "Dettmers et al. 2022, arXiv 2110.02861: 8-bit states match 32-bit ones, and are no slower"
@@ -14,7 +15,6 @@ _GALORE: Final = "Zhao et al. 2024, arXiv 2403.03507: moments of gradients proje
 _ADAPTIVE: Final = "Zhang et al. 2020, arXiv 1912.03194: SGD falls behind Adam on attention models"
 _PURE_BF16: Final = "Zamirai et al. 2020, arXiv 2010.06192: updates rounded to bf16 get lost"
 _AUTOCAST: Final = "Micikevicius et al. 2018, arXiv 1710.03740: mixed precision matches fp32"
-_LIGER: Final = "Hsu et al. 2024, arXiv 2410.10989: exact, and faster than the plain operators"
 _CHUNKED: Final = "torchtune CEWithChunkedOutputLoss: the same loss, of a part of the tokens at a time"
 _LORA: Final = "Biderman et al. 2024, arXiv 2405.09673: LoRA learns less than full training, and forgets less"
 _QLORA: Final = "Dettmers et al. 2023, arXiv 2305.14314: adapters on NF4 match those on 16 bits"
@@ -42,16 +42,6 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         settings={"loss": "chunked"},
         applies={"loss": ("full-logits",)},
         needs="a loss in parts, as torchtune has it",
-        keeps="the mathematics",
-    ),
-    Change(
-        name="Liger kernels",
-        lever="loss",
-        sentence="Run fused norms, activations and loss, which keep less for the backward pass.",
-        source=_LIGER,
-        settings={"profile": "liger", "loss": None},
-        applies={"task": ("training",), "profile": ("hf",)},
-        needs="liger-kernel",
         keeps="the mathematics",
     ),
     Change(

@@ -9,7 +9,8 @@ from planner.memory.logs.reading import Counter, LogReading, Measured, Sense
 from planner.memory.logs.vllm import GRAPHS
 from planner.memory.result import TermName
 from planner.plan.evaluate import Evaluation
-from planner.workload.workload import Inference
+from planner.workload.software.registry import serving
+from planner.workload.workload import Inference, Workload
 
 RowName = Literal[
     "weights",
@@ -122,8 +123,7 @@ def actuals_of(evaluation: Evaluation, reading: LogReading) -> Actuals:
             by_device.setdefault(item.device or "", []).append(item)
     together = reading.splits_model and _model_parallel(evaluation) == 1
     chosen = list(by_device.values()) if together else [max(by_device.values(), key=_needed, default=[])]
-    graphs: RowName = "working" if evaluation.workload.profile == "vllm" else "overhead"
-    terms = _terms((item for items in chosen for item in items), graphs)
+    terms = _terms((item for items in chosen for item in items), graphs_of(evaluation.workload))
     pool = terms.get("kv_cache")
     return Actuals(
         terms=_with_tokens(terms, evaluation, reading),
@@ -134,6 +134,11 @@ def actuals_of(evaluation: Evaluation, reading: LogReading) -> Actuals:
         graphs=sum(item.bytes for items in chosen for item in items if item.name == GRAPHS),
         host_weights=sum(item.bytes for item in reading.measured if item.counter == "host" and "model" in item.name),
     )
+
+
+def graphs_of(workload: Workload) -> Literal["overhead", "working"]:
+    """Return the row in which the program of `workload` counts CUDA graphs."""
+    return serving(workload.profile).graphs if isinstance(workload, Inference) else "overhead"
 
 
 def _model_parallel(evaluation: Evaluation) -> int:

@@ -13,6 +13,7 @@ from planner.plan.evaluate import Evaluation
 from planner.plan.logs.actuals import Actual, Actuals, Comparison, RowName
 from planner.plan.logs.corrected import correction_key
 from planner.units import MIB
+from planner.workload.software.registry import DEFAULT, SOFTWARE
 from planner.workload.workload import Inference
 
 _ENOUGH: Final = 1 * MIB
@@ -29,9 +30,8 @@ _SCALING: Final[dict[RowName, tuple[TermName, ...]]] = {
 
 def can_correct(evaluation: Evaluation, reading: LogReading) -> bool:
     """Return whether `reading` is of the plan's engine, and the plan is estimated for a card."""
-    profile = evaluation.workload.profile or "hf"
-    engine = "pytorch" if profile == "hf" else profile
-    return evaluation.traced is None and evaluation.plan.gpu is not None and reading.engine in (None, engine)
+    log_format = SOFTWARE[evaluation.workload.profile or DEFAULT].log_format
+    return evaluation.traced is None and evaluation.plan.gpu is not None and reading.engine in (None, log_format)
 
 
 def term_corrections(
@@ -55,7 +55,7 @@ def counter_correction(
 ) -> tuple[TermCorrection, ...]:
     """Return what makes up for the difference of a counter, less the bytes `attributed` to narrower counters.
 
-    What was read at one moment, or when a run failed, is known only from below: nothing is taken away for it.
+    What was read at one snapshot, or when a run failed, is known only from below: nothing is taken away for it.
     """
     residual = actual.bytes - predicted - attributed
     if not LEAST_FACTOR * predicted <= actual.bytes <= MOST_FACTOR * predicted:

@@ -5,9 +5,10 @@ from typing import Final, NamedTuple
 
 from planner.memory.logs.reading import LogReading
 from planner.plan.evaluate import Evaluation
-from planner.plan.logs.actuals import Actual, Actuals, RowName, planned_tokens
+from planner.plan.logs.actuals import Actual, Actuals, RowName, graphs_of, planned_tokens
 from planner.plan.logs.corrections import LEAST_FACTOR, MOST_FACTOR
 from planner.units import GIB, MIB
+from planner.workload.software.registry import DEFAULT, SOFTWARE, servers, serving
 from planner.workload.workload import Inference
 
 _SAME: Final = 0.01
@@ -15,7 +16,6 @@ _LIKE: Final = 0.12
 _WORTH_SAYING: Final = 64 * MIB
 _BITS: Final = {32.0: "fp32", 16.0: "bf16 or fp16", 8.0: "8 bits a weight", 4.5: "4 bits a weight with their scales"}
 _COUNTED: Final = ("allocated", "reserved", "process")
-_ENGINES: Final = {"hf": "Hugging Face Transformers", "vllm": "vLLM", "llama.cpp": "llama.cpp", "pytorch": "PyTorch"}
 
 
 class _Case(NamedTuple):
@@ -53,11 +53,11 @@ def why(
 
 def notes_on(evaluation: Evaluation, reading: LogReading, actuals: Actuals) -> Iterator[str]:
     """Yield what decides whether the log and the plan are about the same run at all."""
-    profile = evaluation.workload.profile or "hf"
-    runs = "pytorch" if profile == "hf" else profile
-    if reading.engine not in (None, runs):
+    program = SOFTWARE[evaluation.workload.profile or DEFAULT]
+    if reading.engine not in (None, program.log_format):
+        logged = SOFTWARE.get(reading.engine or "")
         yield (
-            f"The log is of {_ENGINES[reading.engine or runs]}, the plan is for {_ENGINES[profile]}: "
+            f"The log is of {logged.title if logged else 'PyTorch'}, the plan is for {program.title}: "
             "they hold different things for the same model."
         )
     if reading.model is not None and not _same_model(reading.model, evaluation):
@@ -151,20 +151,19 @@ def _cache_format(case: _Case) -> str | None:
 
 
 def _profiled(case: _Case) -> str | None:
-    profile = case.evaluation.workload.profile
-    if case.reading.engine == "vllm" and profile != "vllm":
-        return "vLLM profiles its own largest batch and the logits of every slot, whatever the plan's batch is."
-    if case.reading.engine == "llama.cpp" and profile != "llama.cpp":
-        return "llama.cpp computes a prompt in micro-batches of n_ubatch tokens, in one buffer a device."
-    return None
+    logged = servers().get(case.reading.engine or "")
+    if logged is None or logged.name == case.evaluation.workload.profile:
+        return None
+    return serving(logged.name).working_memory or None
 
 
 def _libraries(case: _Case) -> str | None:
-    if case.reading.engine == "llama.cpp":
-        return "It includes what other processes hold on the card."
-    inside = case.actuals.graphs and case.evaluation.workload.profile != "vllm"
+    logged = servers().get(case.reading.engine or "")
+    if logged is None:
+        return None
+    inside = case.actuals.graphs and graphs_of(case.evaluation.workload) == "overhead"
     graphs = f" CUDA graphs hold {_gib(case.actuals.graphs)} of it." if inside else ""
-    return f"vLLM counts from when it has started, so that the device context is not in it.{graphs}"
+    return f"{serving(logged.name).outside_memory}{graphs}"
 
 
 def _slack(case: _Case) -> str | None:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from planner.dtypes import AS_STORED
-from planner.memory.tensors import placed_tensors
+from planner.memory.weights import placed_tensors
 from planner.models.architecture import (
     Architecture,
     Attention,

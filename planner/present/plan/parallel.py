@@ -3,8 +3,8 @@
 from typing import Final, NamedTuple
 
 from planner.hardware.catalog import HardwareCatalog
-from planner.memory.parallel.work import SHARDER_TITLES, sharder_of
 from planner.memory.result import DeviceShare, MemoryResult
+from planner.memory.software import sharder_of
 from planner.present import format as fmt
 from planner.present.memory.verdict import VERDICT_WORDS, scarcest
 from planner.workload.choices import Offload
@@ -99,7 +99,4 @@ def _sharing(workload: Workload) -> list[str]:
 
 
 def _zero(workload: Training) -> str:
-    sharder = sharder_of(workload)
-    if sharder == "fsdp":
-        return SHARDER_TITLES["fsdp"]
-    return "distributed optimizer" if sharder == "megatron" else f"ZeRO-{workload.parallel.zero}"
+    return sharder_of(workload).called(workload.parallel.zero)

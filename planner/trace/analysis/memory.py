@@ -6,9 +6,9 @@ from typing import Final
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.chance import Interval
-from planner.memory.fit import CardFit, at_least_cards, device_shares, judge_bytes
-from planner.memory.overhead import Overhead, overhead_with_slack, write_overhead
-from planner.memory.phases import Moment, Moments
+from planner.memory.fit import CardFit, Held, device_shares, judge_bytes, memory_result
+from planner.memory.overhead import Overhead, fixed_overhead, overhead_with_slack, write_overhead
+from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import MemoryResult, Part, Term, TermName
 from planner.memory.support import unsupported_backend
 from planner.memory.terms import term, traced
@@ -76,40 +76,22 @@ def traced_memory(
 ) -> MemoryResult:
     """Return the peak memory of one device of `gpu`, and whether it has that, by what a trace found.
 
-    **Formula**: live bytes at the highest moment + what the allocator reserves beyond them + device context + cuBLAS
+    **Formula**: live bytes at the highest snapshot + what the allocator reserves beyond them + device context + cuBLAS
     workspaces.
 
     **Source**: the trace; the allocator's model; contexts and workspaces as in the estimator.
     """
-    moments = moments_of(facts)
-    peak = moments.peak()
     available = None if usable is None else usable.bytes - other_processes_bytes
     overhead = _overhead(facts, gpu, available)
-    terms = tuple(term for term in (*peak.written(), _overhead_term(facts, overhead)) if term.bytes)
     need = _need(facts, overhead)
     fit = _judge(need, gpu, usable, other_processes_bytes)
-    return MemoryResult(
-        total_bytes=fit.total_bytes,
-        low_bytes=need.low,
-        high_bytes=need.high,
-        allocated_bytes=peak.total + overhead.workspace,
-        reserved_bytes=peak.total + overhead.workspace + overhead.slack,
-        peak_phase=peak.name,
-        terms=terms,
-        phases=moments.phases(overhead.context + overhead.workspace, overhead.slack),
-        capacity_bytes=fit.capacity_bytes,
-        capacity_low_bytes=usable.low_bytes if usable else None,
-        capacity_high_bytes=usable.high_bytes if usable else None,
-        capacity_source=usable.source if usable else None,
-        other_processes_bytes=other_processes_bytes,
-        free_bytes=fit.free_bytes,
-        verdict=fit.verdict,
-        fit_probability=fit.fit_probability,
-        unsupported=fit.unsupported,
+    return memory_result(
+        Held(snapshots_of(facts), overhead, _overhead_term(facts, overhead), need),
+        fit,
+        usable,
+        other_processes_bytes,
+        shards=_shards(facts.request.parallel),
         per_gpu=device_shares(fit, count),
-        at_least_cards=None
-        if available is None
-        else at_least_cards(terms, fit.total_bytes, available, _shards(facts.request.parallel)),
         notes=notes_on(facts),
     )
 
@@ -129,10 +111,10 @@ def allocator_capacity(facts: TracedFacts, gpu: Gpu | None, available_bytes: int
     return max(available_bytes - fixed.context - fixed.workspace, 0)
 
 
-def moments_of(facts: TracedFacts) -> Moments:
-    """Return the phases of `facts` as the estimator's moments, the framework's overhead aside."""
-    moments = tuple(Moment(phase.name, _terms(facts, phase), phase.explanation) for phase in facts.phases)
-    return Moments(moments, dynamic=0)
+def snapshots_of(facts: TracedFacts) -> PhaseSnapshots:
+    """Return the phases of `facts` as the estimator's snapshots, the framework's overhead aside."""
+    snapshots = tuple(Snapshot(phase.name, _terms(facts, phase), phase.explanation) for phase in facts.phases)
+    return PhaseSnapshots(snapshots, dynamic=0)
 
 
 def _terms(facts: TracedFacts, phase: TracedPhase) -> list[Term]:
@@ -172,11 +154,12 @@ def _overhead(facts: TracedFacts, gpu: Gpu | None, available: int | None) -> Ove
     The backward pass runs in a thread of its own, which has its own workspace.
     """
     threads = _FORWARD_AND_BACKWARD if facts.request.task == "training" else 1
-    fixed = overhead_with_slack(gpu, 0, 0, threads)
+    card = fixed_overhead(gpu)
+    fixed = overhead_with_slack(card, 0, 0, threads)
     reserved = facts.reserved_bytes
     if available is not None:
         reserved = facts.reserved_within(available - fixed.total)
-    return overhead_with_slack(gpu, reserved - facts.allocated_bytes, facts.largest_tensor_bytes, threads)
+    return overhead_with_slack(card, reserved - facts.allocated_bytes, facts.largest_tensor_bytes, threads)
 
 
 def _overhead_term(facts: TracedFacts, overhead: Overhead) -> Term:

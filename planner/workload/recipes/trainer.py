@@ -21,6 +21,7 @@ from planner.workload.recipes.keys import (
     read_clipping,
     read_optimizer,
 )
+from planner.workload.software.registry import DEFAULT, trainer
 
 _LORA_KEYS: Final = ("lora_r", "lora_dropout", "lora_target_modules", "use_dora")
 _LOADED: Final = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
@@ -155,10 +156,10 @@ def _read_trl_precision(draft: Draft) -> None:
 def _read_loss(draft: Draft) -> None:
     """Take the loss: TRL makes the logits of 256 tokens at once, Liger none."""
     name = draft.word("loss_type")
-    liger = draft.setting("profile") == "liger"
-    if liger and name is not None:
+    fused = trainer(str(draft.setting("profile") or DEFAULT)).loss == "fused-linear"
+    if fused and name is not None:
         draft.leaves("loss_type", "Liger computes the loss")
-    if liger:
+    if fused:
         return
     if name not in (None, "chunked_nll", "nll"):
         draft.skips("loss_type", f"the loss {name}; that of full logits is counted")

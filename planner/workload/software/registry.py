@@ -21,18 +21,21 @@ SOFTWARE: Final[dict[str, Software]] = {
     software.name: software
     for software in (TRANSFORMERS, LIGER, UNSLOTH, TORCHTUNE, MEGATRON, DEEPSPEED, LITGPT, VLLM, LLAMA_CPP)
 }
-"""The programs that can be chosen, in the order in which they are offered; the first is what runs unless one is."""
+"""The programs that can be chosen, in the order in which they are offered."""
 DEFAULT: Final = TRANSFORMERS.name
+"""What runs a workload unless it names a program."""
+TRAINERS: Final[dict[str, Software]] = {name: software for name, software in SOFTWARE.items() if software.training}
+SERVERS: Final[dict[str, Software]] = {name: software for name, software in SOFTWARE.items() if software.serving}
 
 
 def trainers() -> dict[str, Software]:
     """Return the programs that train, by name."""
-    return {name: software for name, software in SOFTWARE.items() if software.training}
+    return TRAINERS
 
 
 def servers() -> dict[str, Software]:
     """Return the programs that answer requests, by name."""
-    return {name: software for name, software in SOFTWARE.items() if software.serving}
+    return SERVERS
 
 
 def trainer(name: str) -> Trainer:
@@ -52,6 +55,11 @@ def serving(name: str | None) -> Serving:
 def setting_owner(name: str) -> Software | None:
     """Return the program that has a setting called `name`."""
     return next((one for one in servers().values() if name in serving(one.name).settings.model_fields), None)
+
+
+def field_owner(name: str) -> Software | None:
+    """Return the program that alone has the workload's field `name`, none where all have it."""
+    return next((one for one in servers().values() if name in serving(one.name).own_fields), None)
 
 
 def setting_names() -> tuple[str, ...]:

@@ -21,8 +21,9 @@ class Serving:
     `prompt_inputs` is what prompts are estimated with. `cache_names` are its own names for formats
     of the cache. `own_fields` are fields of the workload that only this program has beside its settings, and
     `ignored_fields` those that make no difference to what it reserves. `quantised_cache_attention` are the ways to
-    attend that go with a quantised cache. `host_offload` is what it can keep in RAM by sharing
-    (`parallel.offload`). `log` is whose log lines it prints.
+    attend that go with a quantised cache. `offloads` is what it can keep in RAM by sharing
+    (`parallel.offload`), `usually_shares` what cards are usually given a part of each. `graphs` is the row of a log
+    in which CUDA graphs are counted, `working_memory` and `outside_memory` say what else its log counts there.
     """
 
     settings: type[EngineSettings] = EngineSettings
@@ -35,7 +36,10 @@ class Serving:
     ignored_fields: tuple[str, ...] = ()
     quantised_cache_attention: tuple[Attention, ...] = get_args(Attention)
     offloads: tuple[Offload, ...] = ("none",)
-    log: str = "pytorch"
+    usually_shares: Literal["layers", "matrices"] = "layers"
+    graphs: Literal["overhead", "working"] = "overhead"
+    working_memory: str = ""
+    outside_memory: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +65,9 @@ class Trainer:
 class Software:
     """A program: `name` is its value in files, `module` its file in this folder and in those of its behaviours.
 
-    `version` is the version whose source and figures the estimates follow. `training_title` is what the program is
-    called with what trains beside it, where that has a name of its own.
+    `log` is whose log lines it prints where they are not its own, and `needs` what it is built on. `version` is the
+    version whose source and figures the estimates follow. `training_title` is what the program is called with what
+    trains beside it, where that has a name of its own.
     """
 
     name: str
@@ -73,10 +78,17 @@ class Software:
     serving: Serving | None = None
     training_title: str = ""
     short_title: str = ""
+    log: str = ""
+    needs: tuple[Literal["pytorch"], ...] = ("pytorch",)
 
     def title_for(self, task: Task) -> str:
         """Return what the program is called where it does `task`."""
         return (self.training_title or self.title) if task == "training" else self.title
+
+    @property
+    def log_format(self) -> str:
+        """Return whose log lines it prints."""
+        return self.log or self.name
 
     @property
     def in_short(self) -> str:

@@ -12,6 +12,7 @@ TRANSFORMERS: Final = Software(
     training_title="Hugging Face Transformers and PEFT",
     short_title="Hugging Face",
     version="transformers 5.23",
+    log="pytorch",
     training=Trainer(),
     serving=Serving(
         networks=get_args(Kind),

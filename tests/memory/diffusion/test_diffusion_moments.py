@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
+from planner.memory.diffusion.blocks import decoder_elements, resnet_elements, rotation_bytes, transformer_elements
 from planner.memory.diffusion.components import held_components
-from planner.memory.diffusion.feature_maps import decoder_elements, resnet_elements
-from planner.memory.diffusion.moments import diffusion_moments
-from planner.memory.diffusion.transformer import rotation_bytes, transformer_elements
+from planner.memory.diffusion.timeline import diffusion_timeline
 from planner.memory.estimate import estimate_memory
 from planner.models.catalog import load_models
 from planner.models.pipeline import DiffusionTransformer
@@ -38,13 +37,13 @@ FLUX = CATALOG.model("black-forest-labs/FLUX.1-dev")
 
 
 def phases(architecture, **asked):
-    """Return the bytes of each phase at its highest moment, the framework's overhead aside."""
-    found = diffusion_moments(architecture, with_defaults(Inference(**asked), architecture, 1))
-    return {name: max(one.total for one in found.moments if one.name == name) for name in _names(found)}
+    """Return the bytes of each phase at its highest snapshot, the framework's overhead aside."""
+    found = diffusion_timeline(architecture, with_defaults(Inference(**asked), architecture, 1))
+    return {name: max(one.total for one in found.snapshots if one.name == name) for name in _names(found)}
 
 
 def _names(found):
-    return dict.fromkeys(moment.name for moment in found.moments)
+    return dict.fromkeys(snapshot.name for snapshot in found.snapshots)
 
 
 def without(architecture, name):

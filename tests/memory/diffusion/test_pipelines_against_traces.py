@@ -10,8 +10,7 @@ from functools import cache
 
 import pytest
 
-from planner.memory.diffusion.feature_maps import decoder_elements, unet_elements
-from planner.memory.diffusion.transformer import rotation_bytes, transformer_elements
+from planner.memory.diffusion.blocks import decoder_elements, rotation_bytes, transformer_elements, unet_elements
 from planner.models.catalog import load_models
 from planner.models.pipeline import DiffusionTransformer, ImageDecoder, UNet, networks_of
 from planner.paths import catalog_dir

@@ -6,14 +6,12 @@ from hypothesis import strategies as st
 from small_models import bundled, llama, small_llama
 
 from planner.memory.estimate import estimate_memory
-from planner.memory.parallel.splitting import (
-    layers_by_device_map,
-    layers_by_memory,
-    layers_of_vllm,
-    split_layers,
-    splitter_of,
-    stage_layers,
-)
+from planner.memory.parallel.pipeline import stage_layers
+from planner.memory.parallel.spread import layers_of_stages
+from planner.memory.software import memory_of
+from planner.memory.software.llama_cpp import layers_by_memory
+from planner.memory.software.transformers import layers_by_device_map
+from planner.memory.software.vllm import even_layers
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference, Training
 
@@ -42,7 +40,7 @@ def test_stages_of_training_are_as_even_as_it_goes(layers, stages, held):
     [(2, 2, (1, 1)), (3, 2, (2, 1)), (3, 3, (1, 1, 1)), (4, 3, (1, 2, 1)), (5, 3, (2, 2, 1))],
 )
 def test_stages_of_vllm_have_what_is_left_before_the_last(layers, stages, held):
-    assert layers_of_vllm(layers, stages) == held
+    assert even_layers(layers, stages) == held
 
 
 @given(SIZES)
@@ -50,7 +48,7 @@ def test_every_layer_is_on_one_card_and_no_card_is_empty(sizes):
     layers, stages = sizes
     for held in (
         stage_layers(layers, stages),
-        layers_of_vllm(layers, stages),
+        even_layers(layers, stages),
         layers_by_memory(layers, (1,) * stages),
         layers_by_device_map(small_llama(num_hidden_layers=layers), "bf16", stages),
     ):
@@ -108,21 +106,20 @@ def workload(profile, **parallel):
     return Inference(profile=profile, parallel=Parallel(**parallel))
 
 
+def split(asked, free):
+    return layers_of_stages(llama(), asked, memory_of(llama(), asked), free)
+
+
 def test_each_program_splits_in_its_own_way():
     free = (24 * GB, 12 * GB)
     named = {"pipeline": 2, "pipeline_layers": (31, 1)}
-    assert split_layers(llama(), workload("hf", **named), free) == (31, 1)
-    assert split_layers(llama(), workload("hf"), ()) == (32,)
-    assert split_layers(llama(), workload("llama.cpp", pipeline=2), free) == (22, 10)
-    assert split_layers(llama(), workload("vllm", pipeline=2), free) == (16, 16)
-    assert split_layers(llama(), workload("hf", pipeline=2), (8 * GB, 24 * GB)) == (16, 16)
-    assert split_layers(llama(), Training(parallel=Parallel(pipeline=2)), free) == (16, 16)
-
-
-def test_who_splits():
-    assert splitter_of(Training(parallel=Parallel(pipeline=2))) == "training"
-    assert splitter_of(workload("vllm")) == "vllm"
-    assert splitter_of(Inference()) == "hf"
+    assert split(workload("hf", **named), free) == (31, 1)
+    assert split(workload("hf"), ()) == (32,)
+    assert split(workload("llama.cpp", pipeline=2), free) == (22, 10)
+    assert split(workload("vllm", pipeline=2), free) == (16, 16)
+    assert split(workload("hf", pipeline=2), (8 * GB, 24 * GB)) == (16, 16)
+    assert split(Inference(parallel=Parallel(pipeline=2)), free) == split(workload("hf", pipeline=2), free)
+    assert split(Training(parallel=Parallel(pipeline=2)), free) == (16, 16)
 
 
 def test_outputs_come_back_to_the_card_of_the_inputs():

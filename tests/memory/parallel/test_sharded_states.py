@@ -3,10 +3,10 @@
 import pytest
 from small_models import MIXTRAL, llama, other, small_llama
 
-from planner.memory.estimate import estimate_memory, moments_of
+from planner.memory.estimate import estimate_memory, timeline_of
 from planner.memory.parallel.shares import sharded_counts
-from planner.memory.parallel.work import sharder_of
 from planner.memory.result import MemoryResult
+from planner.memory.software import sharder_of
 from planner.models.architecture import Tensor
 from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
@@ -29,8 +29,8 @@ def run(model, count: int = CARDS, phase: str = "step", parallel=None, **changes
 def parts(model, phase: str, parallel=None, **changes) -> dict[str, int]:
     """Return the buffers that cards exchange through when most is alive in `phase`."""
     workload = Training(**SHORT | changes, parallel=Parallel(**(parallel or {})))
-    moments = moments_of(model, with_defaults(workload, model, CARDS)).moments
-    most = max((moment for moment in moments if moment.name == phase), key=lambda moment: moment.total)
+    snapshots = timeline_of(model, with_defaults(workload, model, CARDS)).snapshots
+    most = max((snapshot for snapshot in snapshots if snapshot.name == phase), key=lambda snapshot: snapshot.total)
     term = next(term for term in most.written() if term.name == "communication")
     return {part.name: part.bytes for part in term.parts}
 
@@ -51,7 +51,7 @@ def parts(model, phase: str, parallel=None, **changes) -> dict[str, int]:
     ],
 )
 def test_who_spreads_training(profile, parallel, sharder):
-    assert sharder_of(Training(profile=profile, parallel=Parallel(**parallel))) == sharder
+    assert sharder_of(Training(profile=profile, parallel=Parallel(**parallel))).name == sharder
 
 
 def test_zero_1_shares_the_states():

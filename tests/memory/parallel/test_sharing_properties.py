@@ -11,8 +11,9 @@ from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory
 from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.parallel.shares import sharded_counts
-from planner.memory.parallel.splitting import split_layers
+from planner.memory.parallel.spread import layers_of_stages
 from planner.memory.parallel.tensor import tensor_share
+from planner.memory.software import memory_of
 from planner.models.architecture import Attention, Moe
 from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
@@ -201,4 +202,4 @@ def test_the_heads_of_a_share_are_whole():
 def test_layers_are_split_without_a_rest(stages, layers, profile):
     network = small_llama(num_hidden_layers=layers)
     asked = Inference(profile=profile, weights=None, parallel=Parallel(pipeline=stages))
-    assert sum(split_layers(network, asked)) == layers
+    assert sum(layers_of_stages(network, asked, memory_of(network, asked))) == layers

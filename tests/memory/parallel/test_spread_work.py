@@ -4,11 +4,11 @@ import pytest
 from small_models import MIXTRAL, bundled, llama, other, small_llama
 
 from planner.memory.estimate import estimate_memory, estimate_on
-from planner.memory.parallel.nccl import communicators, most_bytes
 from planner.memory.parallel.placing import Cards, least_shards
 from planner.memory.parallel.shares import Beside, buffers, resized, shared
 from planner.memory.phases import Deferred
 from planner.memory.result import Part
+from planner.memory.software import memory_of
 from planner.memory.terms import term
 from planner.units import GIB
 from planner.workload.parallel import Parallel
@@ -54,11 +54,15 @@ def test_one_card_sends_nothing():
     assert estimate_memory(DEEP, Inference(), count=4).term("communication") is None
 
 
+def communicators(workload):
+    return memory_of(DEEP, workload).communicators(workload)
+
+
 @pytest.mark.parametrize(("cards_", "size"), [(2, 544 * 10**6), (4, 688 * 10**6)])
 def test_a_communicator_takes_what_was_measured(cards_, size):
     own = communicators(training(data=cards_))
     assert [part.bytes for part in own] == [size]
-    assert most_bytes(own) == size + 512 * 2**20
+    assert memory_of(DEEP, training()).most_communicator_bytes(own) == size + 512 * 2**20
 
 
 def test_each_group_has_a_communicator():

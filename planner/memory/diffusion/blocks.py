@@ -1,0 +1,145 @@
+"""What the blocks of denoisers and decoders hold: of UNets and image decoders, and of transformers."""
+
+from functools import lru_cache
+from typing import Final
+
+from planner.models.pipeline import DiffusionTransformer, ImageDecoder, Step, UNet
+from planner.units import ceil_div
+
+_IN_A_BLOCK: Final = 20
+"""Widths that a gated block holds: its input, the sum, the last attention, the norm, and 8 + 4 + 4 inside it."""
+_IN_ATTENTION: Final = 8
+"""Widths beside the input: its norm, queries, keys, values, the result, its projection, and that scaled by one."""
+
+
+def resnet_elements(into: int, out: int, copies: int) -> int:
+    """Return what a convolution block holds for each pixel beside its input.
+
+    **Formula**: the largest of 2i (norm and activation), i + o (first convolution), 2o (second), and the sum that is
+    divided by one: 3o, or 4o with a convolution on the shortcut. Convolutions copy `copies` of their input and output
+    to another layout.
+    """
+    first = into + out + _copied(into, out, copies)
+    second = 2 * out + _copied(out, out, copies)
+    shortcut = 2 * out + _copied(into, out, copies) if into != out else 0
+    return max(2 * into, first, second, shortcut, (3 if into == out else 4) * out)
+
+
+def _copied(into: int, out: int, copies: int) -> int:
+    """Return the elements of a convolution's input, and of its output, in another layout."""
+    return (0, into, into + out)[copies]
+
+
+@lru_cache(maxsize=256)
+def unet_elements(unet: UNet, height: int, width: int, copies: int) -> int:
+    """Return the most that a pass through the U-Net holds at once for each latent image of this size.
+
+    **Formula**: what the way down keeps for the way up, beside the input of the current block of levels, the joined
+    input of the module that runs, and what that works with.
+    """
+    kept = [unet.channels[0] * _pixels(height, width, 0)]
+    held = most = 0
+    rising = False
+    for step in unet.steps():
+        pixels = _pixels(height, width, step.level)
+        alive = sum(kept) + held
+        if step.kind == "mid":
+            most = max(most, alive + pixels * _middle(step, copies))
+            held, rising = step.out * pixels, True
+            continue
+        most = max(most, alive + pixels * _at(step, copies))
+        if rising and step.kind == "up":
+            held = step.out * _pixels(height, width, step.level - 1)
+            del kept[-(unet.layers + 1) :]
+        elif not rising and _ends_pair(unet, step):
+            kept.append(step.out * _pixels(height, width, step.level + (step.kind == "down")))
+    return most
+
+
+def _ends_pair(unet: UNet, step: Step) -> bool:
+    return step.kind in ("transformer", "down") or (step.kind == "resnet" and not unet.depths[step.level])
+
+
+def _pixels(height: int, width: int, level: int) -> int:
+    return ceil_div(height, 2**level) * ceil_div(width, 2**level)
+
+
+def _at(step: Step, copies: int) -> int:
+    """Return what a module holds for each pixel beside what is kept: its input too, where that is not kept."""
+    if step.kind == "resnet":
+        return (step.into if step.skip else 0) + resnet_elements(step.into, step.out, copies)
+    if step.kind == "transformer":
+        return step.out * (1 + _IN_A_BLOCK)
+    if step.kind == "down":
+        return ceil_div(step.out, 4) + _copied(step.into, ceil_div(step.out, 4), copies)
+    return step.out * 9 + _copied(4 * step.into, 4 * step.out, copies)
+
+
+def _middle(step: Step, copies: int) -> int:
+    around = resnet_elements(step.into, step.out, copies)
+    return max(step.out * (1 + _IN_A_BLOCK), step.out + around)
+
+
+@lru_cache(maxsize=256)
+def decoder_elements(decoder: ImageDecoder, height: int, width: int, copies: int) -> int:
+    """Return the most that decoding holds at once for each latent image of this size.
+
+    **Formula**: the largest of all blocks, usually at the full size: the block's input, the input of the module that
+    runs, and what that works with.
+
+    **Assumes** that attention in the middle runs without a matrix of all pairs, as PyTorch's fused kernels do.
+    """
+    into = decoder.channels[-1]
+    pixels = height * width
+    most = pixels * into * (1 + _IN_ATTENTION)
+    for level, out in enumerate(reversed(decoder.channels)):
+        first = resnet_elements(into, out, copies)
+        further = out + resnet_elements(out, out, copies)
+        most = max(most, pixels * (into + max(first, further)))
+        if level < len(decoder.channels) - 1:
+            most = max(most, pixels * (into + out * 9 + _copied(4 * out, 4 * out, copies)))
+            pixels *= 4
+        into = out
+    return most
+
+
+_FP32: Final = 4
+
+
+def transformer_elements(network: DiffusionTransformer, image: int, text: int, size: int) -> int:
+    """Return the most that a pass holds at once for so many tokens of image and text, in elements of `size` bytes.
+
+    **Formula** in widths h, with I image tokens, T text tokens, N = I + T and r = i / h: FLUX (6 + r + c)N in blocks
+    over one sequence, (5 + c)N + 3T or (5 + 2r)I + 3T in others, where c is the rotation in fp32; SD 3 (4 + 2r)I beside
+    the texts, and the attention's whole result in the last block; PixArt (4 + 2r)I + T.
+    """
+    return network.hidden * _WIDTHS[network.family](network, image, text, size)
+
+
+def rotation_bytes(network: DiffusionTransformer, tokens: int) -> int:
+    """Return the table of sines and cosines that all images share: in fp32 for each token, none where none rotate."""
+    return 2 * tokens * network.head_dim * _FP32 if network.family == "flux" else 0
+
+
+def _flux(network: DiffusionTransformer, image: int, text: int, size: int) -> int:
+    both = image + text
+    inner = network.intermediate // network.hidden
+    # Queries in fp32, times the cosine; the rotated ones, in fp32 and times the sine, and the sum.
+    rotation = 4 if size == _FP32 else 7
+    joint = max((5 + rotation) * both, (5 + 2 * inner) * image) + 3 * text if network.blocks else 0
+    single = max(6 + inner + rotation, 6 + 2 * inner) * both if network.single_blocks else 0
+    return max(joint, single)
+
+
+def _sd3(network: DiffusionTransformer, image: int, text: int, _: int) -> int:
+    both = image + text
+    inside = (4 + 2 * (network.intermediate // network.hidden)) * image
+    second = 2 * image if network.dual_blocks else 0
+    return max(7 * both + 3 * text, inside + max(second + 3 * text, both + 2 * text))
+
+
+def _pixart(network: DiffusionTransformer, image: int, text: int, _: int) -> int:
+    return (4 + 2 * (network.intermediate // network.hidden)) * image + text
+
+
+_WIDTHS: Final = {"flux": _flux, "sd3": _sd3, "pixart": _pixart}

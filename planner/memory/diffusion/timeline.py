@@ -1,0 +1,236 @@
+"""The phases of a pipeline: the prompt is encoded, the image denoised, the latents decoded; never all at once."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from planner.dtypes import ELEMENT_BYTES
+from planner.memory.diffusion.blocks import decoder_elements, rotation_bytes, transformer_elements, unet_elements
+from planner.memory.diffusion.components import Held, held_components, upcast_bytes, weights_term
+from planner.memory.inference.scratch import scratch_bytes
+from planner.memory.phases import PhaseSnapshots, Snapshot
+from planner.memory.precision import inference_precision
+from planner.memory.result import Symbol, Term
+from planner.memory.terms import library, model, term
+from planner.memory.terms import workload as chosen
+from planner.models.architecture import Architecture
+from planner.models.pipeline import Component, Denoiser, DiffusionTransformer, ImageDecoder, Network, UNet, networks_of
+from planner.units import ceil_div
+from planner.workload.workload import Inference
+
+_TEXT_SOURCE: Final = "transformers 5.23 modules: the tensors alive at once inside one layer of the encoder"
+_BLOCK_SOURCE: Final = "diffusers 0.40 modules: the tensors that the code still refers to, block by block"
+_LAYOUT_SOURCE: Final = (
+    "cuDNN's tensor-core kernels read channels last, and PyTorch hands it channels first: its workspace holds a copy "
+    "of the input; at least none, at most one of the output too"
+)
+_ALLOWED: Final = 0.05
+"""How much more other versions of the code may hold, as for the formulas that are checked against traces."""
+
+
+class Run(NamedTuple):
+    """The numbers of a run: the networks, the images of a step, a pass or two for each, and the latent image."""
+
+    denoiser: Denoiser
+    decoder: ImageDecoder
+    images: int
+    passes: int
+    height: int
+    width: int
+    text: int
+    size: int
+
+    @property
+    def pixels(self) -> int:
+        """Return the latent pixels of one image."""
+        return self.height * self.width
+
+
+class Range(NamedTuple):
+    """Bytes with their bounds."""
+
+    bytes: int
+    low: int
+    high: int
+
+
+def diffusion_timeline(architecture: Architecture, workload: Inference) -> PhaseSnapshots:
+    """Return what is alive in each phase of `workload` (defaults filled in).
+
+    **Formula**: max over phases of the parameters on the card + the phase's activations + embeddings and latents.
+    """
+    held = held_components(architecture, workload)
+    run = _run(architecture, workload)
+    snapshots = [
+        Snapshot("load", [weights_term(held, None, workload.diffusion.offload)], _loaded(workload)),
+        *(_phase(one, held, run, workload) for one in held if one.component.part != "other"),
+    ]
+    dynamic = max(term.bytes for snapshot in snapshots for term in snapshot.written() if term.name == "activations")
+    host = None if workload.diffusion.offload == "none" else sum(one.bytes for one in held)
+    return PhaseSnapshots(tuple(snapshots), dynamic=dynamic, host_bytes=host, notes=tuple(_notes(run, workload)))
+
+
+def _phase(one: Held, held: tuple[Held, ...], run: Run, workload: Inference) -> Snapshot:
+    more = upcast_bytes(one, workload)
+    weights = weights_term(held, one, workload.diffusion.offload, more)
+    network = one.component.network
+    if network is None:
+        terms = [weights, _encoding(one.component, run, workload)]
+        return Snapshot("encode-text", terms, f"{one.component.name} reads the prompt")
+    kept = _kept(run, network)
+    if isinstance(network, ImageDecoder):
+        size = ELEMENT_BYTES["fp32"] if more else run.size
+        terms = [weights, _decoding(network, run, size, workload), kept]
+        return Snapshot("decode-image", terms, "the decoder's last maps have the size of the image")
+    return Snapshot("denoise", [weights, _denoising(network, run), kept], "one block works on the latent image")
+
+
+def _run(architecture: Architecture, workload: Inference) -> Run:
+    denoiser, decoder = networks_of(architecture.components)
+    width, height = workload.image_size or (0, 0)
+    return Run(
+        denoiser=denoiser,
+        decoder=decoder,
+        images=workload.batch,
+        passes=workload.batch * (2 if workload.diffusion.guidance else 1),
+        height=height // decoder.scale,
+        width=width // decoder.scale,
+        text=_text_tokens(architecture, denoiser, workload),
+        size=ELEMENT_BYTES[workload.compute],
+    )
+
+
+def _text_tokens(architecture: Architecture, denoiser: Denoiser, workload: Inference) -> int:
+    """Return the tokens of text that the denoiser reads.
+
+    FLUX reads CLIP's pooled vector only; SD 3 joins both encodings, and CLIP's two stand beside each other.
+    """
+    padded = {one.name: one.tokens or 0 for one in architecture.components if one.part == "text"}
+    fixed = {one.name for one in architecture.components if one.stacks and one.stacks[-1].positions}
+    free = max((_length(count, workload) for name, count in padded.items() if name not in fixed), default=0)
+    pooled = max((count for name, count in padded.items() if name in fixed), default=0)
+    joined = denoiser.kind == "transformer" and denoiser.family == "sd3"
+    return free + pooled if joined else free or pooled
+
+
+def _length(default: int, workload: Inference) -> int:
+    return workload.diffusion.prompt_tokens or default
+
+
+def _encoding(component: Component, run: Run, workload: Inference) -> Term:
+    fixed = component.stacks[-1].positions
+    tokens = fixed or _length(component.tokens or 0, workload)
+    encoder = _encoder(component)
+    needed = scratch_bytes(encoder, run.images, tokens, inference_precision(workload), workload.attention)
+    symbols = (
+        chosen("B", run.images, "prompts"),
+        chosen("T", tokens, "tokens that a prompt is padded to"),
+        model("a", round(needed / (run.images * tokens)), "bytes alive per token inside the widest layer"),
+    )
+    return _activations(Range(needed, needed, needed), "B × T × a", symbols, _TEXT_SOURCE)
+
+
+@lru_cache(maxsize=64)
+def _encoder(component: Component) -> Architecture:
+    hidden = component.stacks[-1].hidden
+    return Architecture(model_type=component.name, kind="encoder", hidden=hidden, stacks=component.stacks)
+
+
+def _denoising(network: Denoiser, run: Run) -> Term:
+    passes = chosen("B", run.passes, "images, and as many again without the prompt where guidance is on")
+    return _convolving(network, run, passes) if isinstance(network, UNet) else _attending(network, run, passes)
+
+
+def _convolving(network: UNet, run: Run, passes: Symbol) -> Term:
+    low, likely, high = (
+        run.passes * unet_elements(network, run.height, run.width, copies) * run.size for copies in range(3)
+    )
+    symbols = (
+        passes,
+        chosen("n", run.pixels, "latent pixels"),
+        model("c", round(likely / (run.passes * run.pixels * run.size)), "channels alive for each of them"),
+        library("w", run.size, "bytes per element"),
+    )
+    return _activations(Range(likely, low, high), "B × n × c × w", symbols, f"{_BLOCK_SOURCE}; {_LAYOUT_SOURCE}")
+
+
+def _attending(network: DiffusionTransformer, run: Run, passes: Symbol) -> Term:
+    image = ceil_div(run.height, network.patch) * ceil_div(run.width, network.patch)
+    needed = transformer_elements(network, run.passes * image, run.passes * run.text, run.size) * run.size
+    angles = rotation_bytes(network, image + run.text)
+    symbols = [
+        passes,
+        chosen("I", image, f"tokens of the image, each {network.patch} × {network.patch} latent pixels"),
+        chosen("T", run.text, "tokens of the text"),
+        model("a", round(needed / (run.passes * (image + run.text))), "bytes alive per token inside the widest block"),
+    ]
+    formula = "B × (I + T) × a"
+    if angles:
+        formula += " + R"
+        symbols.append(model("R", angles, "bytes of the sines and cosines that all images share"))
+    whole = needed + angles
+    return _activations(Range(whole, whole, whole), formula, tuple(symbols), _BLOCK_SOURCE)
+
+
+def _decoding(decoder: ImageDecoder, run: Run, size: int, workload: Inference) -> Term:
+    settings = workload.diffusion
+    side = decoder.sample_size // decoder.scale
+    tiled = settings.vae_tiling and max(run.height, run.width) > side
+    height, width = (min(run.height, side), min(run.width, side)) if tiled else (run.height, run.width)
+    images = 1 if settings.vae_slicing else run.images
+    low, likely, high = (images * decoder_elements(decoder, height, width, copies) * size for copies in range(3))
+    symbols = (
+        chosen("B", images, "images decoded at once"),
+        chosen("n", height * width * decoder.scale**2, "pixels of an image, or of a tile"),
+        model("c", round(likely / (images * height * width * decoder.scale**2 * size)), "channels alive for each"),
+        library("w", size, "bytes per element"),
+    )
+    return _activations(Range(likely, low, high), "B × n × c × w", symbols, f"{_BLOCK_SOURCE}; {_LAYOUT_SOURCE}")
+
+
+def _activations(needed: Range, formula: str, symbols: tuple[Symbol, ...], source: str) -> Term:
+    return term(
+        "activations",
+        needed.bytes,
+        formula,
+        symbols,
+        source,
+        certainty="measured",
+        low_bytes=needed.low,
+        high_bytes=int(max(needed.high, needed.bytes) * (1 + _ALLOWED)),
+    )
+
+
+def _kept(run: Run, network: Network) -> Term:
+    """Return what stays beside the running component: embeddings of the prompt, latents, and the decoded images."""
+    text = run.passes * run.text * run.denoiser.text_width
+    latents = run.passes * run.decoder.latent_channels * run.pixels
+    scale = run.decoder.scale
+    images = 3 * run.images * run.pixels * scale**2 if isinstance(network, ImageDecoder) else 0
+    elements = text + latents + images
+    return term(
+        "buffers",
+        elements * run.size,
+        "(E + L + p) × w",
+        (
+            model("E", text, "elements of the encoded prompts"),
+            model("L", latents, "elements of the latent images"),
+            model("p", images, "elements of the decoded images"),
+            library("w", run.size, "bytes per element"),
+        ),
+        "diffusers 0.40 pipelines: what their __call__ refers to between the components",
+    )
+
+
+def _loaded(workload: Inference) -> str:
+    return "the parameters are on the card" if workload.diffusion.offload == "none" else "the parameters are in RAM"
+
+
+def _notes(run: Run, workload: Inference) -> Iterator[str]:
+    offload = workload.diffusion.offload
+    if offload == "model":
+        yield "Each component is on the card only while it runs: enable_model_cpu_offload."
+    if offload == "sequential":
+        yield "Only the running module is on the card, which is many times slower: enable_sequential_cpu_offload."
+    if run.passes == run.images and run.denoiser.kind == "unet":
+        yield "Without guidance: one pass for each image in a step."

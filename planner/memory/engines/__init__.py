@@ -1,1 +1,0 @@
-"""What engines other than Hugging Face transformers hold: vLLM and llama.cpp."""

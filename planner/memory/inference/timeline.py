@@ -1,0 +1,223 @@
+"""The phases of inference: load, prefill of the prompt, decode up to the full context."""
+
+from typing import NamedTuple
+
+from planner.memory.inference.kv_cache import kv_cache, state_term
+from planner.memory.inference.scratch import largest_copy, scratch_bytes, tower_scratch_bytes
+from planner.memory.kernels import AttentionKind
+from planner.memory.logits import output_width, predicts_every_token
+from planner.memory.phases import Deferred, PhaseSnapshots, Snapshot
+from planner.memory.precision import Precision, inference_precision
+from planner.memory.result import Term
+from planner.memory.terms import checked, library, model, number_format, term
+from planner.memory.terms import workload as chosen
+from planner.memory.weights import weights_term
+from planner.models.architecture import Architecture
+from planner.models.images import elements_of_image, patches_of_image, reads_images, tokens_of_image
+from planner.workload.workload import Inference
+
+_TOWER_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, the widest block deciding"
+_HELD_SOURCE = "transformers 5.23 LlavaModel.forward and its kin: image_features and inputs_embeds are referred to"
+
+
+class Pictures(NamedTuple):
+    """What is alive while the tower reads the images, and what of them is while the language model reads the prompt."""
+
+    tower: Term
+    embedded: Term
+    encoded: Term
+
+
+def pixels_term(architecture: Architecture, workload: Inference, precision: Precision) -> Term | None:
+    """Return the images that an image encoder reads, which its caller holds; nothing for other networks."""
+    tower = architecture.main
+    if architecture.kind != "vision-encoder" or tower.positions is None:
+        return None
+    elements = elements_of_image(tower, tower.positions)
+    return term(
+        "buffers",
+        workload.batch * elements * precision.compute_bytes,
+        "B × p × w",
+        (
+            chosen("B", workload.batch, "images"),
+            model("p", elements, "elements of an image: colours and pixels"),
+            library("w", precision.compute_bytes, "bytes per element"),
+        ),
+        "pixel_values, the argument of transformers' image encoders",
+    )
+
+
+def pictures(architecture: Architecture, workload: Inference, precision: Precision) -> Pictures | None:
+    """Return what the images of `workload` (defaults filled in) take; nothing where there are none, or no tower.
+
+    The later stages of a pipeline have none.
+
+    **Formula**: tower: images · patches · bytes of its widest layer, beside the embedded prompt; then the encoded
+    images, images · tokens · h.
+
+    **Assumes** that all images go through the tower together, as in one call of the processor.
+    """
+    images = workload.batch * (workload.images or 0)
+    if not images or not reads_images(architecture):
+        return None
+    tower, size = architecture.stacks[0], precision.compute_bytes
+    patches, tokens = patches_of_image(tower, workload.image_size), tokens_of_image(tower, workload.image_size)
+    needed = tower_scratch_bytes(tower, images, patches, precision, workload.attention)
+    every = chosen("m", images, "images of all sequences")
+    prompt = workload.prompt_length or 0
+    return Pictures(
+        tower=checked(
+            "activations",
+            needed,
+            "m × n × a",
+            (
+                every,
+                model("n", patches, "patches of an image, and what stands beside them"),
+                model("a", round(needed / (images * patches)), "bytes alive for each inside the tower's widest layer"),
+            ),
+            _TOWER_SOURCE,
+        ),
+        embedded=checked(
+            "buffers",
+            workload.batch * prompt * architecture.hidden * size,
+            "B × s × h × w",
+            (
+                chosen("B", workload.batch, "sequences"),
+                chosen("s", prompt, "tokens of the prompt, those of images among them"),
+                model("h", architecture.hidden, "width of the language model"),
+                library("w", size, "bytes per element"),
+            ),
+            _HELD_SOURCE,
+        ),
+        encoded=checked(
+            "buffers",
+            images * tokens * architecture.hidden * size,
+            "m × t × h × w",
+            (
+                every,
+                model("t", tokens, "tokens that an image becomes"),
+                model("h", architecture.hidden, "width of the language model"),
+                library("w", size, "bytes per element"),
+            ),
+            _HELD_SOURCE,
+        ),
+    )
+
+
+_SCRATCH_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, the widest block deciding"
+_MANY_TOKENS = 256
+_GROWING = (
+    "Each new token makes every layer's cache anew, a little larger: PyTorch's allocator keeps the freed ones until "
+    "the card is full, so that nvidia-smi may show far more than is needed."
+)
+_LOGITS_SOURCE = "transformers generation: the logits are copied to fp32 for sampling"
+
+
+def inference_timeline(architecture: Architecture, workload: Inference) -> PhaseSnapshots:
+    """Return what is alive in each phase of `workload` (defaults filled in).
+
+    **Formula**: prefill = weights + cache of the prompt + one layer's scratch, or the logits; decode = weights + cache
+    of the whole context + logits. Buffers of different layers do not add up: each is freed before the next.
+    """
+    precision = inference_precision(workload)
+    batch, context, prompt = workload.batch, workload.context_length or 0, workload.prompt_length or 0
+    weights = weights_term(architecture, workload.weights or "bf16")
+    state = state_term(architecture, batch)
+    fixed = [item for item in (weights, state) if item is not None]
+    own_prompt = 1 if architecture.kind == "encoder-decoder" else prompt
+    prefilled = kv_cache(architecture, batch, own_prompt, prompt, workload.kv_cache, prefilling=True)
+    cached = kv_cache(architecture, batch, context, prompt, workload.kv_cache)
+    scratch = _scratch_term(architecture, batch, prompt, precision, workload.attention)
+    whole = batch * own_prompt if predicts_every_token(architecture) else batch
+    every = architecture.kind in ("encoder", "vision-encoder") or workload.prompt_logits == "all"
+    pixels = pixels_term(architecture, workload, precision)
+    seen = pictures(architecture, workload, precision)
+    encoded = seen.encoded if seen else None
+    snapshots = [
+        Snapshot("load", [weights], "the parameters are on the card"),
+        *(
+            [Snapshot("prefill", _alive(fixed, seen.embedded, seen.tower), "the vision tower reads the images")]
+            if seen
+            else ()
+        ),
+        Snapshot("prefill", _alive(fixed, prefilled, pixels, encoded, scratch), "one layer works on the whole prompt"),
+        Snapshot(
+            "prefill",
+            _alive(
+                fixed,
+                prefilled,
+                pixels,
+                encoded,
+                _logits_term(architecture, whole if every else batch, precision, every),
+            ),
+            "the logits of the whole prompt" if every else "the prompt is read and the first token's logits are there",
+        ),
+    ]
+    if cached is not None:
+        step = _logits_term(architecture, batch, precision, every=False)
+        copies = _copies_term(architecture, batch, context, precision, workload.attention)
+        grown = _alive(fixed, cached, copies, step)
+        snapshots += [
+            Snapshot("decode", _alive(fixed, prefilled), "the first token finds the prompt in every layer's cache"),
+            Snapshot("decode", grown, "the cache has grown to the whole context"),
+        ]
+    grows = cached is not None and context - prompt >= _MANY_TOKENS
+    dynamic = max(scratch.bytes, seen.tower.bytes if seen else 0)
+    return PhaseSnapshots(tuple(snapshots), dynamic=dynamic, notes=(_GROWING,) if grows else ())
+
+
+def _alive(fixed: list[Term], *more: Term | Deferred | None) -> list[Term | Deferred]:
+    return [*fixed, *(item for item in more if item is not None and item.bytes)]
+
+
+def _copies_term(
+    architecture: Architecture, batch: int, context: int, precision: Precision, attention: AttentionKind
+) -> Term:
+    """Return what one layer copies in a step of decoding; the largest decides."""
+    size = precision.compute_bytes
+    copied = largest_copy(architecture, context, precision, attention)
+    return checked(
+        "temporaries",
+        batch * copied.total * size,
+        "B × n × k × w",
+        (
+            chosen("B", batch, "sequences"),
+            chosen("n", copied.tokens, "tokens that the layer keeps"),
+            model("k", copied.elements, "elements per token: keys copied for the next one, heads repeated or expanded"),
+            number_format("w", size, "bytes per element"),
+        ),
+        "transformers 5.23 cache_utils.DynamicLayer.update: torch.cat makes a new tensor for each token",
+    )
+
+
+def _scratch_term(
+    architecture: Architecture, batch: int, prompt: int, precision: Precision, attention: AttentionKind
+) -> Term:
+    needed = scratch_bytes(architecture, batch, prompt, precision, attention)
+    return checked(
+        "activations",
+        needed,
+        "B × s × a",
+        (
+            chosen("B", batch, "sequences"),
+            chosen("s", prompt, "tokens of the prompt"),
+            model("a", round(needed / max(batch * prompt, 1)), "bytes alive per token inside the widest layer"),
+        ),
+        _SCRATCH_SOURCE,
+    )
+
+
+def _logits_term(architecture: Architecture, outputs: int, precision: Precision, every: bool) -> Term:
+    width = output_width(architecture)
+    per_logit = precision.compute_bytes + (4 if precision.compute_bytes < 4 else 0)
+    return term(
+        "logits",
+        outputs * width * per_logit,
+        "T × V × k",
+        (
+            chosen("T", outputs, "tokens with an output"),
+            model("V", width, "width of the output"),
+            library("k", per_logit, "bytes per logit: as computed, and the fp32 copy"),
+        ),
+        _LOGITS_SOURCE,
+    )

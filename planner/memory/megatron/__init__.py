@@ -1,1 +1,0 @@
-"""What a step of training keeps in Megatron-LM."""

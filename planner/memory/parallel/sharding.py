@@ -1,0 +1,163 @@
+"""What spreads training over replicas: plain copies, or something that shares states, gradients or parameters."""
+
+from functools import lru_cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+
+from planner.memory.parallel.shares import Beside, Counts, Held, renamed, sharded_counts
+from planner.memory.phases import PhaseSnapshots
+from planner.memory.result import TermName
+from planner.models.architecture import Architecture
+from planner.units import ceil_div
+from planner.workload.formats import arithmetic, autocasts
+from planner.workload.parallel import Parallel
+from planner.workload.training import Training
+from planner.workload.workload import Inference
+
+if TYPE_CHECKING:
+    from planner.memory.software.pytorch import TrainingMemory
+
+ALONE: Final = Parallel(data=1)
+LASTING: Final[tuple[TermName, ...]] = ("weights", "master_weights", "optimizer_states", "adapters")
+"""What lives on from step to step."""
+_DECIDING: Final = (
+    "method",
+    "weights",
+    "compute",
+    "lora",
+    "trainable",
+    "optimizer",
+    "optimizer_step",
+    "gradient_clipping",
+    "loss",
+    "profile",
+)
+_deciding: Final = attrgetter(*_DECIDING)
+
+
+class ShardedStep(NamedTuple):
+    """A step that replicas share: a card's part of the network, the whole work, and its own as if it were alone.
+
+    `found` is what is alive in that, `kept` what stands there while the optimizer steps; `beside` is there throughout.
+    """
+
+    architecture: Architecture
+    workload: Training
+    own: Training
+    found: PhaseSnapshots
+    kept: tuple[Held, ...]
+    beside: Beside
+
+    @property
+    def cards(self) -> int:
+        """Return the cards that share what a step keeps."""
+        return self.workload.parallel.state_shards
+
+    @property
+    def counts(self) -> Counts:
+        """Return the parameters as those cards share them; routed experts are spread over some of them already."""
+        return sharded_counts(self.architecture, self.cards, self.cards // self.workload.parallel.expert)
+
+    def kept_named(self, name: TermName) -> Held | None:
+        """Return what is kept of one name."""
+        return next((item for item in self.kept if item.name == name), None)
+
+    def master(self, weights: Held) -> Held | None:
+        """Return the fp32 copies of 16-bit `weights`; parameters in fp32 need none."""
+        copies = self.kept_named("weights")
+        if copies is None or copies.bytes <= weights.bytes:
+            return None
+        return renamed(copies, "the fp32 parameters that the optimizer updates", "master_weights")
+
+
+class Sharder:
+    """Something that spreads a step over replicas; each of these has all of it (DistributedDataParallel).
+
+    `shares_states` says that replicas share what a step keeps, `keeps_masters` that parameters in 16 bits have fp32
+    copies, and `gathers_layers` that layers are made whole only while they are computed.
+    """
+
+    name: ClassVar[str] = "ddp"
+    title: ClassVar[str] = "DDP"
+    version: ClassVar[str] = "DistributedDataParallel of PyTorch 2.13"
+    shares_states: ClassVar[bool] = False
+    keeps_masters: ClassVar[bool] = False
+    gathers_layers: ClassVar[bool] = False
+
+    def called(self, _zero: int) -> str:
+        """Return what it is called with so much of ZeRO."""
+        return self.title
+
+    def keeps(self, parallel: Parallel) -> str:
+        """Return what it keeps of a network, in words."""
+        return "gradients once, in buckets" if parallel.gradient_as_bucket_view else "gradients twice, once in buckets"
+
+    def timeline(self, step: ShardedStep) -> PhaseSnapshots:
+        """Return what is alive on a card in each phase of `step`."""
+        return step.found
+
+
+REPLICAS: Final = Sharder()
+
+
+def own_work(workload: Training | Inference, sharder: Sharder) -> Training | Inference:
+    """Return what one card does of `workload`, as if it were alone: its share of each sequence.
+
+    Where replicas share parameters or states, autocast is left to what shares them: everything is in 16 bits, and the
+    gradients of one pass are there.
+    """
+    cards = workload.parallel.context
+    if isinstance(workload, Training):
+        length = ceil_div(workload.sequence_length or 1, cards)
+        shared = _in_sixteen_bits(workload) if sharder.shares_states else {}
+        return workload.evolve(**shared, sequence_length=length, parallel=ALONE, gpus=())
+    return workload.evolve(
+        prompt_length=ceil_div(workload.prompt_length or 1, cards),
+        context_length=ceil_div(workload.context_length or 1, cards),
+        parallel=ALONE,
+        gpus=(),
+    )
+
+
+def _in_sixteen_bits(workload: Training) -> dict[str, object]:
+    if workload.adapts or not autocasts(workload.compute) or workload.weights != "fp32":
+        return {"gradient_accumulation": 1}
+    sixteen = arithmetic(workload.compute)
+    return {"compute": "fp8" if workload.compute == "fp8" else sixteen, "weights": sixteen, "gradient_accumulation": 1}
+
+
+def sharded_timeline(
+    architecture: Architecture,
+    workload: Training,
+    own: Training,
+    program: "TrainingMemory",
+    sharder: Sharder,
+    beside: Beside,
+) -> PhaseSnapshots:
+    """Return what is alive in each phase of a step whose states, gradients or parameters replicas share.
+
+    `own` is what a card does of `workload` as if it were alone, without autocast; `beside` is there throughout.
+
+    **Formula**: under autocast the parameters are sharded in fp32 and gathered in 16 bits, in which everything is
+    computed; nothing is cast once more.
+
+    **Source**: PyTorch `MixedPrecisionPolicy`, as set by accelerate (`param_dtype`, `reduce_dtype`: 16 bits);
+    DeepSpeed's and Megatron's 16-bit engines with fp32 copies.
+    """
+    in_fp32 = own.weights != workload.weights or (sharder.keeps_masters and not own.adapts)
+    kept = _kept(architecture, _deciding(workload), program, in_fp32)
+    found = program.timeline(architecture, own)
+    return sharder.timeline(ShardedStep(architecture, workload, own, found, kept, beside))
+
+
+# Runs that differ in their batch keep the same from step to step: without the cache a second timeline for each.
+@lru_cache(maxsize=256)
+def _kept(
+    architecture: Architecture, values: tuple[object, ...], program: "TrainingMemory", in_fp32: bool
+) -> tuple[Held, ...]:
+    """Return what is there while the optimizer steps; `values` are those of the `_DECIDING` fields."""
+    formats = {"compute": "fp32", "weights": "fp32"} if in_fp32 else {}
+    fields = dict(zip(_DECIDING, values, strict=True)) | formats
+    smallest = Training.model_validate({**fields, "sequence_length": 1, "parallel": ALONE})
+    step = program.timeline(architecture, smallest).snapshots[-1]
+    return tuple([item for item in step.terms if item.name in (*LASTING, "gradients")])

@@ -1,0 +1,55 @@
+"""What the programs that run models do to memory: a module for each, and the look-up from a workload to its program."""
+
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
+
+from planner.models.architecture import Architecture
+from planner.workload.software.registry import DEFAULT, SOFTWARE
+from planner.workload.training import Training
+from planner.workload.workload import Inference
+
+if TYPE_CHECKING:
+    from planner.memory.parallel.sharding import Sharder
+    from planner.memory.software.base import ServingMemory, SoftwareMemory
+    from planner.memory.software.pytorch import TrainingMemory
+
+_PIPELINES = "diffusers"
+"""The module of the library that runs pipelines which make images, for transformers."""
+
+
+def memory_of(architecture: Architecture, workload: Training | Inference) -> "SoftwareMemory[Any]":
+    """Return the program that runs `workload`, whose defaults are filled in."""
+    if isinstance(workload, Training):
+        return training_memory(workload.profile)
+    return serving_memory(workload.profile, architecture)
+
+
+def serving_memory(name: str | None, architecture: Architecture) -> "ServingMemory":
+    """Return what the program `name` does where it answers requests to `architecture`; none is the usual program."""
+    module = _PIPELINES if architecture.kind == "diffusion" else SOFTWARE[name or DEFAULT].module
+    return cast("ServingMemory", _loaded(module).SERVING)
+
+
+def training_memory(name: str) -> "TrainingMemory":
+    """Return what the program `name` does where it trains.
+
+    That of a program that also answers requests has a module of its own, since the formulas of training take long to
+    load.
+    """
+    software = SOFTWARE[name]
+    return cast(
+        "TrainingMemory", _loaded(f"{software.module}_training" if software.serving else software.module).TRAINING
+    )
+
+
+def sharder_of(workload: Training) -> "Sharder":
+    """Return what spreads `workload` over its replicas."""
+    return training_memory(workload.profile).sharder(workload)
+
+
+@cache
+def _loaded(module: str) -> ModuleType:
+    """Return a module of this folder. Only that of the program in use is loaded: all take half of a command's time."""
+    return import_module(f"{__name__}.{module}")

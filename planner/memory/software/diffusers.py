@@ -1,0 +1,21 @@
+"""What the diffusers library does to memory: it runs pipelines that make images."""
+
+from collections.abc import Hashable
+from typing import Final
+
+from planner.memory.diffusion.timeline import diffusion_timeline
+from planner.memory.phases import PhaseSnapshots
+from planner.memory.software.transformers import Transformers
+from planner.models.architecture import Architecture
+from planner.workload.workload import Inference
+
+
+class Diffusers(Transformers):
+    """diffusers, beside transformers, which has the text encoders."""
+
+    def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
+        """Return what is alive while the prompt is encoded, the image denoised and the latents decoded."""
+        return diffusion_timeline(architecture, workload)
+
+
+SERVING: Final = Diffusers()

@@ -1,0 +1,190 @@
+"""What one of LitGPT's blocks keeps for the backward pass, and what bitsandbytes holds on to after it."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from planner.memory.kernels import MASK
+from planner.memory.software.litgpt.parts import Parts, merged_width
+from planner.memory.training.autograd.layer import STATISTIC
+from planner.memory.training.saved import SavedPerToken
+from planner.models.architecture import Attention, Layer, Mlp, Norm
+
+
+class BlockSettings(NamedTuple):
+    """Bytes per element of the stream, and of what matrix products read; what is adapted, or none if all is trained.
+
+    `quantised` says that bitsandbytes multiplies.
+    """
+
+    stream: int
+    computed: int
+    parts: Parts | None
+    quantised: bool = False
+
+    @property
+    def autocast(self) -> bool:
+        """Return whether the stream is wider than what matrix products read."""
+        return self.stream != self.computed
+
+    def adapts(self, name: str) -> bool:
+        """Return whether the part `name` is adapted."""
+        return self.parts is not None and name in self.parts.names
+
+    @property
+    def rank(self) -> int:
+        """Return the rank of the adapters, 0 without."""
+        return self.parts.rank if self.parts else 0
+
+
+@lru_cache(maxsize=1024)
+def saved_by_block(layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True) -> SavedPerToken:
+    """Return what a block keeps per token; the first one under adapters is not `reached` by a derivative of its input.
+
+    **Formula** (bf16-true, RMSNorm, grouped heads, gated, adapters on queries and values with dropout): norms
+    2 · (4h + 4); queries, keys and values as wide as all heads 3 · 2q, the output 2q + 4a; the adapters' input 2h + h,
+    result of A 2 · 2r and of B 2 · (q + kv); feed-forward 3 · 2i. The first block keeps neither what its first norm
+    reads nor the mask of the dropout behind it.
+
+    **Source**: litgpt/model.py and litgpt/lora.py at 00af8b0d (September 2024): `RMSNorm.forward` copies to fp32,
+    `CausalSelfAttention.forward` expands keys and values to all heads, `LoRAQKVLinear.zero_pad` keeps what
+    `index_copy_` copies.
+    """
+    mixer, block = layer.mixer, layer.feed_forward
+    if not isinstance(mixer, Attention) or not isinstance(block, Mlp):
+        return SavedPerToken()
+    mixed, between = _reached(layer, settings, reached)
+    norms = _norms(layer, hidden, settings, reached, between)
+    merged, beside = _merged(mixer, hidden, settings, reached)
+    written = _adapter(mixer.q_dim, "projection", settings, copied=_is_copied(settings), reached=mixed)
+    kept, adapters = _forward(block, hidden, settings, between)
+    return SavedPerToken(
+        norms=norms + merged,
+        attention=_attention(mixer, settings) if mixed else 0,
+        feed_forward=kept,
+        adapters=adapters + beside + written,
+    )
+
+
+def _reached(layer: Layer, settings: BlockSettings, reached: bool) -> tuple[bool, bool]:
+    """Return whether a derivative goes through attention, and whether through what the feed-forward block reads."""
+    mixed = reached or settings.parts is None or settings.parts.merged > 0
+    return mixed, reached if layer.parallel else mixed or settings.adapts("projection")
+
+
+def _norms(layer: Layer, hidden: int, settings: BlockSettings, reached: bool, between: bool) -> int:
+    """Count the norms that a derivative goes through, or that are trained; parallel ones read one tensor."""
+    each = norm_kept(layer.norm, hidden, settings)
+    if settings.parts is None or reached:
+        shared = (layer.norm_count - 1) * settings.stream * hidden if layer.parallel and layer.norm.native else 0
+        return layer.norm_count * each - shared
+    return each * (layer.norm_count - 1) if between else 0
+
+
+def norm_kept(norm: Norm, width: int, settings: BlockSettings) -> int:
+    """Return what a norm keeps: its input, in fp32 for RMSNorm, and where its weight is trained the normed values.
+
+    **Formula**: LayerNorm r · h + 8; RMSNorm 4h + 4, and 4h where it is trained.
+    """
+    if norm.kind == "layer":
+        return settings.stream * width + 2 * STATISTIC
+    return (4 if settings.parts else 8) * width + STATISTIC
+
+
+def _attention(mixer: Attention, settings: BlockSettings) -> int:
+    """Count queries and keys, which are rotated and put together anew, values, the output and its statistics.
+
+    Values are a view into the merged result, all of which is kept, unless a few heads are copied to be many.
+    """
+    size, grouped = settings.computed, 1 < mixer.kv_heads < mixer.heads
+    values = mixer.q_dim if grouped else mixer.q_dim + 2 * mixer.kv_dim
+    output = mixer.q_dim * (2 if settings.parts is None and _is_copied(settings) else 1)
+    return size * (2 * mixer.q_dim + values + output) + STATISTIC * mixer.heads
+
+
+def _is_copied(settings: BlockSettings) -> bool:
+    """Return whether attention's output is copied: flash attention lays it out as its queries, head by head.
+
+    **Source**: aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp, `mha_fwd`: empty_like(q); the
+    memory-efficient kernel, which takes fp32, puts out token by token.
+    """
+    return settings.computed < 4
+
+
+def _merged(mixer: Attention, hidden: int, settings: BlockSettings, reached: bool) -> tuple[int, int]:
+    """Return what the projection to queries, keys and values keeps of its input, and its adapters apart."""
+    size, parts = settings.computed, settings.parts
+    if parts is None:
+        return size * hidden, 0
+    if not parts.merged:
+        return 0, 0
+    spread = merged_width(mixer, parts) if parts.merged < 3 else 0
+    mask = MASK * hidden if parts.dropout and reached else 0
+    return 0, size * (hidden + parts.merged * parts.rank + spread) + mask
+
+
+def _forward(block: Mlp, hidden: int, settings: BlockSettings, reached: bool) -> tuple[int, int]:
+    """Return what a feed-forward block keeps, and its adapters apart."""
+    size, width = settings.computed, block.intermediate
+    readers = 2 if block.gated else 1
+    kept = size * width * (3 if block.gated else 1)
+    if settings.parts is None:
+        read = size * hidden * (readers if settings.autocast else 1)
+        return kept + read + size * width, 0
+    if not settings.adapts("mlp"):
+        return kept if reached else 0, 0
+    each = _adapter(hidden, "mlp", settings, reached=reached)
+    shared = 0 if settings.parts.dropout or settings.autocast else (readers - 1) * size * hidden
+    return kept, readers * each - shared + _adapter(width, "mlp", settings)
+
+
+def _adapter(width: int, name: str, settings: BlockSettings, *, copied: bool = True, reached: bool = True) -> int:
+    """Return what an adapter keeps: its input, unless that is kept anyway, or what dropout made of it and the mask.
+
+    What A put out, too.
+    """
+    if not settings.adapts(name):
+        return 0
+    size, dropout = settings.computed, settings.parts is not None and settings.parts.dropout
+    read = size * width if dropout or copied else 0
+    return read + (MASK * width if dropout and reached else 0) + size * settings.rank
+
+
+@lru_cache(maxsize=1024)
+def inputs_of(layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True) -> tuple[int, int]:
+    """Return the inputs of quantised projections that bitsandbytes refers to: those kept by nothing else, and all.
+
+    **Formula**: h for each norm, i, and q for the copy of attention's output; nothing of what needs no derivative.
+
+    **Source**: bitsandbytes 0.42 `MatMul4Bit.forward`, ctx.tensors = (A, B): no saved tensors, so that the backward
+    pass does not free them; from 0.43.2 on they are dropped (bitsandbytes 9e753741).
+    """
+    mixer, block, parts = layer.mixer, layer.feed_forward, settings.parts
+    if not settings.quantised or parts is None or not isinstance(mixer, Attention) or not isinstance(block, Mlp):
+        return 0, 0
+    mixed, between = _reached(layer, settings, reached)
+    into = hidden * ((1 if reached else 0) + (layer.norm_count - 1 if between else 0))
+    last = block.intermediate if between or settings.adapts("mlp") else 0
+    written = mixer.q_dim if mixed else 0
+    shared = 0 if _is_copied(settings) else written
+    if not parts.dropout:
+        shared += written if settings.adapts("projection") and _is_copied(settings) else 0
+        shared += hidden if parts.merged and reached else 0
+        shared += last + (hidden if between else 0) if settings.adapts("mlp") else 0
+    every = into + last + written
+    return settings.computed * (every - shared), settings.computed * every
+
+
+@lru_cache(maxsize=1024)
+def multiplied(layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True) -> int:
+    """Return the elements of a block's matrices whose inputs need a derivative, for which the graph keeps them."""
+    mixer, block = layer.mixer, layer.feed_forward
+    if not isinstance(mixer, Attention) or not isinstance(block, Mlp):
+        return 0
+    mixed, between = _reached(layer, settings, reached)
+    readers = 2 if block.gated else 1
+    return (
+        (hidden * (mixer.q_dim + 2 * mixer.kv_dim) if reached else 0)
+        + (hidden * mixer.q_dim if mixed else 0)
+        + (readers * hidden * block.intermediate if between else 0)
+        + (hidden * block.intermediate if between or settings.adapts("mlp") else 0)
+    )

@@ -1,0 +1,351 @@
+"""A step of LitGPT: its own blocks, merged adapters, a head in parts, and bitsandbytes' inputs that outlive a step."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from planner.dtypes import ELEMENT_BYTES, SCHEMES
+from planner.memory.logits import output_width
+from planner.memory.phases import Deferred
+from planner.memory.result import Part, Symbol, Term
+from planner.memory.software.litgpt.ledger import BlockSettings, inputs_of, multiplied, norm_kept, saved_by_block
+from planner.memory.software.litgpt.parts import Parts, adapters_of, check_supported, parts_of
+from planner.memory.terms import checked, highest, library, lowest, model, number_format, term, workload
+from planner.memory.terms import workload as chosen
+from planner.memory.training.losses import Losses
+from planner.memory.training.optimizer_states import Trained, parameters_in
+from planner.memory.training.partial import adapters_term
+from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, sum_of
+from planner.memory.training.setup import Casts, Gradients, TrainingSetup, cast_term
+from planner.memory.weights import parameter_counts, placed_tensors
+from planner.models.architecture import Architecture, Layer, Mlp, Tensor
+from planner.units import ceil_div
+from planner.workload.training import Training
+
+_PLAIN_SOURCE: Final = "litgpt/model.py, GPT.__init__: lm_head and wte are tensors of their own"
+_QUANTISED_SOURCE: Final = "lightning/fabric BitsandbytesPrecision: every torch.nn.Linear becomes a Linear4bit"
+
+
+@lru_cache(maxsize=256)
+def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int) -> Term:
+    """Return the memory of the parameters stored as `scheme_name`, what is not quantised in `kept_bytes` each.
+
+    **Formula**: plain (P + V · h where tied) · w; quantised Q · q / 8 + (P − Q) · w, the head among Q.
+
+    **Assumes** the vocabulary without LitGPT's padding to a multiple of 64 or 512.
+    """
+    untied = output_width(architecture) * architecture.hidden if architecture.tied_head else 0
+    total = parameter_counts(architecture).total + untied
+    count = model("P", total, "parameters, the head and the embedding apart")
+    if SCHEMES[scheme_name].family == "plain":
+        size = ELEMENT_BYTES[scheme_name]
+        return term("weights", total * size, "P × w", (count, _each(size)), _PLAIN_SOURCE)
+    quantised, stored = _linear_bytes(architecture, scheme_name, untied)
+    kept = (total - quantised) * kept_bytes
+    return term(
+        "weights",
+        stored + kept,
+        "Q × q / 8 + (P − Q) × w",
+        (
+            count,
+            model("Q", quantised, "parameters of linear layers, the output head among them"),
+            number_format("q", round(8 * stored / quantised, 4), f"bits per weight in {SCHEMES[scheme_name].title}"),
+            _each(kept_bytes),
+        ),
+        _QUANTISED_SOURCE,
+        parts=(
+            Part(name="linear layers", bytes=stored, formula="Q × q / 8", source=SCHEMES[scheme_name].source),
+            Part(name="embedding and norms", bytes=kept, formula="(P − Q) × w", source=_QUANTISED_SOURCE),
+        ),
+    )
+
+
+def _each(size: int) -> Symbol:
+    return number_format("w", size, "bytes per parameter that is not quantised")
+
+
+def _linear_bytes(architecture: Architecture, scheme_name: str, untied: int) -> tuple[int, int]:
+    scheme = SCHEMES[scheme_name]
+    linear = [(tensor, count) for tensor, count in placed_tensors(architecture) if tensor.role in ("linear", "head")]
+    shapes = [(tensor.shape, count) for tensor, count in linear if len(tensor.shape) == 2]
+    if untied:
+        shapes.append(((output_width(architecture), architecture.hidden), 1))
+    elements = sum(rows * columns * count for (rows, columns), count in shapes)
+    return elements, sum(scheme.tensor_bytes(shape) * count for shape, count in shapes)
+
+
+CHUNK: Final = 128
+"""Tokens whose cross entropy is computed at once; under adapters, the positions that the head sees at once.
+
+**Source**: litgpt/finetune/lora.py, `model(input_ids, lm_head_chunk_size=128)`; finetune/full.py leaves the head whole.
+"""
+_FP32: Final = 4
+_SOURCE: Final = (
+    "lightning/fabric HalfPrecision.convert_output and BitsandbytesPrecision.convert_output: logits become fp32; "
+    "litgpt/utils.py chunked_cross_entropy; the training loop's `logits` still names those of the step before"
+)
+_WHOLE_BACKWARD: Final = (
+    "the derivative of the loss is there for every part of the logits before the head's backward pass starts"
+)
+
+
+class Outputs(NamedTuple):
+    """Tokens with an output, sequences that they are of, width of the vocabulary, bytes of a logit as computed.
+
+    `whole` says that the head sees all of them at once.
+    """
+
+    tokens: int
+    sequences: int
+    width: int
+    size: int
+    whole: bool = False
+
+    @property
+    def chunks(self) -> int:
+        """Return the number of parts in which the head is computed."""
+        return 1 if self.whole else ceil_div(self.tokens // self.sequences, CHUNK)
+
+    @property
+    def part(self) -> int:
+        """Return the tokens whose cross entropy is computed at once."""
+        return min(self.tokens, CHUNK * (1 if self.whole else self.sequences))
+
+
+def litgpt_losses(outputs: Outputs) -> Losses:
+    """Return what is there of the logits.
+
+    **Formula**: when they are made T · V · (4 + w + 4), the fp32 ones of the step before among them; in the loss
+    T · V · (4 + 4) and two fp32 derivatives of one part, and T · V · 4 more where the last position of several whole
+    sequences is cut off by a copy; at the head T · V · (4 + w); then T · V · 4.
+    """
+    every = outputs.tokens * outputs.width
+    part, size = outputs.part, outputs.size
+    copied = _FP32 if outputs.whole and outputs.sequences > 1 else 0
+    # What is in fp32 already is not converted.
+    converted = size if size < _FP32 else 0
+    symbols = (
+        workload("T", outputs.tokens, "tokens"),
+        model("V", outputs.width, "width of the vocabulary"),
+        library("w", converted, "bytes of a logit before it is turned to fp32"),
+        library("C", part, "tokens of one part"),
+        library("s", copied, "bytes of a logit that is copied without the last position"),
+    )
+    made = _term(every * (2 * _FP32 + converted), "T × V × (4 + w + 4)", symbols)
+    loss = every * (2 * _FP32 + copied) + part * outputs.width * 2 * _FP32
+    derived = _term(loss, "T × V × (8 + s) + C × V × 8", symbols)
+    head = _term(every * (_FP32 + (converted or _FP32)), "T × V × (4 + w)", symbols)
+    return Losses(made, derived, head, _term(every * _FP32, "T × V × 4", symbols), _WHOLE_BACKWARD)
+
+
+def _term(count_bytes: int, formula: str, symbols: tuple[Symbol, ...]) -> Deferred:
+    def write() -> Term:
+        return checked("logits", count_bytes, formula, symbols, _SOURCE)
+
+    return Deferred("logits", count_bytes, lowest(count_bytes), highest(count_bytes), write)
+
+
+_HALF: Final = 2
+_DEQUANTISED: Final = (
+    "bitsandbytes 0.42 MatMul4Bit: dequantize_4bit(B).to(A.dtype); lightning/fabric _Linear4bit quantises from fp16, "
+    "so that bf16 takes a second copy"
+)
+_HELD: Final = "bitsandbytes 0.42 MatMul4Bit.forward: ctx.tensors = (A, B); the loop's `loss` names the graph"
+_NOTE: Final = (
+    "LitGPT 0.3 to 0.4 with bitsandbytes 0.42; all sequences are taken to be as long as the longest, so that the "
+    "logits of the step before, which are still there, are as many."
+)
+_FORMAT_NOTE: Final = "LitGPT keeps adapters in the format of the network."
+
+
+class _Step(NamedTuple):
+    architecture: Architecture
+    settings: BlockSettings
+    parameter: int
+    sequences: int
+    length: int
+
+    @property
+    def tokens(self) -> int:
+        return self.sequences * self.length
+
+
+def litgpt_setup(architecture: Architecture, workload: Training) -> TrainingSetup:
+    """Return the setup of `workload` as LitGPT runs it, its defaults filled in.
+
+    Raises:
+        SpecError: If LitGPT does not train the network so.
+    """
+    check_supported(architecture, workload)
+    parts = parts_of(workload.lora) if workload.lora else None
+    scheme = workload.weights or "fp32"
+    computed = ELEMENT_BYTES[workload.compute.removeprefix("amp-")]
+    parameter = ELEMENT_BYTES[scheme] if SCHEMES[scheme].family == "plain" else computed
+    settings = BlockSettings(parameter, computed, parts, SCHEMES[scheme].family != "plain")
+    step = _Step(architecture, settings, parameter, workload.micro_batch, workload.sequence_length or 0)
+    weights = litgpt_weights(architecture, scheme, parameter)
+    trained = adapters_of(architecture, parts) if parts else _every_parameter(architecture)
+    saved = _saved(step)
+    beside = (adapters_term(trained, workload.lora, parameter),) if workload.lora else ()
+    own, before = _inputs(step)
+    return TrainingSetup(
+        loaded=(weights,),
+        kept=(weights, *beside, *own),
+        trained=trained,
+        gradients=_gradients(step, trained),
+        gradient_bytes=parameter,
+        state_bytes=parameter,
+        saved=saved,
+        casts=_casts(step, parts),
+        losses=litgpt_losses(_outputs(step)),
+        embedding=None,
+        scratch=_dequantised(step, _largest_in_a_layer(architecture)),
+        scratch_head=_dequantised(step, _head(architecture)),
+        left=before,
+        notes=(_NOTE, *([_FORMAT_NOTE] if workload.lora and parameter != _adapter_bytes(workload) else [])),
+    )
+
+
+def _adapter_bytes(workload: Training) -> int:
+    return ELEMENT_BYTES[workload.lora.adapter_dtype] if workload.lora else 0
+
+
+def _outputs(step: _Step) -> Outputs:
+    width, whole = output_width(step.architecture), step.settings.parts is None
+    return Outputs(step.tokens, step.sequences, width, step.settings.computed, whole)
+
+
+def _every_parameter(architecture: Architecture) -> Trained:
+    own = tuple((tensor.evolve(copies=1), count) for tensor, count in placed_tensors(architecture))
+    if not architecture.tied_head:
+        return own
+    head = Tensor(name="lm_head", shape=(output_width(architecture), architecture.hidden), role="head")
+    return (*own, (head, 1))
+
+
+def _head(architecture: Architecture) -> int:
+    return output_width(architecture) * architecture.hidden
+
+
+def _largest_in_a_layer(architecture: Architecture) -> int:
+    return max(
+        tensor.size for group in architecture.main.groups for tensor in group.layer.tensors if tensor.role == "linear"
+    )
+
+
+def _gradients(step: _Step, trained: Trained) -> Gradients:
+    """Return the gradients that are there; those of the embedding and of the first block come last."""
+    every = parameters_in(trained)
+    if step.settings.parts is not None:
+        head = parameters_in(tuple(item for item in trained if item[0].name.startswith("head.")))
+        return Gradients(head, head, every, every)
+    head = _head(step.architecture)
+    counts = parameter_counts(step.architecture)
+    first = every - counts.token_embedding - counts.smallest_layer
+    return Gradients(head, head, max(first, head), every)
+
+
+def _saved(step: _Step) -> SavedActivations:
+    architecture, settings, tokens = step.architecture, step.settings, step.tokens
+    layers = tuple(
+        (count, saved_by_block(layer, architecture.hidden, settings, reached))
+        for layer, reached, count in _blocks(step)
+    )
+    behind = tokens * _behind(step)
+    blocks = [group.layer.feed_forward for group in architecture.main.groups]
+    flight = max(_flight(block, settings) for block in blocks if isinstance(block, Mlp))
+    flight += 2 * settings.stream * architecture.hidden
+    each = [(count, layer.of(step.sequences, step.length)) for count, layer in layers]
+    return SavedActivations(
+        kept=sum_of([SavedBytes(norms=behind), *(one * count for count, one in each)]),
+        one_layer=max(one.total for _, one in each),
+        point=BackwardPoint(tokens * flight),
+        first=0,
+        behind=behind,
+        layers=layers,
+        depth=architecture.main.layer_count,
+    )
+
+
+def _blocks(step: _Step) -> Iterator[tuple[Layer, bool, int]]:
+    """Yield layers with their number, and whether a derivative reaches their input: not the first's under adapters."""
+    is_first = step.settings.parts is not None
+    for group in step.architecture.main.groups:
+        if is_first:
+            yield group.layer, False, 1
+        yield group.layer, True, group.count - (1 if is_first else 0)
+        is_first = False
+
+
+def _flight(block: Mlp, settings: BlockSettings) -> int:
+    """Return what the backward pass through a feed-forward block holds: the gradients of its branches' results."""
+    return settings.computed * block.intermediate * (3 if block.gated else 2)
+
+
+def _behind(step: _Step) -> int:
+    """Return what the last norm keeps per token, and the head, if it is trained or adapted."""
+    settings, hidden = step.settings, step.architecture.hidden
+    norm = norm_kept(step.architecture.main.groups[0].layer.norm, hidden, settings)
+    if settings.parts is None:
+        return norm + settings.computed * hidden
+    if not settings.adapts("head"):
+        return norm
+    return norm + settings.computed * (hidden + settings.rank) + (hidden if settings.parts.dropout else 0)
+
+
+def _casts(step: _Step, parts: Parts | None) -> Casts:
+    """Return autocast's copies: cached of trained weights, made anew of a frozen head for each part of the loss."""
+    settings, architecture = step.settings, step.architecture
+    if not settings.autocast:
+        return Casts((), (), (), ())
+    hidden = architecture.hidden
+    inside = sum(count * multiplied(layer, hidden, settings, reached) for layer, reached, count in _blocks(step))
+    chunks = _outputs(step).chunks
+    inside += parameters_in(adapters_of(architecture, parts)) if parts else 0
+    each = inside // architecture.main.layer_count
+    every = cast_term(inside + chunks * _head(architecture), settings.computed)
+    return Casts(every, every, cast_term(inside, settings.computed), cast_term(each, settings.computed))
+
+
+def _dequantised(step: _Step, elements: int) -> tuple[Term, ...]:
+    """Return a matrix as it is multiplied: in fp16, and once more in bf16.
+
+    **Formula**: n · (2 + w).
+    """
+    if not step.settings.quantised:
+        return ()
+    size = step.settings.computed
+    scratch = checked(
+        "temporaries",
+        elements * (_HALF + size),
+        "n × (2 + w)",
+        (
+            model("n", elements, "elements of the largest matrix that is multiplied"),
+            number_format("w", size, "bytes per element of what it is multiplied with"),
+        ),
+        _DEQUANTISED,
+    )
+    return (scratch,)
+
+
+def _inputs(step: _Step) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
+    """Return the inputs of quantised layers: of this step, which nothing else keeps, and all of the step before.
+
+    **Formula**: T · n, and T · a until this step's loss takes the name of the last one's graph.
+    """
+    if not step.settings.quantised:
+        return (), ()
+    hidden = step.architecture.hidden
+    found = [(inputs_of(layer, hidden, step.settings, reached), count) for layer, reached, count in _blocks(step)]
+    last = step.settings.computed * hidden
+    own = last + sum(alone * count for (alone, _), count in found)
+    every = last + sum(both * count for (_, both), count in found)
+    return (
+        (_held(step, "n", own, "bytes per token of inputs that bitsandbytes keeps and nothing else does"),),
+        (_held(step, "a", every, "bytes per token of all inputs, kept from the step before"),),
+    )
+
+
+def _held(step: _Step, symbol: str, each: int, meaning: str) -> Term:
+    tokens = chosen("T", step.tokens, "tokens")
+    return checked("buffers", step.tokens * each, f"T × {symbol}", (tokens, library(symbol, each, meaning)), _HELD)

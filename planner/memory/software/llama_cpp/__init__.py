@@ -1,0 +1,221 @@
+"""What llama.cpp does to memory: everything it needs is reserved before the first token."""
+
+from collections.abc import Hashable
+from functools import lru_cache
+from itertools import accumulate
+from typing import Final
+
+from planner.hardware.gpu import Gpu
+from planner.memory.logits import output_width
+from planner.memory.parallel.pipeline import without_empty_stages
+from planner.memory.phases import PhaseSnapshots, Snapshot
+from planner.memory.result import Part, Term
+from planner.memory.software.base import ServingMemory
+from planner.memory.software.llama_cpp.cache import kept_by
+from planner.memory.software.llama_cpp.graph import Batch, Network, compute_buffer_bytes, mask_bytes
+from planner.memory.software.llama_cpp.setup import BATCH, LlamaCppSetup, placed_weights, settings_of, setup_of
+from planner.memory.terms import library, model, term
+from planner.memory.terms import workload as chosen
+from planner.models.architecture import Architecture, Attention, Layer, LayerGroup
+from planner.workload.parallel import Parallel
+from planner.workload.software.llama_cpp import LLAMA_CPP, LlamaCppSettings
+from planner.workload.workload import Inference
+
+_GRAPH_SOURCE: Final = (
+    "llama.cpp 0.5.0 src/llama-graph.cpp, laid out as ggml/src/ggml-alloc.c does; equal to what its CPU build reserves"
+)
+_OFFLOAD_SOURCE: Final = (
+    "llama.cpp 0.5.0 ggml-backend.cpp: weights in RAM are copied to the card for batches of 32 rows"
+)
+_FLOAT: Final = 4
+_UNCHECKED_SHARE: Final = 0.3
+"""How far the buffer of blocks that were not held against llama.cpp may be off: an assumption."""
+_CHECKED_SHARE: Final = 0.05
+_NO_BACKEND: Final = ("Google", "AWS")
+
+
+class LlamaCpp(ServingMemory):
+    """llama.cpp: cards share the layers, and copy from one to the next without communicators."""
+
+    split_note = "llama.cpp splits the layers in proportion to the free memory of the cards; the output counts as one."
+    place_decides_formats = True
+
+    def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
+        """Return what is alive on the card in each phase of `workload` (defaults filled in), and what stays in RAM.
+
+        **Formula**: weights on the card + cells + states + compute buffer, from the first token on.
+        """
+        setup = setup_of(architecture, workload)
+        weights = placed_weights(architecture, workload.weights or "F16", setup)
+        kept = kept_by(architecture, setup, workload.kv_cache)
+        buffer = _buffer_term(architecture, workload, setup, weights.largest_on_host)
+        reserved = [item for item in (weights.term, kept.cache, kept.state, buffer) if item is not None and item.bytes]
+        return PhaseSnapshots(
+            (
+                Snapshot("load", [weights.term], "the layers are on the card"),
+                Snapshot(
+                    "prefill", reserved, "the whole context and the buffer of one micro-batch are reserved at the start"
+                ),
+                Snapshot("decode", reserved, "nothing more is reserved while the answer grows"),
+            ),
+            dynamic=0,
+            host_bytes=weights.host_bytes + kept.host_bytes + _host_buffers(architecture, workload, setup),
+            notes=_notes(setup, workload),
+        )
+
+    def unsupported_reasons(self, workload: Inference, gpu: Gpu) -> tuple[str, ...]:
+        """Return why llama.cpp does not run on `gpu`, empty if it does.
+
+        **Source**: llama.cpp 0.5.0 README.md, supported backends: CUDA, HIP, SYCL, Metal, and Vulkan for other GPUs; it
+        lists none for TPUs, Trainium or Gaudi.
+        """
+        if gpu.vendor in _NO_BACKEND or gpu.architecture == "Gaudi":
+            return ("llama.cpp has no backend for it",)
+        return ()
+
+    def split_layers(
+        self, architecture: Architecture, workload: Inference, free_bytes: tuple[int, ...] = ()
+    ) -> tuple[int, ...]:
+        """Return the layers of each card, in proportion to what is free on it."""
+        return layers_by_memory(architecture.depth, free_bytes or (1,) * workload.parallel.pipeline)
+
+    def groups(self, parallel: Parallel) -> dict[str, int]:
+        """Return no group: llama.cpp copies from card to card."""
+        return {}
+
+    def settings_in_use(self, architecture: Architecture, workload: Inference, gpu: Gpu | None) -> LlamaCppSettings:
+        """Return the settings of `workload` with those of llama-server where it leaves them open."""
+        found = setup_of(architecture, workload)
+        return LlamaCppSettings(
+            n_batch=settings_of(workload).n_batch or BATCH,
+            n_ubatch=found.tokens,
+            slots=found.slots,
+            kv_unified=found.unified,
+            swa_full=found.swa_full,
+            n_outputs_max=found.outputs,
+        )
+
+
+SERVING: Final = LlamaCpp()
+
+
+def layers_by_memory(layers: int, free_bytes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return how many of `layers` each card holds where they are split in proportion to what is free on each.
+
+    **Formula**: layer i of L + 1, the output counted as one, goes to the first card whose share of all free bytes,
+    with those before it, is more than i / (L + 1).
+
+    **Source**: llama.cpp src/llama-model.cpp: `std::upper_bound` over the normalised splits, by default the devices'
+    free memory.
+    """
+    total = sum(free_bytes)
+    ends = [free * (layers + 1) for free in accumulate(free_bytes)]
+    counts = [0] * len(free_bytes)
+    card = 0
+    for layer in range(layers):
+        while ends[card] <= layer * total:
+            card += 1
+        counts[card] += 1
+    return without_empty_stages(counts)
+
+
+def batch_of(architecture: Architecture, workload: Inference, setup: LlamaCppSetup) -> Batch:
+    """Return the micro-batch that the compute buffer is reserved for. An encoder attends to the batch itself."""
+    encodes = architecture.kind == "encoder"
+    flash = workload.attention != "eager"
+    windows = [mixer.window for group in architecture.main.groups for mixer in _windowed(group.layer)]
+    cells = setup.tokens if encodes else setup.cells
+    return Batch(
+        tokens=setup.tokens,
+        outputs=setup.tokens if encodes else setup.outputs,
+        cells=cells,
+        sliding_cells=max((setup.sliding_cells(window) for window in windows if window), default=cells),
+        flash=flash,
+        widened=flash and workload.kv_cache not in ("fp16", "bf16") and not encodes,
+    )
+
+
+def _windowed(layer: Layer) -> list[Attention]:
+    return [mixer for mixer in (layer.mixer, layer.second_mixer) if isinstance(mixer, Attention) and mixer.window]
+
+
+@lru_cache(maxsize=256)
+def network_of(architecture: Architecture) -> Network:
+    """Return what the graph depends on: each kind of layer in the order that they first stand, and the last layer.
+
+    The last of the kinds stands there twice, behind another and behind its like; more layers change nothing.
+    """
+    stack = architecture.main
+    ordered = sorted(stack.groups, key=lambda group: group.places[0] if group.places else 0)
+    kinds = tuple(group.layer for group in ordered)
+    return Network(stack.hidden, output_width(architecture), (*kinds, kinds[-1], _last(stack.groups).layer))
+
+
+def _last(groups: tuple[LayerGroup, ...]) -> LayerGroup:
+    return max(groups, key=lambda group: group.places[-1] if group.places else -1)
+
+
+def _buffer_term(architecture: Architecture, workload: Inference, setup: LlamaCppSetup, copied: int) -> Term:
+    network, batch = network_of(architecture), batch_of(architecture, workload, setup)
+    graph = compute_buffer_bytes(network, batch)
+    known = _is_checked(architecture)
+    share = _CHECKED_SHARE if known else _UNCHECKED_SHARE
+    beside = (
+        (Part(name="largest matrix in RAM, copied", bytes=copied, formula="M", source=_OFFLOAD_SOURCE),)
+        if copied
+        else ()
+    )
+    return term(
+        "activations",
+        graph + copied,
+        "G + M" if copied else "G",
+        (
+            model("G", graph, "bytes of the graph's tensors at the places that the allocator gives them"),
+            *((model("M", copied, "bytes of the largest matrix that stays in RAM"),) if copied else ()),
+            chosen("u", batch.tokens, "tokens computed at once"),
+            library("o", batch.outputs, "rows of logits that are computed at once"),
+        ),
+        _GRAPH_SOURCE,
+        certainty="measured" if known and not copied else "assumed",
+        low_bytes=int(graph * (1 - share)),
+        high_bytes=int((graph + copied) * (1 + share)),
+        parts=(
+            Part(name="masks", bytes=mask_bytes(network, batch), formula="cells × u × 2 or 4", source=_GRAPH_SOURCE),
+            Part(name="layers", bytes=graph - mask_bytes(network, batch), formula="G − masks", source=_GRAPH_SOURCE),
+            *beside,
+        ),
+    )
+
+
+def _is_checked(architecture: Architecture) -> bool:
+    """Return whether blocks of these kinds were held against the sizes that llama.cpp reserves."""
+    return all(
+        isinstance(group.layer.mixer, Attention) and group.layer.second_mixer is None
+        for group in architecture.main.groups
+    ) and architecture.kind in ("decoder", "vision-language")
+
+
+def _host_buffers(architecture: Architecture, workload: Inference, setup: LlamaCppSetup) -> int:
+    """Return the buffers in RAM: the rows of logits that are handed out, and the graph's part there.
+
+    With all layers on the card that part is the embedded tokens and the masks, else a whole graph.
+    """
+    network = network_of(architecture)
+    batch = batch_of(architecture, workload, setup)
+    logits = setup.slots * network.width * _FLOAT
+    if setup.layers_on_card < setup.layers:
+        return logits + compute_buffer_bytes(network, batch._replace(on_card=False, widened=False))
+    return logits + network.hidden * batch.tokens * _FLOAT + mask_bytes(network, batch)
+
+
+def _notes(setup: LlamaCppSetup, workload: Inference) -> tuple[str, ...]:
+    cache = "one cache for all of them" if setup.unified else f"a cache of {setup.cells:,} cells for each"
+    notes = [
+        f"Estimated as {LLAMA_CPP.version} does it: {setup.slots} slots, {cache}, {setup.tokens:,} tokens "
+        "computed at once. Its --fit leaves a margin of 1,024 MiB on the card beside this.",
+    ]
+    if setup.layers_on_card < setup.layers:
+        notes.append(
+            f"{setup.layers_on_card} of {setup.layers} layers are on the card; the others are computed from RAM."
+        )
+    return tuple(notes)

@@ -1,0 +1,143 @@
+"""What llama.cpp keeps of each sequence, on the card and in RAM: cells of keys and values, recurrent states.
+
+**Source**: llama.cpp 0.5.0: src/llama-kv-cache.cpp (latent attention keeps no values), src/llama-memory-recurrent.cpp.
+"""
+
+from fractions import Fraction
+from math import ceil
+from typing import Final, NamedTuple
+
+from planner.dtypes import KV_FORMATS
+from planner.memory.result import Part, Symbol, Term
+from planner.memory.software.llama_cpp.setup import LlamaCppSetup
+from planner.memory.terms import model, number_format, term
+from planner.memory.terms import workload as chosen
+from planner.models.architecture import Architecture, Attention, LatentAttention, Mixer, StateMixer
+
+_CACHE_SOURCE: Final = "llama.cpp 0.5.0 src/llama-kv-cache.cpp, llama-kv-cache-iswa.cpp"
+_STATE_SOURCE: Final = "llama.cpp 0.5.0 src/llama-memory-recurrent.cpp: states in fp32, one row a slot"
+_STATE_BYTES: Final = 4
+
+
+class Cached(NamedTuple):
+    """Layers whose caches are alike: how many on the card and in all, cells of each, and elements in a cell."""
+
+    on_card: int
+    layers: int
+    cells: int
+    elements: int
+    window: int | None
+
+    def bytes(self, layers: int, bits: Fraction) -> int:
+        """Return what `layers` of them keep."""
+        return ceil(layers * self.cells * self.elements * bits / 8)
+
+
+class CacheTerms(NamedTuple):
+    """The terms on the card, and what the layers in RAM keep there."""
+
+    cache: Term | None
+    state: Term | None
+    host_bytes: int
+
+
+def kept_by(architecture: Architecture, setup: LlamaCppSetup, kv_format: str) -> CacheTerms:
+    """Return what the layers keep.
+
+    **Formula**: Σ over layers cells · elements · bits / 8, and slots · elements · 4 for states.
+    """
+    bits = KV_FORMATS[kv_format]
+    kinds = _cached(architecture, setup)
+    states = _state_elements(architecture, setup)
+    on_host = sum(kind.bytes(kind.layers - kind.on_card, bits) for kind in kinds)
+    return CacheTerms(
+        _cache_term([kind for kind in kinds if kind.on_card], kv_format),
+        _state_term(setup, states[0]) if states[0] else None,
+        on_host + setup.slots * states[1] * _STATE_BYTES,
+    )
+
+
+def _cached(architecture: Architecture, setup: LlamaCppSetup) -> list[Cached]:
+    if architecture.kind == "encoder":
+        return []
+    layers: dict[tuple[int, int, int | None], tuple[int, int]] = {}
+    for group in architecture.main.groups:
+        for mixer in (group.layer.mixer, group.layer.second_mixer):
+            if elements := _elements(mixer):
+                window = mixer.window if isinstance(mixer, Attention) else None
+                key = (setup.streams * setup.cells_of(mixer), elements, window)
+                on_card, count = layers.get(key, (0, 0))
+                layers[key] = (on_card + setup.on_card(group), count + group.count)
+    return [Cached(on_card, count, *key) for key, (on_card, count) in layers.items()]
+
+
+def _elements(mixer: Mixer | None) -> int:
+    """Return the elements of one cell: keys and values, or the latent alone."""
+    if isinstance(mixer, LatentAttention):
+        return mixer.latent_dim + mixer.indexer_dim
+    if isinstance(mixer, Attention) and not mixer.kv_shared:
+        return 2 * mixer.kv_dim
+    return 0
+
+
+def _cache_term(kinds: list[Cached], kv_format: str) -> Term | None:
+    if not kinds:
+        return None
+    bits = KV_FORMATS[kv_format]
+    names = [f"{number}" for number in range(1, len(kinds) + 1)] if len(kinds) > 1 else [""]
+    marks = [name.translate(str.maketrans("123456789", "₁₂₃₄₅₆₇₈₉")) for name in names]
+    products = " + ".join(f"L{mark} × n{mark} × e{mark}" for mark in marks)
+    return term(
+        "kv_cache",
+        sum(kind.bytes(kind.on_card, bits) for kind in kinds),
+        f"({products}) × c / 8" if len(kinds) > 1 else f"{products} × c / 8",
+        (
+            *(symbol for kind, mark in zip(kinds, marks, strict=True) for symbol in _symbols(kind, mark)),
+            number_format("c", float(bits), f"bits per element in {kv_format}"),
+        ),
+        _CACHE_SOURCE,
+        parts=tuple(_part(kind, bits) for kind in kinds) if len(kinds) > 1 else (),
+    )
+
+
+def _symbols(kind: Cached, mark: str) -> tuple[Symbol, ...]:
+    return (
+        model(f"L{mark}", kind.on_card, _name(kind)),
+        chosen(f"n{mark}", kind.cells, "cells of each of them, all sequences together"),
+        model(f"e{mark}", kind.elements, "elements in a cell"),
+    )
+
+
+def _part(kind: Cached, bits: Fraction) -> Part:
+    formula = f"{kind.on_card} × {kind.cells:,} × {kind.elements:,} × {float(bits):g} / 8"
+    name = f"{kind.on_card} {_name(kind)}"
+    return Part(name=name, bytes=kind.bytes(kind.on_card, bits), formula=formula, source=_CACHE_SOURCE)
+
+
+def _name(kind: Cached) -> str:
+    return "layers on the card" if kind.window is None else f"sliding layers on the card, window {kind.window:,}"
+
+
+def _state_elements(architecture: Architecture, setup: LlamaCppSetup) -> tuple[int, int]:
+    """Return the elements of a slot's state on the card and in RAM."""
+    on_card = on_host = 0
+    for group in architecture.main.groups:
+        for mixer in (group.layer.mixer, group.layer.second_mixer):
+            if isinstance(mixer, StateMixer):
+                elements = mixer.conv_inputs_kept + mixer.recurrent_state_elements
+                on_card += setup.on_card(group) * elements
+                on_host += (group.count - setup.on_card(group)) * elements
+    return on_card, on_host
+
+
+def _state_term(setup: LlamaCppSetup, elements: int) -> Term:
+    return term(
+        "state",
+        setup.slots * elements * _STATE_BYTES,
+        "S × e × 4",
+        (
+            chosen("S", setup.slots, "slots, each with a state"),
+            model("e", elements, "state elements of all layers on the card"),
+        ),
+        _STATE_SOURCE,
+    )

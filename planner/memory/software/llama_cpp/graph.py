@@ -1,0 +1,377 @@
+"""The compute buffer of llama.cpp on a card: the graph of one micro-batch, laid out as ggml does.
+
+Tensors are in fp32, and those of one layer are freed before the next, so that a few layers show what any number of
+them needs: the first reads the embeddings, one of each kind follows, the last keeps the rows that have an output.
+
+**Source**: llama.cpp 0.5.0, src/llama-graph.cpp and src/models for the nodes and their order, ggml/src/ggml-alloc.c
+for their places.
+"""
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from planner.models.architecture import Attention, LatentAttention, Layer, Mixer, Mlp, Moe, StateMixer
+
+ALIGNMENT: Final = 128
+"""Bytes that tensors are aligned to in a CUDA buffer (ggml-cuda.cu); other backends have 32 to 256."""
+FLOAT: Final = 4
+HALF: Final = 2
+INDEX: Final = 8
+"""Bytes of an fp32 number, of one in half precision, and of an index of 64 bits."""
+_ENDLESS: Final = 1 << 60
+
+Place = tuple[int, int]
+"""Offset and bytes of a tensor."""
+
+
+class GraphAllocator:
+    """Places of tensors in one buffer: the smallest hole that is large enough, else the end."""
+
+    def __init__(self) -> None:
+        self.furthest = 0
+        self._free: list[list[int]] = [[0, _ENDLESS]]
+
+    def take(self, size: int) -> Place:
+        """Return the place of a new tensor of `size` bytes; of holes of the same size the last is taken."""
+        size += -size % ALIGNMENT
+        free = self._free
+        best, least = len(free) - 1, _ENDLESS
+        for index in range(len(free) - 1):
+            hole = free[index][1]
+            if size <= hole <= least:
+                best, least = index, hole
+        block = free[best]
+        offset = block[0]
+        if block[1] == size:
+            del free[best]
+        else:
+            block[0] += size
+            block[1] -= size
+        if offset + size > self.furthest:
+            self.furthest = offset + size
+        return offset, size
+
+    def free(self, *places: Place) -> None:
+        """Give back the tensors at `places`, in this order, joined with the holes beside them."""
+        for offset, size in places:
+            self._give_back(offset, size)
+
+    def _give_back(self, offset: int, size: int) -> None:
+        free = self._free
+        index = 0
+        while free[index][0] < offset:
+            index += 1
+        following = free[index]
+        if offset + size == following[0]:
+            following[0] = offset
+            following[1] += size
+        else:
+            free.insert(index, [offset, size])
+        if index:
+            before = free[index - 1]
+            if before[0] + before[1] == offset:
+                before[1] += free[index][1]
+                del free[index]
+
+
+class Rows(NamedTuple):
+    """An allocator, and the rows that are computed."""
+
+    places: GraphAllocator
+    computed: int
+
+    def take(self, width: int, extra: int = 0) -> Place:
+        """Return the place of a tensor with `width` numbers a row, and `extra` bytes behind it."""
+        return self.places.take(width * self.computed * FLOAT + extra)
+
+
+def mix(
+    rows: Rows, mixer: Mixer, hidden: int, cells: int, normed: Place | None, *, flash: bool, widened: bool
+) -> Place:
+    """Lay out `mixer` and return the place of its result; `normed` is freed where nothing reads it afterwards."""
+    read_last = (normed,) if normed is not None else ()
+    if isinstance(mixer, StateMixer):
+        return _state(rows, mixer, hidden, read_last)
+    if isinstance(mixer, LatentAttention):
+        return _latent(rows, mixer, hidden, cells, read_last, flash=flash, widened=widened)
+    return _attention(rows, mixer, hidden, cells, read_last, flash=flash, widened=widened)
+
+
+def feed_forward(rows: Rows, block: Mlp | Moe, hidden: int, normed: Place) -> Place:
+    """Lay out a feed-forward block that reads `normed`, and return the place of its result."""
+    if isinstance(block, Mlp):
+        return _mlp(rows, block.intermediate, hidden, normed, gated=block.gated)
+    result = _experts(rows, block, hidden, () if block.shared_intermediate else (normed,))
+    if block.shared_intermediate:
+        rows.places.free(_mlp(rows, block.shared_intermediate, hidden, normed, gated=block.gated))
+    return result
+
+
+def _attention(
+    rows: Rows, mixer: Attention, hidden: int, cells: int, read_last: tuple[Place, ...], *, flash: bool, widened: bool
+) -> Place:
+    """Lay out queries, keys and values, which rotation copies, attention, and its projection."""
+    places = rows.places
+    query = _rotated(rows, mixer.q_dim, mixer)
+    if mixer.kv_shared:
+        places.free(*read_last)
+    else:
+        value = rows.take(mixer.kv_dim)
+        key = _rotated(rows, mixer.kv_dim, mixer)
+        places.free(*read_last, key, value)
+    copied = 2 * cells * mixer.kv_dim * HALF if widened else 0
+    result = _attended(rows, mixer.heads, mixer.q_dim, cells, query, copied, flash=flash)
+    projected = rows.take(hidden)
+    places.free(result)
+    return projected
+
+
+def _rotated(rows: Rows, width: int, mixer: Attention) -> Place:
+    """Lay out queries or keys; the first of norm and rotation reads a view, and writes to a new tensor for that."""
+    plain = rows.take(width)
+    if mixer.qk_norm == "none" and not mixer.rotary:
+        return plain
+    rotated = rows.take(width)
+    rows.places.free(plain)
+    return rotated
+
+
+def _attended(rows: Rows, heads: int, width: int, cells: int, query: Place, copied: int, *, flash: bool) -> Place:
+    """Lay out attention over `cells`: fused, with `copied` bytes of cells in F16, or with its matrix of scores."""
+    if flash:
+        result = rows.take(width, copied)
+        rows.places.free(query)
+        return result
+    scores = rows.take(heads * cells)
+    rows.places.free(query)
+    weighted = rows.take(width)
+    rows.places.free(scores)
+    result = rows.take(width)
+    rows.places.free(weighted)
+    return result
+
+
+def _latent(
+    rows: Rows,
+    mixer: LatentAttention,
+    hidden: int,
+    cells: int,
+    read_last: tuple[Place, ...],
+    *,
+    flash: bool,
+    widened: bool,
+) -> Place:
+    """Lay out latent attention with the keys' projection absorbed into the queries."""
+    places, heads = rows.places, mixer.heads
+    compressed = (rows.take(mixer.q_lora_rank),) if mixer.q_lora_rank else ()
+    plain = rows.take(heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim))
+    places.free(*compressed)
+    rotated = rows.take(heads * mixer.qk_rope_head_dim)
+    absorbed = rows.take(heads * mixer.kv_lora_rank)
+    places.free(plain)
+    query = rows.take(heads * mixer.latent_dim)
+    places.free(absorbed, rotated)
+    latent = rows.take(mixer.latent_dim)
+    places.free(*read_last)
+    key = rows.take(mixer.latent_dim)
+    places.free(latent, key)
+    copied = cells * mixer.latent_dim * HALF if widened else 0
+    result = _attended(rows, heads, heads * mixer.kv_lora_rank, cells, query, copied, flash=flash)
+    expanded = rows.take(heads * mixer.v_head_dim)
+    places.free(result)
+    ordered = rows.take(heads * mixer.v_head_dim)
+    places.free(expanded)
+    projected = rows.take(hidden)
+    places.free(ordered)
+    return projected
+
+
+def _state(rows: Rows, mixer: StateMixer, hidden: int, read_last: tuple[Place, ...]) -> Place:
+    """Lay out a scan: the expanded stream and its gate, the convolution's input and result, the scan's result."""
+    places = rows.places
+    expanded = rows.take(2 * mixer.inner_dim)
+    places.free(*read_last)
+    joined = rows.take(mixer.inner_dim)
+    convolved = rows.take(mixer.inner_dim)
+    places.free(joined)
+    scanned = rows.take(mixer.inner_dim, mixer.recurrent_state_elements * FLOAT)
+    places.free(convolved, expanded)
+    projected = rows.take(hidden)
+    places.free(scanned)
+    return projected
+
+
+def _mlp(rows: Rows, width: int, hidden: int, normed: Place, *, gated: bool) -> Place:
+    """Lay out gate, up, their product and the projection back; without a gate the activation stays in place."""
+    places = rows.places
+    wide = [rows.take(width) for _ in range(2 if gated else 1)]
+    places.free(normed)
+    if gated:
+        product = rows.take(width)
+        places.free(*wide)
+        wide = [product]
+    result = rows.take(hidden)
+    places.free(*wide)
+    return result
+
+
+def _experts(rows: Rows, block: Moe, hidden: int, read_last: tuple[Place, ...]) -> Place:
+    """Lay out the routing, the chosen experts' inner tensors, their results side by side, and the running sum."""
+    places, chosen = rows.places, block.top_k
+    scores = rows.take(block.experts)
+    order = rows.take(block.experts)
+    weights = rows.take(chosen)
+    places.free(scores)
+    wide = [rows.take(chosen * block.intermediate) for _ in range(2 if block.gated else 1)]
+    places.free(*read_last)
+    if block.gated:
+        product = rows.take(chosen * block.intermediate)
+        places.free(*wide)
+        wide = [product]
+    results = rows.take(chosen * hidden)
+    places.free(*wide, order, weights)
+    total = rows.take(hidden)
+    places.free(results)
+    return total
+
+
+class Network(NamedTuple):
+    """What the graph depends on: the width of the stream and of the output, and a few layers in their order."""
+
+    hidden: int
+    width: int
+    layers: tuple[Layer, ...]
+
+
+class Batch(NamedTuple):
+    """The micro-batch that the buffer is reserved for: tokens, rows with logits, and the cells that attention reads.
+
+    `sliding_cells` are those of layers with a window. `widened` says that flash attention makes a copy of a layer's
+    cells in half precision, which it does on CUDA where they are not in F16. `on_card` is false for the buffer of a run
+    without a card, where the token embedding stands beside the layers.
+    """
+
+    tokens: int
+    outputs: int
+    cells: int
+    sliding_cells: int
+    flash: bool = True
+    widened: bool = False
+    on_card: bool = True
+
+
+@lru_cache(maxsize=512)
+def compute_buffer_bytes(network: Network, batch: Batch) -> int:
+    """Return the bytes of the compute buffer on the card that holds the layers and the output.
+
+    **Formula**: max over the graph's tensors of offset + bytes, each at the place that ggml's allocator gives it.
+
+    **Assumes** that embeddings, positions, masks and the rows to keep are copied to the card before the first layer,
+    which the scheduler does where the token embedding stays on the host.
+    """
+    places = GraphAllocator()
+    stream, inputs = _inputs(places, network, batch)
+    rows = batch.tokens
+    for index, layer in enumerate(network.layers):
+        last = index == len(network.layers) - 1
+        mixed = _mixed(places, network, layer, batch)
+        if last:
+            places.free(*inputs)
+            rows = batch.outputs
+            stream, mixed = _kept(places, network.hidden * rows * FLOAT, stream, mixed)
+        stream = _after_mixing(Rows(places, rows), network.hidden, layer, stream, mixed)
+    places.take(network.width * rows * FLOAT)
+    return places.furthest
+
+
+def mask_bytes(network: Network, batch: Batch) -> int:
+    """Return the attention masks of `batch`: in half precision for flash attention, else in single."""
+    cells = sum(_cells_read(kind, batch) for kind in _caches(network))
+    return cells * batch.tokens * (HALF if batch.flash else FLOAT)
+
+
+def _caches(network: Network) -> tuple[str, ...]:
+    """Return the kinds of cache that there are: one for layers that read everything, one for those with a window."""
+    mixers = [mixer for layer in network.layers for mixer in (layer.mixer, layer.second_mixer)]
+    kinds = {_cache(mixer) for mixer in mixers}
+    return tuple(kind for kind in ("full", "sliding") if kind in kinds)
+
+
+def _cache(mixer: Mixer | None) -> str | None:
+    if isinstance(mixer, Attention):
+        return "sliding" if mixer.window else "full"
+    return "full" if isinstance(mixer, LatentAttention) else None
+
+
+def _cells_read(kind: str | None, batch: Batch) -> int:
+    return batch.sliding_cells if kind == "sliding" else batch.cells
+
+
+def _inputs(places: GraphAllocator, network: Network, batch: Batch) -> tuple[Place, list[Place]]:
+    """Lay out the embedded tokens, positions, cells to write keys and values to, masks, and rows to keep.
+
+    Without flash attention values are written transposed, and each number of them has an index of its own. Beside the
+    token embedding stand the tokens, and room for embeddings given instead of them, which nothing reads or frees.
+    """
+    tokens, embedded = batch.tokens, network.hidden * batch.tokens * FLOAT
+    values = 1 if batch.flash else max((_value_width(layer.mixer) for layer in network.layers), default=1)
+    written = [tokens * INDEX, tokens * values * INDEX] * len(_caches(network))
+    sizes = [tokens * FLOAT, *written, mask_bytes(network, batch), batch.outputs * FLOAT]
+    if batch.on_card:
+        return places.take(embedded), [places.take(size) for size in sizes if size]
+    places.take(embedded)
+    inputs = [places.take(size) for size in (tokens * FLOAT, *sizes) if size]
+    return places.take(embedded), inputs
+
+
+def _value_width(mixer: Mixer | None) -> int:
+    return mixer.kv_dim if isinstance(mixer, Attention) else 1
+
+
+def _mixed(places: GraphAllocator, network: Network, layer: Layer, batch: Batch) -> Place | None:
+    """Lay out what the normed stream is mixed by; results of mixers side by side are added in the first one's place."""
+    mixers = [mixer for mixer in (layer.mixer, layer.second_mixer) if mixer is not None]
+    if not mixers:
+        return None
+    rows = Rows(places, batch.tokens)
+    normed = rows.take(network.hidden)
+    results = []
+    for index, mixer in enumerate(mixers):
+        cells = _cells_read(_cache(mixer), batch)
+        read_last = normed if index == len(mixers) - 1 else None
+        results.append(mix(rows, mixer, network.hidden, cells, read_last, flash=batch.flash, widened=batch.widened))
+    places.free(*results[1:])
+    return results[0]
+
+
+def _kept(places: GraphAllocator, size: int, stream: Place, mixed: Place | None) -> tuple[Place, Place | None]:
+    """Keep the rows that have an output, of the block's result and of the stream beside it."""
+    kept_mixed = None
+    if mixed is not None:
+        kept_mixed = places.take(size)
+        places.free(mixed)
+    kept_stream = places.take(size)
+    places.free(stream)
+    return kept_stream, kept_mixed
+
+
+def _after_mixing(rows: Rows, hidden: int, layer: Layer, stream: Place, mixed: Place | None) -> Place:
+    """Lay out the sum with the stream, in the mixer's place, and the feed-forward block behind it or beside it."""
+    if mixed is None:
+        return _summed(rows, hidden, layer, stream)
+    if layer.parallel:
+        result = _summed(rows, hidden, layer, stream)
+        rows.places.free(mixed)
+        return result
+    rows.places.free(stream)
+    return _summed(rows, hidden, layer, mixed)
+
+
+def _summed(rows: Rows, hidden: int, layer: Layer, stream: Place) -> Place:
+    """Lay out the feed-forward block, whose result is summed with `stream` in its own place."""
+    if layer.feed_forward is None:
+        return stream
+    normed = rows.take(hidden)
+    result = feed_forward(rows, layer.feed_forward, hidden, normed)
+    rows.places.free(stream)
+    return result

@@ -1,0 +1,164 @@
+"""How llama.cpp is set up for a workload: slots, cells, micro-batches, and which layers stand on the card.
+
+**Source**: llama.cpp 0.5.0: src/llama-context.cpp (cells in multiples of 256, rows with an output),
+src/llama-kv-cache-iswa.cpp (cells of sliding layers), src/llama-model.cpp load_tensors (layers on the card),
+tools/server/server.cpp (4 slots with one cache unless told otherwise), common/common.h (batches).
+"""
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from planner.dtypes import AS_STORED, GGUF_FILE_TYPES, gguf_type
+from planner.memory.gguf import layer_bytes, tensor_bytes
+from planner.memory.result import Part, Term
+from planner.memory.terms import model, term
+from planner.models.architecture import Architecture, Attention, LayerGroup
+from planner.units import ceil_div
+from planner.workload.software.llama_cpp import LlamaCppSettings
+from planner.workload.workload import Inference
+
+CELLS: Final = 256
+"""Cells of a cache come in multiples of this."""
+_SERVER_SLOTS: Final = 4
+BATCH: Final = 2_048
+_MICRO_BATCH: Final = 512
+
+
+class LlamaCppSetup(NamedTuple):
+    """The choices of llama.cpp; `cells` are those of each of `streams` caches side by side."""
+
+    slots: int
+    streams: int
+    cells: int
+    tokens: int
+    outputs: int
+    unified: bool
+    swa_full: bool
+    layers: int
+    layers_on_card: int
+    output_on_card: bool
+
+    def sliding_cells(self, window: int) -> int:
+        """Return the cells of each cache of a layer that looks back `window` tokens.
+
+        **Formula**: pad256(min(cells, window · (slots if they share a cache, else 1) + micro-batch)).
+        """
+        if self.swa_full:
+            return self.cells
+        return padded(min(self.cells, window * (self.slots if self.unified else 1) + self.tokens))
+
+    def cells_of(self, mixer: object) -> int:
+        """Return the cells of each cache of a layer with `mixer`."""
+        window = mixer.window if isinstance(mixer, Attention) else None
+        return self.cells if window is None else self.sliding_cells(window)
+
+    def on_card(self, group: LayerGroup) -> int:
+        """Return how many layers of `group` stand on the card, which holds the last ones."""
+        first = self.layers - self.layers_on_card
+        places = group.places or range(group.count)
+        return sum(place >= first for place in places)
+
+
+def padded(cells: int) -> int:
+    """Return `cells` rounded up to a multiple of 256."""
+    return ceil_div(cells, CELLS) * CELLS
+
+
+def settings_of(workload: Inference) -> LlamaCppSettings:
+    """Return the settings of llama.cpp that `workload` names; all open where it names none."""
+    return workload.engine if isinstance(workload.engine, LlamaCppSettings) else LlamaCppSettings()
+
+
+def setup_of(architecture: Architecture, workload: Inference) -> LlamaCppSetup:
+    """Return how llama-server runs `workload` (defaults filled in) with the settings that it names.
+
+    Without `gpu_layers` everything is on the card; else the output is the first layer there, and the last layers
+    follow.
+    """
+    settings = settings_of(workload)
+    slots = max(settings.slots or max(_SERVER_SLOTS, workload.batch), workload.batch)
+    unified = settings.kv_unified if settings.kv_unified is not None else settings.slots is None
+    context = workload.context_length or 1
+    cells = padded(workload.batch * context if unified else context)
+    streams = 1 if unified else slots
+    batch = min(settings.n_batch or BATCH, cells * streams)
+    tokens = min(settings.n_ubatch or _MICRO_BATCH, batch)
+    layers = architecture.main.layer_count
+    asked = layers + 1 if workload.gpu_layers is None else min(workload.gpu_layers, layers + 1)
+    return LlamaCppSetup(
+        slots=slots,
+        streams=streams,
+        cells=cells,
+        tokens=ceil_div(tokens, slots) * slots,
+        outputs=min(max(settings.n_outputs_max or slots, slots), tokens),
+        unified=unified,
+        swa_full=bool(settings.swa_full),
+        layers=layers,
+        layers_on_card=max(asked - 1, 0),
+        output_on_card=asked > 0,
+    )
+
+
+_SOURCE: Final = "llama.cpp 0.5.0 src/llama-model.cpp load_tensors; bytes of each tensor by its block type"
+
+
+class Placed(NamedTuple):
+    """The weights on the card, what stays in RAM, and the largest matrix there."""
+
+    term: Term
+    host_bytes: int
+    largest_on_host: int
+
+
+@lru_cache(maxsize=256)
+def placed_weights(architecture: Architecture, file_type: str, setup: LlamaCppSetup) -> Placed:
+    """Return the weights of `architecture` on the card and in RAM.
+
+    **Formula**: card = Σ bytes of the layers on it + output; RAM = token embedding + the other layers.
+    """
+    bytes_of = tensor_bytes(architecture, file_type)
+    by_layer = layer_bytes(architecture, file_type)
+    on_card = sum(by_layer[setup.layers - setup.layers_on_card :])
+    in_layers = bytes_of["layers"]
+    towers = in_layers - sum(by_layer)
+    copied = bytes_of["embedding"] if architecture.tied_head else 0
+    output = (bytes_of["output"] + bytes_of["other"] + towers + copied) if setup.output_on_card else 0
+    held = bytes_of["embedding"] + sum(by_layer) - on_card
+    if not setup.output_on_card:
+        held += bytes_of["output"] + bytes_of["other"] + towers
+    return Placed(
+        _term(on_card, output, setup, tied=architecture.tied_head),
+        held,
+        _largest(architecture, file_type) if setup.layers_on_card < setup.layers else 0,
+    )
+
+
+def _term(layers: int, output: int, setup: LlamaCppSetup, *, tied: bool) -> Term:
+    again = ", the tied embedding once more" if tied else ""
+    return term(
+        "weights",
+        layers + output,
+        "L + O",
+        (
+            model("L", layers, f"bytes of {setup.layers_on_card} of {setup.layers} layers"),
+            model("O", output, f"bytes of the output{again}; the token embedding stays in RAM"),
+        ),
+        _SOURCE,
+        parts=(
+            Part(name=f"{setup.layers_on_card} of {setup.layers} layers", bytes=layers, formula="L", source=_SOURCE),
+            Part(name="output", bytes=output, formula="O", source=_SOURCE),
+        ),
+    )
+
+
+def _largest(architecture: Architecture, file_type: str) -> int:
+    """Return the largest matrix of a layer, all experts together."""
+    if file_type == AS_STORED:
+        elements = max(tensor.parameters for group in architecture.main.groups for tensor in group.layer.tensors)
+        return elements * architecture.stored_bytes // max(architecture.parameters, 1)
+    block = gguf_type(GGUF_FILE_TYPES[file_type])
+    return max(
+        block.tensor_bytes(tensor.shape) * tensor.copies
+        for group in architecture.main.groups
+        for tensor in group.layer.tensors
+    )

@@ -1,0 +1,114 @@
+"""What Megatron-LM does to memory: its own layers, its own loss, and gradients in fp32 throughout."""
+
+from functools import partial
+from typing import Final
+
+from planner.memory.logits import output_width, predicts_every_token
+from planner.memory.parallel.sharding import Sharder
+from planner.memory.phases import Deferred
+from planner.memory.precision import training_precision
+from planner.memory.result import Part, Term
+from planner.memory.software.megatron.layers import saved_by_megatron
+from planner.memory.software.megatron.optimizer import OPTIMIZER
+from planner.memory.software.pytorch import TrainingMemory
+from planner.memory.terms import checked, highest, library, lowest, model
+from planner.memory.terms import workload as chosen
+from planner.memory.training.checkpointing import CORE_ATTENTION, Checkpoints
+from planner.memory.training.full import whole_setup
+from planner.memory.training.fused import FusedKernels
+from planner.memory.training.losses import Losses
+from planner.memory.training.setup import Casts, TrainingSetup
+from planner.models.architecture import Architecture
+from planner.units import MIB
+from planner.workload.training import Training
+
+_FP32: Final = 4
+_SOURCE: Final = (
+    "Megatron-LM 0.20 core/tensor_parallel/cross_entropy.py: one fp32 copy of the logits becomes, in place, the "
+    "softmax and the gradient"
+)
+_LOSS: Final = "the derivative of the loss, made in place in fp32, is cast to the format of the logits"
+_NOTE: Final = "As Megatron-LM 0.20 with Transformer Engine 2 does it; eager attention is its unfused one."
+_VOCABULARY: Final = 128
+"""Megatron-LM `--make-vocab-size-divisible-by`, for each card of a tensor-parallel group."""
+_WORKSPACE: Final = 32 * MIB
+_ENGINE: Final = "Transformer Engine get_cublas_workspace_size_bytes: 32 MiB on Hopper, 4 MiB on what was before it"
+
+
+class Megatron(TrainingMemory):
+    """Megatron-LM with Transformer Engine."""
+
+    fused = FusedKernels(norms=True, gates=True)
+    selective_source = CORE_ATTENTION
+
+    def setup(self, architecture: Architecture, workload: Training) -> TrainingSetup:
+        """Return the setup of full training in Megatron's own layers, without autocast; others are as fused kernels.
+
+        **Assumes** that gradients of weights are added up in fp32 by the hooks of its own DistributedDataParallel, so
+        that none in 16 bits outlive a layer.
+        """
+        if workload.adapts or workload.trainable:
+            return super().setup(architecture, workload)
+        precision = training_precision(workload)
+        saved = saved_by_megatron(
+            architecture,
+            workload.micro_batch,
+            workload.sequence_length or 0,
+            precision,
+            workload.attention,
+            workload.activation_checkpointing,
+        )
+        if workload.loss == "full-logits":
+            losses = _losses(architecture, workload, precision.compute_bytes)
+        else:
+            losses = self.losses(architecture, workload, precision)
+        return whole_setup(architecture, workload, precision, saved, losses, Casts((), (), (), ()), (_NOTE,))
+
+    def checkpoints(self, workload: Training) -> Checkpoints:
+        """Return which layers are computed again: selective checkpoints are of the core of attention."""
+        if workload.activation_checkpointing == "selective":
+            return Checkpoints("none", core_attention=True)
+        return super().checkpoints(workload)
+
+    def sharder(self, workload: Training) -> Sharder:
+        """Return Megatron's optimizer, which keeps states of its own even on one card."""
+        return OPTIMIZER
+
+    def vocabulary_multiple(self, tensor: int) -> int:
+        """Return the rows that each card's share is rounded up to a multiple of."""
+        return _VOCABULARY
+
+    def buffers(self) -> tuple[Part, ...]:
+        """Return the workspace of Transformer Engine."""
+        name = "workspace of Transformer Engine"
+        return (Part(name=name, bytes=_WORKSPACE, formula=f"{_WORKSPACE:,}", source=_ENGINE),)
+
+
+TRAINING: Final = Megatron()
+
+
+def _losses(architecture: Architecture, workload: Training, size: int) -> Losses:
+    """Return what is there of the logits: T · V · (w + 4) with the loss and with its derivative, then its cast."""
+    tokens = workload.sequence_length or 0 if predicts_every_token(architecture) else 1
+    outputs, width = workload.micro_batch * tokens, output_width(architecture)
+
+    def logits(per_logit: int) -> Deferred:
+        count = outputs * width * per_logit
+        return Deferred("logits", count, lowest(count), highest(count), partial(_term, outputs, width, per_logit))
+
+    both = logits(size + _FP32)
+    return Losses(both, both, logits(size), logits(0), _LOSS)
+
+
+def _term(outputs: int, width: int, per_logit: int) -> Term:
+    return checked(
+        "logits",
+        outputs * width * per_logit,
+        "T × V × k",
+        (
+            chosen("T", outputs, "tokens with an output"),
+            model("V", width, "width of the output: a card's share of the vocabulary"),
+            library("k", per_logit, "bytes per logit now: of the logits, and of one fp32 copy"),
+        ),
+        _SOURCE,
+    )

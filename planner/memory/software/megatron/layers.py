@@ -1,0 +1,187 @@
+"""What a forward pass of Megatron-LM's own layers keeps for the backward pass.
+
+Its layers are not those of transformers: norms keep no fp32 copies, biases, activations and dropout are fused, and
+softmax runs in one kernel in 16 bits.
+
+**Source**: Megatron-LM 0.20 (core/transformer, core/fusions, core/models/gpt/gpt_layer_specs.py) with Transformer
+Engine 2 (`LayerNormLinear`, `UnfusedDotProductAttention`); for a layer of classic shape 34 · h + 5 · a · s bytes per
+token, Korthikanti et al. 2022, arXiv 2205.05198, table 2.
+"""
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from planner.memory.kernels import MASK, AttentionKind
+from planner.memory.precision import Precision
+from planner.memory.training.autograd.layer import (
+    STATISTIC,
+    dropout_bytes,
+    saved_by_cross_attention,
+    saved_by_mixer,
+    stack_positions,
+)
+from planner.memory.training.autograd.network import is_norm, trained_stacks
+from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, SavedPerToken, sum_of
+from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe, Norm
+from planner.workload.choices import Checkpointing
+
+_CLASSIC: Final = 2
+"""Norms of a layer that read the stream: before attention and before the feed-forward block."""
+
+
+class _Layers(NamedTuple):
+    """Some equal layers of a stack, with what each keeps and how many tokens it sees."""
+
+    number: int
+    layer: Layer
+    hidden: int
+    tokens: int
+    source: int
+    ledger: SavedPerToken
+
+
+def saved_by_megatron(
+    architecture: Architecture,
+    sequences: int,
+    length: int,
+    precision: Precision,
+    attention: AttentionKind,
+    checkpointing: Checkpointing,
+) -> SavedActivations:
+    """Return what a forward pass over `sequences` × `length` tokens keeps.
+
+    With full checkpointing each layer keeps its input only; with selective checkpointing the scores of attention are
+    computed again, one layer at a time.
+
+    **Formula**: Σ over layers of the ledger; behind them the last norm's input and output.
+    """
+    layers = _layers_of(architecture, length, precision, attention)
+    edges = _edges(architecture, sequences, length, precision)
+    each = [(one.number, one.ledger.of(sequences, one.tokens, one.source)) for one in layers]
+    largest, again = max([saved.total for _, saved in each]), max([saved.scores for _, saved in each])
+    kept = [saved * number for number, saved in each]
+    if checkpointing == "full":
+        kept = [SavedBytes(checkpoints=_inputs(one, sequences, precision)) for one in layers]
+    elif checkpointing == "selective":
+        kept = [saved._replace(scores=0) for saved in kept]
+    return SavedActivations(
+        kept=sum_of([edges, *kept]),
+        one_layer=largest,
+        point=BackwardPoint(max([_flight(one, sequences, precision) for one in layers])),
+        first=edges.dropout,
+        behind=edges.norms,
+        layers=() if checkpointing == "full" else tuple([(one.number, one.ledger) for one in layers]),
+        depth=sum([one.number for one in layers]),
+        recomputed={"none": 0, "selective": again, "full": largest}[checkpointing],
+    )
+
+
+def _inputs(one: _Layers, sequences: int, precision: Precision) -> int:
+    stream = one.hidden * precision.compute_bytes
+    return one.number * sequences * one.tokens * stream // one.layer.stream_shards
+
+
+def _layers_of(
+    architecture: Architecture, length: int, precision: Precision, attention: AttentionKind
+) -> list[_Layers]:
+    found, source = [], 0
+    for stack in trained_stacks(architecture):
+        tokens = stack_positions(stack, length)
+        for group in stack.groups:
+            ledger = saved_by_megatron_layer(group.layer, stack.hidden, precision, attention)
+            found.append(_Layers(group.count, group.layer, stack.hidden, tokens, source, ledger))
+        source = tokens
+    return found
+
+
+def _edges(architecture: Architecture, sequences: int, length: int, precision: Precision) -> SavedBytes:
+    """Return what the norms behind the layers keep with the head's input, and the masks of dropped embeddings."""
+    shards = architecture.main.groups[0].layer.stream_shards
+    norms = masks = 0
+    for stack in trained_stacks(architecture):
+        tokens = sequences * stack_positions(stack, length)
+        behind = sum([1 for tensor in stack.after if is_norm(tensor, stack.hidden)])
+        each = _norm(stack.groups[0].layer.norm, stack.hidden, precision) + precision.compute_bytes * stack.hidden
+        norms += tokens * behind * each // shards
+        masks += tokens * MASK * stack.hidden // shards if stack.embedding_dropout else 0
+    return SavedBytes(norms=norms, dropout=masks)
+
+
+@lru_cache(maxsize=4096)
+def saved_by_megatron_layer(layer: Layer, hidden: int, precision: Precision, attention: AttentionKind) -> SavedPerToken:
+    """Return what one `layer` keeps, in bytes per token and, for the scores, per token and token of context.
+
+    **Formula** (16 bits): norms 2 · (2h + 2h + 4), 8 with a mean; dropout 2 · h; queries, keys, values and the output
+    4q + 4kv; feed-forward 4i, gated 6i; unfused scores 2 · a, and 3 · a more where they are dropped.
+    """
+    inputs = min(layer.norm_count, _CLASSIC + (1 if layer.cross_attention else 0))
+    read = 1 if layer.parallel else inputs
+    norms = inputs * _norm(layer.norm, hidden, precision) + read * precision.compute_bytes * hidden
+    own = SavedPerToken(
+        norms=norms // layer.stream_shards,
+        feed_forward=_feed_forward(layer.feed_forward, hidden, precision),
+        dropout=dropout_bytes(layer, hidden),
+    )
+    crossed = saved_by_cross_attention(layer.cross_attention, hidden, precision, attention)
+    return own + _attention(layer, precision, attention) + crossed
+
+
+def _norm(norm: Norm, width: int, precision: Precision) -> int:
+    """Count the input and its statistics; the output is counted with what reads it."""
+    return precision.compute_bytes * width + STATISTIC * (2 if norm.kind == "layer" else 1)
+
+
+def _attention(layer: Layer, precision: Precision, kind: AttentionKind) -> SavedPerToken:
+    """Count one projection's output, of which keys and values are views, copies of what is rotated or normed, the rest.
+
+    **Source**: `SelfAttention.get_query_key_value_tensors`: queries of grouped heads are copied out of the projection's
+    output (`reshape`), others are views; `apply_rotary_pos_emb` and norms of queries and keys make new tensors.
+    """
+    mixer, size = layer.mixer, precision.compute_bytes
+    if mixer is None:
+        return SavedPerToken()
+    if not isinstance(mixer, Attention):
+        return saved_by_mixer(mixer, precision, kind, layer, masked=False)
+    remade = mixer.rotary or mixer.qk_norm != "none"
+    copied = mixer.q_dim if remade or mixer.kv_heads != mixer.heads else 0
+    copied += mixer.kv_dim if remade else 0
+    kept = size * (2 * mixer.q_dim + 2 * mixer.kv_dim + copied)
+    if mixer.qk_norm != "none":
+        kept += STATISTIC * (mixer.heads + mixer.kv_heads)
+    if kind != "eager":
+        return SavedPerToken(attention=kept + STATISTIC * mixer.heads)
+    return SavedPerToken(attention=kept, scores=mixer.heads * (size + (MASK + size if mixer.dropout else 0)))
+
+
+def _feed_forward(block: Mlp | Moe | None, hidden: int, precision: Precision) -> int:
+    """Count what the first projection puts out and what the second one reads; experts copy what they read.
+
+    **Source**: core/fusions/fused_bias_gelu.py, fused_bias_swiglu.py; core/transformer/moe: `TEGroupedMLP` weights the
+    activations, so that what experts put out is not kept; `TopKRouter` works in fp32.
+    """
+    size = precision.compute_bytes
+    if block is None:
+        return 0
+    if isinstance(block, Mlp):
+        return size * block.intermediate * (3 if block.gated else 2)
+    routed = block.visits * size * (hidden + 3 * block.intermediate)
+    return routed + 3 * size * block.shared_intermediate + 2 * STATISTIC * block.experts
+
+
+def _flight(one: _Layers, sequences: int, precision: Precision) -> int:
+    """Return the gradients in flight in a layer: in its feed-forward block, or in the scores of unfused attention.
+
+    **Formula**: w · n · i + w · h; the gradients of the dropped scores and of the softmax, less the dropped scores and
+    the feed-forward block, which are freed by then.
+    """
+    layer, size, tokens = one.layer, precision.compute_bytes, sequences * one.tokens
+    block = layer.feed_forward
+    wide = 0 if block is None else block.intermediate * (2 if block.gated else 1)
+    wide *= block.visits if isinstance(block, Moe) else 1
+    forward = tokens * size * (wide + one.hidden)
+    mixer = layer.mixer
+    if not one.ledger.scores or not isinstance(mixer, Attention | LatentAttention):
+        return forward
+    dropped = isinstance(mixer, Attention) and mixer.dropout
+    scores = tokens * one.tokens * mixer.heads * size * (1 if dropped else 2)
+    return max(forward, scores - tokens * one.ledger.feed_forward)

@@ -1,0 +1,132 @@
+"""What training with plain PyTorch does to memory, as the Trainer of transformers and PEFT run it.
+
+Programs that train by kernels, layers or optimizers of their own differ in some of it.
+"""
+
+from collections.abc import Hashable
+from typing import Final
+
+from planner.memory.parallel.deepspeed import DEEPSPEED_ZERO
+from planner.memory.parallel.fsdp import FSDP
+from planner.memory.parallel.pipeline import stage_layers
+from planner.memory.parallel.sharding import REPLICAS, Sharder
+from planner.memory.phases import PhaseSnapshots
+from planner.memory.precision import Precision
+from planner.memory.result import Part
+from planner.memory.software.base import SoftwareMemory
+from planner.memory.training.adapters.settings import Formats, LayerSettings, adapters_of, formats_of
+from planner.memory.training.checkpointing import OPERATORS, Checkpoints
+from planner.memory.training.fp8 import in_sixteen_bits, with_fp8
+from planner.memory.training.full import full_setup
+from planner.memory.training.fused import FusedKernels, fused_linear_losses
+from planner.memory.training.losses import Head, Losses, chunked_losses, full_losses, head_of
+from planner.memory.training.partial import partial_setup
+from planner.memory.training.setup import TrainingSetup
+from planner.memory.training.timeline import training_timeline
+from planner.models.architecture import Architecture
+from planner.workload.parallel import Parallel
+from planner.workload.training import Training
+
+
+class TrainingMemory(SoftwareMemory[Training]):
+    """Training with plain PyTorch; `selective_source` says where selective checkpoints are described."""
+
+    split_note = "Stages are even, however much the cards have: name their layers with pipeline_layers."
+    fused = FusedKernels()
+    selective_source = OPERATORS
+
+    def timeline(self, architecture: Architecture, workload: Training, card_class: Hashable = None) -> PhaseSnapshots:
+        """Return what is alive in each phase of one optimizer step."""
+        return training_timeline(self.setup(architecture, workload), workload, self.selective_source)
+
+    def setup(self, architecture: Architecture, workload: Training) -> TrainingSetup:
+        """Return what a step of `workload` (defaults filled in) is made of.
+
+        Raises:
+            SpecError: If the program does not train the network so.
+        """
+        if workload.compute == "fp8":
+            return with_fp8(self.setup(architecture, in_sixteen_bits(workload)), architecture, workload)
+        notes = self.described(architecture)
+        if self._trains_all_by_pytorch(workload):
+            return full_setup(architecture, workload, self.losses, notes)
+        settings, checkpoints = self.layer_settings(workload), self.checkpoints(workload)
+        return partial_setup(architecture, workload, settings, checkpoints, self.losses, notes)
+
+    def described(self, _architecture: Architecture) -> tuple[str, ...]:
+        """Return what the program does otherwise than transformers, and in which version, in a sentence each."""
+        return ()
+
+    def losses(
+        self, architecture: Architecture, workload: Training, precision: Precision, *, head_is_trained: bool = True
+    ) -> Losses:
+        """Return what the output head and the loss hold."""
+        head = head_of(architecture, workload, precision)
+        if workload.loss == "chunked":
+            gradient_bytes = precision.parameter_bytes if head_is_trained else 0
+            return chunked_losses(head, workload.loss_chunks, gradient_bytes)
+        if workload.loss == "fused-linear":
+            return self.fused_losses(head, precision.residual_bytes, head.parameters if head_is_trained else 0)
+        return self.full_losses(architecture, head, precision)
+
+    def full_losses(self, architecture: Architecture, head: Head, precision: Precision) -> Losses:
+        """Return what whole logits take."""
+        return full_losses(architecture, head, precision)
+
+    def fused_losses(self, head: Head, input_bytes: int, gradient: int) -> Losses:
+        """Return what a loss takes that is computed with the head; `gradient` are the trained elements of the head."""
+        return fused_linear_losses(head, input_bytes, gradient)
+
+    def layer_settings(self, workload: Training) -> LayerSettings:
+        """Return how the layers of `workload` are computed."""
+        formats = self.formats(workload)
+        adapters = adapters_of(workload.lora, formats) if workload.lora else None
+        return LayerSettings(formats, workload.attention, adapters, self.fused)
+
+    def formats(self, workload: Training) -> Formats:
+        """Return the bytes of each kind of value."""
+        return formats_of(workload)
+
+    def checkpoints(self, workload: Training) -> Checkpoints:
+        """Return which layers of `workload` are computed again, and how."""
+        return Checkpoints(workload.activation_checkpointing, workload.checkpoint_every)
+
+    def sharder(self, workload: Training) -> Sharder:
+        """Return what spreads `workload` over its replicas.
+
+        ZeRO-3 is FSDP2 unless something stays where only DeepSpeed puts it; ZeRO-1 and 2 are DeepSpeed's.
+        """
+        parallel = workload.parallel
+        if parallel.zero == 3 and parallel.offload in ("none", "parameters"):
+            return FSDP
+        return DEEPSPEED_ZERO if parallel.zero else REPLICAS
+
+    def buffers(self) -> tuple[Part, ...]:
+        """Return what the program's own libraries hold throughout on each of several cards."""
+        return ()
+
+    def split_layers(
+        self, architecture: Architecture, workload: Training, free_bytes: tuple[int, ...] = ()
+    ) -> tuple[int, ...]:
+        """Return the layers of each stage, as evenly as it goes, whatever the cards have."""
+        return stage_layers(architecture.depth, workload.parallel.pipeline)
+
+    def groups(self, parallel: Parallel) -> dict[str, int]:
+        """Return the groups of cards that exchange gradients, sums, inputs and experts."""
+        return {
+            "data": parallel.state_shards,
+            "tensor": parallel.tensor,
+            "pipeline": parallel.pipeline,
+            "context": parallel.context,
+            "expert": parallel.expert,
+        }
+
+    def _trains_all_by_pytorch(self, workload: Training) -> bool:
+        """Return whether every parameter is trained, all by the operators of PyTorch, and kept in one format."""
+        selective = workload.activation_checkpointing == "selective" or workload.checkpoint_every > 1
+        mixed = workload.compute.startswith("amp-") and workload.weights in ("bf16", "fp16")
+        whole = not workload.adapts and not workload.trainable
+        return whole and not any(self.fused) and not selective and not mixed
+
+
+TRAINING: Final = TrainingMemory()

@@ -1,0 +1,109 @@
+"""What Hugging Face Transformers does to memory where it answers: `generate`, and the device map of accelerate."""
+
+from collections.abc import Hashable, Iterator
+from functools import lru_cache
+from itertools import accumulate
+from typing import Final
+
+from planner.dtypes import ELEMENT_BYTES
+from planner.memory.inference.timeline import inference_timeline
+from planner.memory.parallel.pipeline import without_empty_stages
+from planner.memory.parallel.shares import portion
+from planner.memory.phases import PhaseSnapshots, Snapshot
+from planner.memory.software.base import ServingMemory
+from planner.memory.weights import weight_bytes
+from planner.models.architecture import Architecture
+from planner.units import ceil_div
+from planner.workload.workload import Inference
+
+_ROOM: Final = (5, 4)
+"""The share of the largest module that a card may take beyond an even share."""
+
+
+class Transformers(ServingMemory):
+    """Generation with transformers."""
+
+    split_note = (
+        "transformers fills one card after the other up to an even share and room to spare, at most what is free "
+        "(device_map auto); the last takes the rest."
+    )
+
+    def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
+        """Return what is alive while a prompt is read and an answer is made."""
+        return inference_timeline(architecture, workload)
+
+    def notes(self, workload: Inference) -> Iterator[str]:
+        """Say what is not estimated of quantised caches."""
+        if workload.kv_cache not in ELEMENT_BYTES:
+            yield "A quantised cache needs an engine that has one: its size is exact, scratch is not estimated."
+
+    def split_layers(
+        self, architecture: Architecture, workload: Inference, free_bytes: tuple[int, ...] = ()
+    ) -> tuple[int, ...]:
+        """Return the layers of each card with `device_map="auto"`."""
+        stages = workload.parallel.pipeline
+        return layers_by_device_map(architecture, workload.weights or "bf16", stages, free_bytes)
+
+    def with_outputs_back(self, first: PhaseSnapshots, last: PhaseSnapshots, workload: Inference) -> PhaseSnapshots:
+        """Return what is alive on the first card with the outputs that come back to it, where the inputs were.
+
+        **Source**: accelerate big_modeling.py `dispatch_model`: the hook of the whole model has `io_same_device`.
+        """
+        size = ELEMENT_BYTES[workload.compute]
+        made = [item for snapshot in last.snapshots if snapshot.name == "prefill" for item in snapshot.terms]
+        logits = [item for item in made if item.name == "logits"]
+        read = [place for place, snapshot in enumerate(first.snapshots) if snapshot.name == "prefill"][-1]
+        back = [portion(item, 4, size + 4 if size < 4 else size, "share of the fp32 logits") for item in logits]
+        explanation = "the logits come back to the first card, where the input was"
+        held = Snapshot("prefill", [*first.snapshots[read].terms, *back], explanation)
+        return first._replace(snapshots=(*first.snapshots[: read + 1], held, *first.snapshots[read + 1 :]))
+
+
+SERVING: Final = Transformers()
+
+
+@lru_cache(maxsize=256)
+def layers_by_device_map(
+    architecture: Architecture, weights: str, cards: int, free_bytes: tuple[int, ...] = ()
+) -> tuple[int, ...]:
+    """Return how many layers each of `cards` holds with `device_map="auto"`.
+
+    **Formula**: embedding, layers, norm and head are placed in this order, on one card after the other, each filled up
+    to W / n + 1.25 · m or what is free on it; the first keeps room for the largest module to come; the last takes the
+    rest. W are the bytes of the weights, n the cards, m those of the largest layer or table.
+
+    **Source**: transformers 5.23 integrations/accelerate.py: `get_balanced_memory`, `infer_auto_device_map`.
+
+    **Assumes** that nothing is left for the CPU: what does not fit is counted on the last card.
+    """
+    modules = _module_bytes(architecture, weights)
+    limit = sum([size for size, _ in modules]) // cards + max([size for size, _ in modules]) * _ROOM[0] // _ROOM[1]
+    limits = [min(limit, free) for free in free_bytes or (limit,) * cards]
+    # What is still to come can only be as large as the largest from there on.
+    largest = [*accumulate([size for size, _ in reversed(modules[1:])], max)][::-1]
+    counts, card, used = [0] * cards, 0, 0
+    for (size, is_layer), to_come in zip(modules, [*largest, 0], strict=True):
+        while card < cards - 1 and used + size > limits[card] - (to_come if card == 0 else 0):
+            card, used = card + 1, 0
+        used += size
+        counts[card] += is_layer
+    return without_empty_stages(counts)
+
+
+@lru_cache(maxsize=256)
+def _module_bytes(architecture: Architecture, weights: str) -> tuple[tuple[int, bool], ...]:
+    """Return the bytes of what is placed as a whole, in order, and whether it is a layer."""
+    main = architecture.main
+    plain = 4 if weights in ("fp32", "F32") else 2
+    # Towers come before everything, and schemes quantise what is inside the layers.
+    before = plain * sum([tensor.parameters for tensor in main.before])
+    before += plain * sum([stack.parameters for stack in architecture.stacks[:-1]])
+    behind = [plain * tensor.parameters for tensor in (*main.after, *architecture.head)]
+    inside = max(weight_bytes(architecture, weights) - before - sum(behind), 0)
+    places: dict[int, int] = {}
+    for group in main.groups:
+        own = group.layer.parameters
+        places |= dict.fromkeys(group.places or range(len(places), len(places) + group.count), own)
+    total = max(sum(places.values()), 1)
+    layers = [(ceil_div(inside * places[place], total), True) for place in sorted(places)]
+    return ((before, False), *layers, *((size, False) for size in behind))

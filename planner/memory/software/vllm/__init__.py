@@ -1,0 +1,174 @@
+"""What vLLM does to memory: the profiling step, sampling, and the cache that the workload needs of the pool."""
+
+from collections.abc import Hashable
+from typing import Final
+
+from planner.hardware.gpu import Gpu
+from planner.memory.phases import PagePool, PhaseSnapshots, Snapshot
+from planner.memory.result import Term, TermName
+from planner.memory.software.base import ServingMemory
+from planner.memory.software.vllm.cache import SOURCE, Pages, pages_of
+from planner.memory.software.vllm.profile import buffers_term, forward_term, hidden_term, sampler_term
+from planner.memory.software.vllm.setup import CardClass, VllmSetup, class_of_card, settings_of, setup_of
+from planner.memory.terms import library, model, term
+from planner.memory.terms import workload as chosen
+from planner.memory.weights import weights_term
+from planner.models.architecture import Architecture
+from planner.units import GIB, MIB
+from planner.workload.software.vllm import VLLM, VllmSettings
+from planner.workload.workload import Inference
+
+_COUNTS_GRAPHS: Final = "0.33"
+"""Before 0.21 the cache was sized without regard to CUDA graphs, which then took what the share of the card left."""
+_OUTSIDE_PYTORCH: Final = 143 * MIB
+"""Memory beside PyTorch's that the start-up takes off the cache: 0.13 to 0.16 GiB in five logs (0.11 on an H100)."""
+_AT_ONCE: Final = "sequences at once, as many as a step takes"
+_VOCABULARY: Final = 64
+"""vLLM `DEFAULT_VOCAB_PADDING_SIZE`, for the whole vocabulary."""
+_PLUGINS: Final = {
+    "Google": "TPUs run vLLM through a plugin of its own, whose memory this estimate does not describe",
+    "AWS": "Trainium runs vLLM through a plugin of its own, whose memory this estimate does not describe",
+    "Apple": "Apple GPUs run vLLM through the plugin vllm-metal, whose memory this estimate does not describe",
+}
+_GAUDI: Final = "Gaudi runs vLLM through a plugin of its own, whose memory this estimate does not describe"
+_ROCM_FAMILIES: Final = ("CDNA2", "CDNA3", "CDNA4", "CDNA5", "RDNA3", "RDNA4")
+_LEAST_CAPABILITY: Final = {"0.33": 7.5, "0.19": 7.0, "0.11": 7.0}
+_BFLOAT16_CAPABILITY: Final = 8.0
+
+
+class Vllm(ServingMemory):
+    """vLLM: cards share each matrix or the layers, and the cache has what is left of a share of the card."""
+
+    split_note = "vLLM splits the layers evenly, however much the cards have (VLLM_PP_LAYER_PARTITION says otherwise)."
+    communicator_bytes = int((2.07 - 0.25) * GIB), int((2.13 - 0.25) * GIB)
+    communicator_source = "llm-d-planner logs of vLLM on H100: 0.25 GiB beside PyTorch on 1 card, 2.07 on 2, 2.13 on 4"
+
+    def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
+        """Return what is alive in each phase of `workload` (defaults filled in) on a card of `card_class`.
+
+        **Formula**: weights + tables and graphs + pages of all sequences + the larger of a step of the most tokens and
+        of sampling for the most sequences. vLLM gives the cache all that is left of its share of the card; here it has
+        what the workload needs, and the pool says what the card has room for.
+        """
+        setup = setup_of(workload, card_class)
+        weights = weights_term(architecture, workload.weights or "bf16")
+        pages = pages_of(architecture, workload.kv_cache, setup, workload.prompt_length or 1)
+        sequences = min(workload.batch, setup.sequences)
+        cache = _pages_term("kv_cache", pages, pages.cache_pages, sequences) if pages else None
+        states = _pages_term("state", pages, pages.state_pages, sequences) if pages else None
+        buffers = buffers_term(architecture, setup)
+        kept = [item for item in (weights, cache, states, buffers) if item is not None and item.bytes]
+        forward = forward_term(architecture, setup)
+        sampling = [item for item in (hidden_term(architecture, setup), sampler_term(architecture, setup)) if item]
+        step = max(forward.bytes, sum(item.bytes for item in sampling))
+        counted = buffers.bytes if buffers and setup.version == _COUNTS_GRAPHS else 0
+        beside = weights.bytes + counted + step + _OUTSIDE_PYTORCH
+        return PhaseSnapshots(
+            (
+                Snapshot("load", [weights], "the parameters are on the card"),
+                Snapshot("prefill", [*kept, forward], "a step of the most tokens that are taken at once"),
+                Snapshot("decode", [*kept, *sampling], "the next tokens of the most sequences are sampled"),
+            ),
+            dynamic=step,
+            pool=PagePool(pages.page_bytes, pages.pages, setup.length, beside, setup.utilization) if pages else None,
+            notes=_notes(setup, pages, workload),
+        )
+
+    def card_class(self, gpu: Gpu) -> CardClass:
+        """Return the class of cards with the limits that the server starts with on `gpu`."""
+        return class_of_card(gpu)
+
+    def unsupported_reasons(self, workload: Inference, gpu: Gpu) -> tuple[str, ...]:
+        """Return why vLLM does not run `workload` on `gpu`, empty if it does.
+
+        **Source**: vLLM's installation guides: compute capability 7.5 (7.0 in 0.14), MI200 and newer, Radeon RX 7900
+        and newer, Intel Arc and Data Center GPUs; platforms/cuda.py check_if_supports_dtype for bf16.
+        """
+        if gpu.architecture == "Gaudi":
+            return (_GAUDI,)
+        if gpu.vendor in _PLUGINS:
+            return (_PLUGINS[gpu.vendor],)
+        if gpu.vendor == "AMD":
+            runs = gpu.architecture.startswith(_ROCM_FAMILIES)
+            return () if runs else ("vLLM needs an AMD Instinct MI200 or newer, or a Radeon of RDNA 3 or newer",)
+        return _cuda_reasons(workload, gpu) if gpu.vendor == "NVIDIA" else ()
+
+    def vocabulary_multiple(self, tensor: int) -> int:
+        """Return a card's part of 64 rows, where it has one."""
+        return 1 if _VOCABULARY % tensor else _VOCABULARY // tensor
+
+    def split_layers(
+        self, architecture: Architecture, workload: Inference, free_bytes: tuple[int, ...] = ()
+    ) -> tuple[int, ...]:
+        """Return the layers of each stage, as evenly as it goes."""
+        return even_layers(architecture.depth, workload.parallel.pipeline)
+
+    def settings_in_use(self, architecture: Architecture, workload: Inference, gpu: Gpu | None) -> VllmSettings:
+        """Return the settings of `workload` with those of vLLM's server where it leaves them open."""
+        setup = setup_of(workload, class_of_card(gpu) if gpu else None)
+        return VllmSettings(
+            version=setup.version,
+            max_num_seqs=setup.sequences,
+            max_num_batched_tokens=setup.tokens,
+            memory_utilization=setup.utilization,
+            block_size=setup.page_tokens,
+            enforce_eager=not setup.graphs,
+        )
+
+
+SERVING: Final = Vllm()
+
+
+def even_layers(layers: int, stages: int) -> tuple[int, ...]:
+    """Return how many of `layers` each of `stages` holds in vLLM.
+
+    **Formula**: as evenly as it goes; those that are left go to the stages before the last, from the back.
+
+    **Source**: vLLM distributed/utils.py `get_pp_indices`.
+    """
+    each, more = divmod(layers, stages)
+    return tuple(each + (1 if stages - 1 - more <= stage < stages - 1 else 0) for stage in range(stages))
+
+
+def _cuda_reasons(workload: Inference, gpu: Gpu) -> tuple[str, ...]:
+    least = _LEAST_CAPABILITY[settings_of(workload).version or "0.33"]
+    capability = float(gpu.compute_capability or 0)
+    if capability < least:
+        return (f"vLLM {settings_of(workload).version or '0.33'} needs compute capability {least}",)
+    if workload.compute == "bf16" and capability < _BFLOAT16_CAPABILITY:
+        return ("vLLM computes in bf16 from compute capability 8.0 on; choose fp16",)
+    return ()
+
+
+def _pages_term(name: TermName, pages: Pages, count: int, sequences: int) -> Term | None:
+    if not count:
+        return None
+    return term(
+        name,
+        sequences * count * pages.page_bytes,
+        "B × p × g",
+        (
+            chosen("B", sequences, _AT_ONCE),
+            library("p", count, "pages of each, all groups of layers together"),
+            model("g", pages.page_bytes, "bytes of a page of a whole group of layers"),
+        ),
+        SOURCE,
+    )
+
+
+def _notes(setup: VllmSetup, pages: Pages | None, workload: Inference) -> tuple[str, ...]:
+    graphs = "with CUDA graphs" if setup.graphs else "without CUDA graphs"
+    version = VLLM.version if setup.version == "0.33" else f"vLLM {setup.version}"
+    notes = [
+        f"Estimated as {version} does it: at most {setup.sequences:,} sequences and {setup.tokens:,} tokens in a step, "
+        f"pages of {setup.page_tokens} tokens, {graphs}."
+    ]
+    if pages and pages.slots > pages.layers:
+        notes.append(
+            f"Pages are kept for {pages.slots} layers, since groups are filled up; the model has {pages.layers}."
+        )
+    if workload.batch > setup.sequences:
+        notes.append(
+            f"{workload.batch - setup.sequences:,} of {workload.batch:,} sequences wait: a step takes no more."
+        )
+    return tuple(notes)

@@ -1,0 +1,185 @@
+"""The cache of vLLM: pages of equal size for groups of layers, out of one pool.
+
+A page holds `page_tokens` tokens of one layer. All groups take pages of the same size from the pool, so that in models
+with several kinds of layers the smaller pages are padded, and the last group of a kind is filled up with layers that
+do not exist.
+
+**Source**: vLLM 0.33 v1/core/kv_cache_planning.py (unify_kv_cache_spec_page_size,
+_get_kv_cache_groups_uniform_page_size), v1/kv_cache_interface.py, platforms/interface.py _align_hybrid_block_size.
+"""
+
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple
+
+from planner.dtypes import KV_FORMATS
+from planner.memory.software.vllm.setup import VllmSetup
+from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mixer, StateMixer
+from planner.units import ceil_div
+
+SOURCE: Final = "vLLM 0.33 v1/core/kv_cache_planning.py and v1/kv_cache_interface.py: groups of layers with equal pages"
+_SPARSE_FP8_BYTES: Final = 656
+"""fp8_ds_mla, a token of sparse latent attention: 512 fp8 numbers, 4 fp32 scales, 64 bf16 rotary numbers."""
+_INDEX_GROUP: Final = 128
+"""Numbers of an indexer's key that share an fp32 scale; its cache is always in fp8."""
+_FLOAT: Final = 4
+_MOST_PADDING: Final = 1.5
+
+Kind = Literal["full", "sliding", "state", "cross"]
+
+
+class PageKind(NamedTuple):
+    """Layers with the same pages: a page of `tokens` holds `bytes` of one of them."""
+
+    kind: Kind
+    window: int | None
+    tokens: int
+    bytes: int
+
+
+class Pages(NamedTuple):
+    """The pool's plan: bytes of one page of a whole group, and the pages that a sequence takes by kind of layer.
+
+    `slots` are the layers that pages are kept for, those that only fill groups up included.
+    """
+
+    page_bytes: int
+    cache_pages: int
+    state_pages: int
+    layers: int
+    slots: int
+
+    @property
+    def pages(self) -> int:
+        """Return all pages of a sequence."""
+        return self.cache_pages + self.state_pages
+
+
+@lru_cache(maxsize=512)
+def pages_of(architecture: Architecture, kv_format: str, setup: VllmSetup, prompt: int) -> Pages | None:
+    """Return the pages of a sequence of `setup.length` tokens, or none where nothing is cached.
+
+    **Formula**: layers of one kind: Σ layers · page bytes, and ⌈n / page tokens⌉ pages. Several kinds: groups of g
+    layers, g the fewest layers of a kind (the most, if below 1.5 times that), pages of the largest kind; each kind
+    takes ⌈layers / g⌉ groups with pages for n tokens, for min(window − 1 + tokens in flight, n) tokens and one page
+    more in sliding layers, one page for a state.
+    """
+    found = _layers_by_pages(architecture, kv_format, setup)
+    if not found:
+        return None
+    if any(kind.kind == "state" for kind in found):
+        found = _aligned(found)
+    everything = sum(found.values())
+    if len({(kind.kind, kind.window) for kind in found}) == 1:
+        kind = next(iter(found))
+        bytes_of_all = sum(count * each.bytes for each, count in found.items())
+        pages = _pages(kind, setup, prompt)
+        states = kind.kind == "state"
+        return Pages(bytes_of_all, 0 if states else pages, pages if states else 0, everything, everything)
+    return _hybrid(_unified(found), everything, setup, prompt)
+
+
+def _hybrid(found: dict[PageKind, int], everything: int, setup: VllmSetup, prompt: int) -> Pages:
+    least, most = min(found.values()), max(found.values())
+    group = most if most < least * _MOST_PADDING else least
+    groups = {kind: ceil_div(count, group) for kind, count in found.items()}
+    taken = {kind: number * _pages(kind, setup, prompt) for kind, number in groups.items()}
+    states = sum(pages for kind, pages in taken.items() if kind.kind == "state")
+    return Pages(
+        group * next(iter(found)).bytes,
+        sum(taken.values()) - states,
+        states,
+        everything,
+        group * sum(groups.values()),
+    )
+
+
+def _pages(kind: PageKind, setup: VllmSetup, prompt: int) -> int:
+    if kind.kind == "state":
+        return 1
+    if kind.kind == "cross":
+        return ceil_div(prompt, kind.tokens)
+    if kind.window is None:
+        return ceil_div(setup.length, kind.tokens)
+    return ceil_div(min(kind.window - 1 + setup.in_flight, setup.length), kind.tokens) + 1
+
+
+def _layers_by_pages(architecture: Architecture, kv_format: str, setup: VllmSetup) -> dict[PageKind, int]:
+    found: dict[PageKind, int] = {}
+    if architecture.kind == "encoder":
+        return found
+    for group in architecture.main.groups:
+        for kind in _kinds(group.layer, kv_format, setup):
+            found[kind] = found.get(kind, 0) + group.count
+    return found
+
+
+def _kinds(layer: Layer, kv_format: str, setup: VllmSetup) -> list[PageKind]:
+    mixers: tuple[Mixer | None, ...] = (layer.mixer, layer.second_mixer)
+    kinds = [kind for mixer in mixers for kind in _kinds_of(mixer, kv_format, setup)]
+    if layer.cross_attention is not None:
+        kinds.append(_attention_page("cross", layer.cross_attention, kv_format, setup))
+    return kinds
+
+
+def _kinds_of(mixer: Mixer | None, kv_format: str, setup: VllmSetup) -> list[PageKind]:
+    if isinstance(mixer, StateMixer):
+        return [PageKind("state", None, 1, _state_bytes(mixer, setup))]
+    if isinstance(mixer, LatentAttention):
+        return _latent_pages(mixer, kv_format, setup)
+    if isinstance(mixer, Attention) and not mixer.kv_shared:
+        return [_attention_page("sliding" if mixer.window else "full", mixer, kv_format, setup)]
+    return []
+
+
+def _attention_page(kind: Kind, mixer: Attention, kv_format: str, setup: VllmSetup) -> PageKind:
+    size = int(KV_FORMATS[kv_format]) // 8
+    return PageKind(kind, mixer.window, setup.page_tokens, setup.page_tokens * 2 * mixer.kv_dim * size)
+
+
+def _latent_pages(mixer: LatentAttention, kv_format: str, setup: VllmSetup) -> list[PageKind]:
+    """Return the page of the latent, and the indexer's of sparse attention, whose fp8 form packs scales with it."""
+    packed = mixer.indexer_dim and kv_format == "fp8"
+    token = _SPARSE_FP8_BYTES if packed else mixer.latent_dim * int(KV_FORMATS[kv_format]) // 8
+    pages = [PageKind("full", None, setup.page_tokens, setup.page_tokens * token)]
+    if mixer.indexer_dim:
+        index = mixer.indexer_dim + _FLOAT * ceil_div(mixer.indexer_dim, _INDEX_GROUP)
+        pages.append(PageKind("full", None, setup.page_tokens, setup.page_tokens * index))
+    return pages
+
+
+def _state_bytes(mixer: StateMixer, setup: VllmSetup) -> int:
+    """Return a layer's state: the convolution's in the computing format, and the scan's too unless it is fp32.
+
+    Gated delta nets have `mamba_ssm_dtype` float32 in their configurations.
+    """
+    scan = _FLOAT if mixer.name == "gated-delta-net" else setup.element
+    return mixer.conv_inputs_kept * setup.element + mixer.recurrent_state_elements * scan
+
+
+def _aligned(found: dict[PageKind, int]) -> dict[PageKind, int]:
+    """Return `found` with attention pages of so many tokens that they hold a state, and states padded to them."""
+    state = max(kind.bytes for kind in found if kind.kind == "state")
+    cached = [kind for kind in found if kind.kind != "state"]
+    if not cached:
+        return found
+    token = max(kind.bytes // kind.tokens for kind in cached)
+    step = max(kind.tokens for kind in cached)
+    tokens = max(step * ceil_div(state, step * token), step)
+    page = tokens * token
+    return {
+        kind._replace(bytes=page)
+        if kind.kind == "state"
+        else kind._replace(tokens=tokens, bytes=tokens * (kind.bytes // kind.tokens)): count
+        for kind, count in found.items()
+    }
+
+
+def _unified(found: dict[PageKind, int]) -> dict[PageKind, int]:
+    """Return `found` with pages of the largest kind: more tokens where they divide it, else padded."""
+    largest = max(kind.bytes for kind in found)
+    unified: dict[PageKind, int] = {}
+    for kind, count in found.items():
+        times = largest // kind.bytes if largest % kind.bytes == 0 and kind.kind != "state" else 1
+        grown = kind._replace(tokens=kind.tokens * times, bytes=largest)
+        unified[grown] = unified.get(grown, 0) + count
+    return unified

@@ -1,0 +1,179 @@
+"""What vLLM's start reserves beside weights and cache: its profiling step, and tables for sampling.
+
+Before it sizes the cache, vLLM runs one step of as many tokens as it will ever take, then samples for as many
+sequences as it will ever hold. The larger of the two stays free for later steps.
+
+**Source**: vLLM v1/worker/gpu/model_runner.py profile_run and _dummy_sampler_run, v1/worker/gpu/sample/.
+"""
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from planner.memory.logits import output_width
+from planner.memory.result import Part, Term
+from planner.memory.software.vllm.setup import VllmSetup
+from planner.memory.terms import library, model, term
+from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe, StateMixer
+from planner.units import GIB, ceil_div
+from planner.workload.software.vllm import VllmVersion
+
+_FLOAT: Final = 4
+_INT32_BITS: Final = 32
+
+
+class _Sampler(NamedTuple):
+    """Bytes for each logit beside the logits themselves and their fp32 copy, and where that is written."""
+
+    bytes: int
+    source: str
+
+
+_SAMPLERS: Final[dict[VllmVersion, _Sampler]] = {
+    "0.33": _Sampler(
+        8,
+        "vLLM 0.33 _dummy_sampler_run with warm-up parameters: logits, fp32 copy, and FlashInfer's masked logits and "
+        "probabilities",
+    ),
+    "0.19": _Sampler(
+        8, "vLLM 0.19 _dummy_sampler_run: logits, fp32 copy, probabilities and exponential noise of forward_native"
+    ),
+    "0.11": _Sampler(
+        32,
+        "vLLM 0.11 apply_top_k_top_p sorts: values 4 and indices 8; segmented_sort_pairs of ATen's Sort.cu: indices "
+        "8, and cub's second buffers 12",
+    ),
+}
+_FORWARD_SOURCE: Final = "vLLM 0.33 model_executor: tensors alive at once in a layer, the widest block deciding"
+_TABLES_SOURCE: Final = "vLLM 0.33 v1/worker/gpu/sample/penalties.py: counts (int32) and a mask of a bit for each word"
+_GRAPHS_SOURCE: Final = (
+    "0.1 to 1.03 GiB in vLLM 0.11's logs (llm-d-planner), 0.5 to 1.8 GiB published for an H100; vLLM's own estimate "
+    "has been off by three times (vllm-project/vllm#45178, #53013)"
+)
+_GRAPHS: Final = (GIB // 2, GIB // 10, 18 * GIB // 10)
+"""Expected, least and most bytes of CUDA graphs: an assumption within what was published, taken from no one row."""
+_FORWARD_SHARE: Final = 0.25
+"""How far compiled layers may be from their tensors one by one: an assumption."""
+
+
+def forward_term(architecture: Architecture, setup: VllmSetup) -> Term:
+    """Return what one step of the most tokens holds.
+
+    **Formula**: T · w · max over layers of 2h + q + 2kv + q (attention) and 2h + 3i (feed-forward; 2i without a gate;
+    experts k · (max(2i, h) + i) + h beside the shared one's).
+
+    **Assumes** tensors of the computing format and no compilation that keeps less.
+    """
+    per_token = _widest(architecture)
+    count = setup.tokens * per_token * setup.element
+    return term(
+        "activations",
+        count,
+        "T × a × w",
+        (
+            library("T", setup.tokens, "tokens in the largest step (max_num_batched_tokens)"),
+            model("a", per_token, "numbers alive for each token in the widest layer"),
+            library("w", setup.element, "bytes per number"),
+        ),
+        _FORWARD_SOURCE,
+        certainty="assumed",
+        low_bytes=int(count * (1 - _FORWARD_SHARE)),
+        high_bytes=int(count * (1 + _FORWARD_SHARE)),
+    )
+
+
+def hidden_term(architecture: Architecture, setup: VllmSetup) -> Term:
+    """Return what is left of the step while its tokens are sampled: its output, and the rows to sample from."""
+    rows = setup.tokens + 2 * setup.sequences
+    return term(
+        "activations",
+        rows * architecture.hidden * setup.element,
+        "(T + 2 × n) × h × w",
+        (
+            library("T", setup.tokens, "tokens in the largest step (max_num_batched_tokens)"),
+            library("n", setup.sequences, "sequences in it (max_num_seqs)"),
+            model("h", architecture.hidden, "width of the stream"),
+            library("w", setup.element, "bytes per number"),
+        ),
+        _FORWARD_SOURCE,
+        certainty="measured",
+    )
+
+
+def sampler_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
+    """Return the logits of the most sequences with what sampling makes of them, or none without a vocabulary.
+
+    **Formula**: n · V · k, where k is w for the logits, 4 for their fp32 copy unless w is 4, and what the version's
+    sampler makes: 8, or 32 where it sorted.
+    """
+    width = output_width(architecture)
+    if not width:
+        return None
+    sampler = _SAMPLERS[setup.version]
+    per_logit = setup.element + (_FLOAT if setup.element < _FLOAT else 0) + sampler.bytes
+    return term(
+        "logits",
+        setup.sequences * width * per_logit,
+        "n × V × k",
+        (
+            library("n", setup.sequences, "sequences in the largest step (max_num_seqs)"),
+            model("V", width, "width of the output"),
+            library("k", per_logit, f"bytes per logit that the sampler of vLLM {setup.version} holds"),
+        ),
+        sampler.source,
+        certainty="measured",
+    )
+
+
+def buffers_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
+    """Return the sampler's tables, which stay for good (0.33), and CUDA graphs."""
+    width = output_width(architecture)
+    tables = setup.sequences * _FLOAT * (width + ceil_div(width, _INT32_BITS)) if setup.version == "0.33" else 0
+    expected, least, most = _GRAPHS if setup.graphs else (0, 0, 0)
+    if not tables + expected:
+        return None
+    return term(
+        "buffers",
+        tables + expected,
+        "n × 4 × (V + V / 32) + G" if tables else "G",
+        (
+            library("n", setup.sequences, "sequences in the largest step (max_num_seqs)"),
+            model("V", width, "width of the output"),
+            library("G", expected, "bytes of CUDA graphs"),
+        ),
+        f"{_TABLES_SOURCE}; {_GRAPHS_SOURCE}",
+        certainty="assumed" if expected else "exact",
+        low_bytes=tables + least,
+        high_bytes=tables + most,
+        parts=(
+            Part(name="tables of penalties", bytes=tables, formula="n × 4 × (V + V / 32)", source=_TABLES_SOURCE),
+            Part(name="CUDA graphs", bytes=expected, formula="G", source=_GRAPHS_SOURCE),
+        ),
+    )
+
+
+@lru_cache(maxsize=256)
+def _widest(architecture: Architecture) -> int:
+    return max(_numbers(group.layer, architecture.hidden) for group in architecture.main.groups)
+
+
+def _numbers(layer: Layer, hidden: int) -> int:
+    mixed = max(_mixer(mixer) for mixer in (layer.mixer, layer.second_mixer))
+    return 2 * hidden + max(mixed, _feed_forward(layer.feed_forward, hidden))
+
+
+def _mixer(mixer: object) -> int:
+    if isinstance(mixer, Attention):
+        return 2 * mixer.q_dim + 2 * mixer.kv_dim
+    if isinstance(mixer, LatentAttention):
+        query_key = mixer.heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim)
+        expanded = mixer.heads * (mixer.qk_nope_head_dim + mixer.v_head_dim)
+        return 2 * query_key + expanded + mixer.heads * mixer.v_head_dim + mixer.latent_dim
+    return 4 * mixer.inner_dim if isinstance(mixer, StateMixer) else 0
+
+
+def _feed_forward(block: Mlp | Moe | None, hidden: int) -> int:
+    if isinstance(block, Moe):
+        wide = (2 if block.gated else 1) * block.intermediate
+        routed = block.top_k * (max(wide, hidden) + max(block.intermediate, 0)) + hidden + block.experts
+        return routed + (3 if block.gated else 2) * block.shared_intermediate
+    return (3 if block.gated else 2) * block.intermediate if block else 0

@@ -1,0 +1,80 @@
+"""How vLLM is set up for a workload: its defaults by card, and what a step holds.
+
+**Source**: vLLM 0.33: engine/arg_utils.py get_batch_defaults and the limits after it, config/cache.py
+(gpu_memory_utilization 0.92, pages of 16 tokens), config/vllm.py max_in_flight_tokens. 0.90 until 0.19.
+"""
+
+from collections.abc import Hashable
+from enum import Enum
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from planner.dtypes import ELEMENT_BYTES
+from planner.hardware.gpu import Gpu
+from planner.units import GIB
+from planner.workload.software.vllm import VllmSettings, VllmVersion
+from planner.workload.workload import Inference
+
+_STEPS_IN_FLIGHT: Final = 2
+"""Steps that are scheduled at once: scheduling does not wait for the step before (0.33; one before)."""
+
+
+class CardClass(Enum):
+    """Cards whose servers start with the same limits: tokens in a step, and sequences in it."""
+
+    LARGEST = (16_384, 1_024)
+    LARGE = (8_192, 1_024)
+    OTHER = (2_048, 256)
+
+
+class VllmSetup(NamedTuple):
+    """The limits of vLLM's steps, and bytes of an element of activations."""
+
+    version: VllmVersion
+    sequences: int
+    tokens: int
+    in_flight: int
+    page_tokens: int
+    utilization: float
+    graphs: bool
+    element: int
+    length: int
+
+
+@lru_cache(maxsize=1024)
+def class_of_card(gpu: Gpu) -> CardClass:
+    """Return the class of `gpu`: from 160 GiB, from 70 GiB apart from the A100 and the GB10, or any other."""
+    memory = gpu.usable_memory_bytes or gpu.memory_bytes or 0
+    if memory >= 160 * GIB:
+        return CardClass.LARGEST
+    slower = "a100" in gpu.name.lower() or gpu.compute_capability == "12.1"
+    return CardClass.LARGE if memory >= 70 * GIB and not slower else CardClass.OTHER
+
+
+def settings_of(workload: Inference) -> VllmSettings:
+    """Return the settings of vLLM that `workload` names; all open where it names none."""
+    return workload.engine if isinstance(workload.engine, VllmSettings) else VllmSettings()
+
+
+def setup_of(workload: Inference, card_class: Hashable) -> VllmSetup:
+    """Return how vLLM's server runs `workload` (defaults filled in) on a card of this class, or on any other."""
+    settings = settings_of(workload)
+    version = settings.version or "0.33"
+    limits = card_class if isinstance(card_class, CardClass) else CardClass.OTHER
+    default_tokens, default_sequences = limits.value
+    length = workload.context_length or 1
+    sequences = settings.max_num_seqs or default_sequences
+    tokens = settings.max_num_batched_tokens or min(default_tokens, sequences * length)
+    if settings.max_num_seqs is None:
+        sequences = min(sequences, tokens)
+    return VllmSetup(
+        version=version,
+        sequences=sequences,
+        tokens=tokens,
+        in_flight=tokens * (_STEPS_IN_FLIGHT if version == "0.33" else 1),
+        page_tokens=settings.block_size or 16,
+        utilization=settings.memory_utilization or (0.92 if version == "0.33" else 0.9),
+        graphs=not settings.enforce_eager,
+        element=ELEMENT_BYTES[workload.compute],
+        length=length,
+    )

@@ -1,0 +1,288 @@
+"""What a forward pass keeps, over the whole network, where some of it is frozen, adapted, quantised or fused."""
+
+from planner.memory.kernels import MASK, is_masked, kernel_of, mask_bytes, softmax_bytes
+from planner.memory.training.adapters.layer import forward_norm_kept, last_read, saved_by_tuned_layer
+from planner.memory.training.adapters.settings import Formats, LayerSettings, norm_kept, read_bytes
+from planner.memory.training.adapters.trained import TunedLayers, Tuning, Uses, sites_of, uses
+from planner.memory.training.autograd.backward import (
+    block_flight,
+    experts_flight,
+    last_projection,
+    projections,
+    weighting_flight,
+)
+from planner.memory.training.autograd.layer import stack_positions
+from planner.memory.training.autograd.network import first_input, is_norm, shared_scores, trained_stacks
+from planner.memory.training.checkpointing import Checkpoints, saved_outputs, without_core_attention
+from planner.memory.training.saved import (
+    BackwardPoint,
+    SavedActivations,
+    SavedByStack,
+    SavedBytes,
+    SavedPerToken,
+    saved_by_stacks,
+)
+from planner.models.architecture import Architecture, Attention, LatentAttention, Mlp, Moe, Stack
+from planner.units import ceil_div
+
+_SCORE_GRADIENTS = 3
+"""Of the softmax: its output's gradient, the product of both inside the kernel, and its input's gradient."""
+
+
+def tuned_backward_points(
+    tuned: TunedLayers,
+    settings: LayerSettings,
+    ledger: SavedPerToken,
+    sequences: int,
+    tokens: int,
+    *,
+    checkpointed: bool,
+) -> tuple[BackwardPoint, ...]:
+    """Return the points at which the backward pass through a layer may hold most beside what it kept.
+
+    **Formula**: as `backward.backward_points`, with (n + 1) · p · i less what the last projection kept of its input
+    (p bytes of a projection's output, n branches); where it is adapted at least the gradient of its input in the
+    adapters' format; where its matrix is frozen there is no gradient of it.
+    """
+    layer, hidden, formats = tuned.layer, tuned.stack.hidden, settings.formats
+    block, every = layer.feed_forward, sequences * tokens
+    stream = formats.stream * hidden
+    stages = [_in_block(tuned, settings, every, stream, checkpointed)]
+    if settings.adapters is not None and isinstance(block, Mlp) and not settings.fused.adapters:
+        stages.append(BackwardPoint(every * _computing(tuned, settings, block, checkpointed), 0, 0))
+    if isinstance(block, Moe) and not block.every_expert:
+        flight = weighting_flight(block, hidden, formats.precision) + 2 * stream
+        stages.append(BackwardPoint(every * flight, 0, 0))
+    if checkpointed:
+        stages.append(BackwardPoint(every * (3 * stream + formats.computed * hidden), 0, 0))
+    scores = _in_scores(tuned, settings, ledger, tokens)
+    if scores is not None:
+        trained = projections(block, hidden) if _forward_is_trained(tuned) else 0
+        stages.append(BackwardPoint(every * scores, trained, 0))
+    return tuple(stages)
+
+
+def _in_block(
+    tuned: TunedLayers, settings: LayerSettings, every: int, stream: int, checkpointed: bool
+) -> BackwardPoint:
+    layer, hidden, formats = tuned.layer, tuned.stack.hidden, settings.formats
+    block = layer.feed_forward
+    trained = last_projection(block, hidden) if _forward_is_trained(tuned) else 0
+    if isinstance(block, Moe):
+        flight = experts_flight(block, hidden, formats.precision)
+        if not block.every_expert and not trained:
+            # What their last product reads was not kept.
+            flight += formats.stream * block.visits * block.intermediate
+        return BackwardPoint(every * (flight + stream), trained, 0)
+    if not isinstance(block, Mlp):
+        return BackwardPoint(
+            every * (block_flight(block, hidden, formats.precision, checkpointed) + stream), trained, 0
+        )
+    width = block.intermediate
+    kept = last_read(layer, hidden, settings, tuned.tuning)
+    as_projected = formats.precision._replace(compute_bytes=formats.projected)
+    whole = block_flight(block, hidden, as_projected, checkpointed)
+    flight = 0 if settings.fused.gates and block.gated else whole + width * (formats.projected - kept)
+    if kept and settings.adapters is not None:
+        flight = max(flight, width * max(settings.adapters.read, settings.adapters.parameter))
+    uncast = last_projection(block, hidden) if formats.base == "plain" else 0
+    return BackwardPoint(every * (max(flight, 0) + stream), trained, uncast)
+
+
+def _computing(tuned: TunedLayers, settings: LayerSettings, block: Mlp, checkpointed: bool) -> int:
+    """Return what the adapted feed-forward block holds while it is computed, beside what it keeps, per token.
+
+    **Formula**: at its last projection i · (p + a): what it reads, and under autocast a copy in the adapters' format,
+    which is cast once more; without autocast, at the projection before, i · 2a for what B puts out, as it is and
+    scaled, before the last one has copied its input. The stream, its normed values, and the gradients that wait where
+    a checkpointed layer is computed again.
+    """
+    formats, adapters, hidden = settings.formats, settings.adapters, tuned.stack.hidden
+    sites = sites_of(tuned.layer, hidden)
+    out, into = uses(tuned.tuning, sites.forward_out), uses(tuned.tuning, sites.forward_in)
+    if adapters is None or not (out.adapted or into.adapted):
+        return 0
+    kept = last_read(tuned.layer, hidden, settings, tuned.tuning)
+    normed = formats.normed(tuned.layer.norm)
+    wide, narrow = 0, formats.stream + (0 if adapters.shares(normed) else normed)
+    if out.adapted and formats.autocast:
+        copied = adapters.parameter if adapters.converts and adapters.parameter != formats.projected else 0
+        wide = copied + (formats.projected if kept and not adapters.shares(formats.projected) else 0)
+        narrow += formats.projected
+    elif into.adapted and not formats.autocast:
+        wide = 2 * adapters.read - kept
+    made = formats.computed if formats.autocast else adapters.parameter
+    return wide * block.intermediate + hidden * (narrow + (formats.stream + made if checkpointed else 0))
+
+
+def _forward_is_trained(tuned: TunedLayers) -> bool:
+    sites = sites_of(tuned.layer, tuned.stack.hidden)
+    return any(tuned.tuning.statuses[place] == "trained" for place in (*sites.forward_out, *sites.experts))
+
+
+def _in_scores(tuned: TunedLayers, settings: LayerSettings, ledger: SavedPerToken, tokens: int) -> int | None:
+    layer, hidden, formats = tuned.layer, tuned.stack.hidden, settings.formats
+    mixer = layer.mixer
+    if not isinstance(mixer, Attention | LatentAttention):
+        return None
+    kernel = kernel_of(mixer, formats.precision, settings.attention, is_masked(layer, tokens, settings.attention))
+    if kernel == "fused":
+        return None
+    softmax = mixer.heads * softmax_bytes(mixer, kernel, formats.precision)
+    capped = mixer.heads * formats.computed if isinstance(mixer, Attention) and mixer.softcap else 0
+    flight = tokens * (_SCORE_GRADIENTS * softmax - (ledger.scores - softmax - capped)) + formats.stream * hidden
+    freed = ledger.feed_forward + forward_norm_kept(layer, hidden, settings, tuned.tuning)
+    return flight - freed
+
+
+def saved_by_tuned_network(
+    architecture: Architecture,
+    tuning: Tuning,
+    settings: LayerSettings,
+    sequences: int,
+    length: int,
+    checkpoints: Checkpoints,
+) -> SavedActivations:
+    """Return what a forward pass over `sequences` × `length` tokens keeps where `tuning` is trained by `settings`."""
+    stacks: list[SavedByStack] = []
+    tokens = 0
+    for stack in trained_stacks(architecture):
+        source, tokens = tokens, stack_positions(stack, length)
+        own = settings._replace(formats=_formats_in(stack, settings.formats))
+        begins = not any(before.first for before in stacks)
+        edges = _edges(architecture, stack, tuning, own, sequences, tokens, source, checkpoints, begins=begins)
+        layers = [layers for layers in tuning.layers if layers.stack == stack]
+        stacks.append(_with_layers(edges, layers, own, sequences, tokens, source, checkpoints))
+    saved = saved_by_stacks(stacks, settings.formats.parameter)
+    depth = max(saved.depth, 1)
+    return saved._replace(
+        one_layer=saved.one_layer * min(checkpoints.every, depth),
+        recomputed=min(saved.recomputed, saved.one_layer * depth),
+    )
+
+
+def _formats_in(stack: Stack, formats: Formats) -> Formats:
+    """Return the formats within `stack`: a fused norm of the embedding puts the stream in fp32 under autocast."""
+    normed = any(is_norm(tensor, stack.hidden) for tensor in stack.before)
+    native = stack.groups[0].layer.norm.native
+    return formats._replace(stream=4) if formats.autocast and normed and native else formats
+
+
+def _edges(
+    architecture: Architecture,
+    stack: Stack,
+    tuning: Tuning,
+    settings: LayerSettings,
+    sequences: int,
+    tokens: int,
+    source: int,
+    checkpoints: Checkpoints,
+    *,
+    begins: bool,
+) -> SavedByStack:
+    """Return what stands before the layers of `stack`, behind them, and is shared by them; no layer yet.
+
+    `begins` says that nothing before it is kept.
+    """
+    formats, every, shards = settings.formats, sequences * tokens, stack.groups[0].layer.stream_shards
+    checkpointed, starts = checkpoints.kind != "none", tuning.starts_before
+    norm = _edge_norm(stack, settings, trained=tuning.whole)
+    before = norm * sum([1 for tensor in stack.before if is_norm(tensor, stack.hidden)]) if starts else 0
+    behind = every * _behind(architecture, stack, tuning, settings) // shards
+    kept = SavedBytes(
+        norms=every * before // shards + behind,
+        scores=shared_scores(stack, sequences, tokens, source, formats.precision, settings.attention, checkpointed),
+        dropout=every * MASK * stack.hidden // shards if stack.embedding_dropout and starts else 0,
+    )
+    first = every * before // shards
+    if checkpointed:
+        first = every * (before + first_input(stack, formats.precision)) // shards
+        first += mask_bytes(stack, sequences, tokens, formats.precision, settings.attention, groups=1)
+        if begins and not starts:
+            kept += SavedBytes(checkpoints=every * _kept_input(stack) * stack.hidden * formats.stream)
+    return SavedByStack(kept, first, behind, largest=0, points=(), layers=(), depth=0)
+
+
+def _with_layers(
+    edges: SavedByStack,
+    tuned: list[TunedLayers],
+    settings: LayerSettings,
+    sequences: int,
+    tokens: int,
+    source: int,
+    checkpoints: Checkpoints,
+) -> SavedByStack:
+    """Return what is kept of a stack with all layers that a derivative goes through, those trained alike together."""
+    kept, largest, recomputed = edges.kept, 0, 0
+    points: list[BackwardPoint] = []
+    layers: list[tuple[int, SavedPerToken]] = []
+    for one in tuned:
+        hidden, shards = one.stack.hidden, one.layer.stream_shards
+        masked = is_masked(one.layer, tokens, settings.attention)
+        layer = saved_by_tuned_layer(one.layer, hidden, settings, one.tuning, masked)
+        each = layer.of(sequences, tokens, source)
+        largest = max(largest, each.total)
+        checkpointed = checkpoints.kind != "none"
+        points += tuned_backward_points(one, settings, layer, sequences, tokens, checkpointed=checkpointed)
+        if checkpointed:
+            stream = 0 if checkpoints.offloaded else settings.formats.stream * hidden // shards
+            outputs = 0
+            if checkpoints.kind == "selective":
+                outputs = saved_outputs(one.layer, hidden, settings, one.tuning, masked).total(sequences, tokens)
+            inputs = ceil_div(one.number, checkpoints.every) * sequences * tokens * stream
+            kept += SavedBytes(checkpoints=inputs + one.number * outputs)
+            recomputed = max(recomputed, each.total * checkpoints.every - outputs)
+            continue
+        if checkpoints.core_attention:
+            layer = without_core_attention(layer, one.layer, settings, masked)
+            whole, each = each, layer.of(sequences, tokens, source)
+            recomputed = max(recomputed, whole.total - each.total)
+        kept += each * one.number
+        layers.append((one.number, layer))
+    return edges._replace(
+        kept=kept,
+        largest=largest,
+        points=tuple(points),
+        layers=tuple(layers),
+        depth=sum([one.number for one in tuned]),
+        recomputed=recomputed,
+    )
+
+
+def _kept_input(stack: Stack) -> int:
+    """Return how often the embedding of frozen networks is kept beside the checkpoints.
+
+    With checkpoints transformers lets it need a gradient. It and its gradient live on with the graph of the last loss,
+    until the next one takes its name; where more is added to it, it is no checkpoint itself.
+
+    **Source**: transformers `PreTrainedModel.enable_input_require_grads`.
+    """
+    return 2 if len(stack.before) < 2 else 3
+
+
+def _edge_norm(stack: Stack, settings: LayerSettings, *, trained: bool) -> int:
+    return norm_kept(stack.groups[0].layer.norm, stack.hidden, settings.formats.stream, settings, trained=trained)
+
+
+def _behind(architecture: Architecture, stack: Stack, tuning: Tuning, settings: LayerSettings) -> int:
+    """Return what is kept per token behind the last layer: norms, adapted or trained projections, the head's input."""
+    formats = settings.formats
+    head = Uses(trained=1) if tuning.head == "trained" else Uses(frozen=1)
+    statuses = dict(tuning.behind)
+    kept, size = 0, formats.projected
+    projected, reached = False, bool(tuning.layers) or tuning.starts_before
+    for tensor in stack.after:
+        if is_norm(tensor, stack.hidden):
+            trained = statuses.get(tensor.name) == "trained"
+            kept += _edge_norm(stack, settings, trained=trained) if trained or reached else 0
+            size, projected = formats.normed(stack.groups[0].layer.norm), False
+        elif tensor.role == "linear" and architecture.labels is None:
+            status = statuses.get(tensor.name, "frozen")
+            used = Uses(int(status == "trained"), int(status == "adapted"), int(status == "frozen"))
+            kept += tensor.shape[1] * read_bytes(settings, used, size).total + formats.projected * tensor.shape[0]
+            size, projected = formats.projected, True
+    if projected or architecture.labels is not None:
+        return kept
+    read = read_bytes(settings._replace(adapters=None), head, size)
+    is_encoder = stack is not architecture.main
+    return kept + stack.hidden * (formats.stream if is_encoder and tuning.whole else read.total)

@@ -1,0 +1,333 @@
+"""What the forward pass keeps for the backward pass, operation by operation.
+
+Each operation of a layer saves what its derivative needs: bytes per token, apart for norms, attention, feed-forward
+and dropout, so that every share has its own formula.
+
+**Source**: the saved tensors of PyTorch 2.13's operators and of the step-by-step modules of transformers 5.23,
+checked by `tests/memory/test_formulas_against_traces.py` against traces, operator by operator.
+"""
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from planner.memory.kernels import MASK, AttentionKind, kernel_of, repeats_heads, softmax_bytes
+from planner.memory.precision import Precision
+from planner.memory.training.saved import SavedPerToken
+from planner.models.architecture import Activation, Attention, LatentAttention, Layer, Mlp, Moe, Norm, Stack, StateMixer
+
+STATISTIC: Final = 4
+"""Bytes of one fp32 statistic: a mean, a reciprocal deviation, a log-sum-exp."""
+
+
+class _ActivationTensors(NamedTuple):
+    """Tensors of the intermediate width that an activation function and the product after it keep.
+
+    `fp32` of them are in fp32 under autocast, which computes powers there (`pow` is in CUDA's list, not in the CPU's).
+    """
+
+    tensors: int
+    fp32: int = 0
+
+
+KEPT_BY_ACTIVATION: Final[dict[Activation, _ActivationTensors]] = {
+    "silu": _ActivationTensors(2),
+    "gelu": _ActivationTensors(2),
+    "gelu-tanh": _ActivationTensors(2),
+    "gelu-new": _ActivationTensors(5, fp32=3),
+    "gelu-bloom": _ActivationTensors(2),
+    "quick-gelu": _ActivationTensors(3),
+    "relu": _ActivationTensors(1),
+    "relu2": _ActivationTensors(2, fp32=1),
+    "clamped-swiglu": _ActivationTensors(5),
+}
+
+
+def keeps_result(activation: Activation, *, gated: bool) -> bool:
+    """Return whether an activation keeps what it puts out; where that is dropped, what is left is kept beside it."""
+    return activation == "relu" and not gated
+
+
+def feed_forward_bytes(block: Mlp | Moe | None, hidden: int, precision: Precision) -> int:
+    """Count a feed-forward block. Routed experts run in the stream's format: grouped_mm knows no autocast."""
+    if block is None:
+        return 0
+    size = precision.compute_bytes
+    if isinstance(block, Mlp):
+        dropped = size if keeps_result(block.activation, gated=block.gated) and block.dropout else 0
+        return block.intermediate * (_kept(block.gated, block.activation, precision) + dropped)
+    gate = size * hidden if block.shared_gate else 0
+    shared = block.shared_intermediate * _kept(True, block.activation, precision) + gate
+    return _experts(block, hidden, precision) + shared + _router(block, hidden, precision)
+
+
+def freed_before_experts(block: Moe, hidden: int, precision: Precision) -> int:
+    """Return the bytes per token of a shared expert that runs after the routed ones: its backward pass comes first.
+
+    **Source**: transformers' DeepSeek. One whose output is weighted runs before them (Qwen2).
+    """
+    if not block.shared_intermediate or block.shared_gate:
+        return 0
+    read = precision.compute_bytes * hidden * (2 if precision.autocast else 1)
+    return read + block.shared_intermediate * _kept(True, block.activation, precision)
+
+
+def _experts(block: Moe, hidden: int, precision: Precision) -> int:
+    """Count the experts' input and output (where all compute all tokens: the input and its weighted copy)."""
+    wide = 2 * hidden + block.intermediate * ((2 if block.gated else 0) + KEPT_BY_ACTIVATION[block.activation].tensors)
+    if not (block.every_expert and precision.autocast):
+        return block.visits * precision.residual_bytes * wide
+    read = (precision.residual_bytes + precision.compute_bytes) * hidden
+    inner = block.intermediate * _kept(block.gated, block.activation, precision)
+    return block.visits * (read + inner)
+
+
+def _router(block: Moe, hidden: int, precision: Precision) -> int:
+    copied = 4 * hidden if block.fp32_router and precision.residual_bytes < 4 else 0
+    return copied + STATISTIC * block.experts
+
+
+def _kept(gated: bool, activation: Activation, precision: Precision) -> int:
+    """Return the bytes per element of the intermediate width; a gate adds itself and the product.
+
+    A gate is multiplied with the activation as it is, in fp32 too.
+    """
+    kept = KEPT_BY_ACTIVATION[activation]
+    in_fp32 = kept.fp32 + (1 if gated and kept.fp32 else 0)
+    wider = in_fp32 * (4 - precision.compute_bytes) if precision.autocast else 0
+    return precision.compute_bytes * (kept.tensors + (2 if gated else 0)) + wider
+
+
+INDEX: Final = 8
+"""Bytes of one index: a place of the largest, an expert, a bucket."""
+
+
+@lru_cache(maxsize=4096)
+def saved_by_layer(
+    layer: Layer, hidden: int, precision: Precision, attention: AttentionKind, masked: bool = False
+) -> SavedPerToken:
+    """Return what one `layer` keeps; `masked` says that the fused kernel is given a mask of its own.
+
+    **Formula** (bf16, RMSNorm, gated MLP, flash): 16h + 4q + 4kv + 8i + 4a + 8 bytes per token, made of norms
+    2 · (4h + 2h + 2h + 4), attention 2q + 2kv + 2kv + 2q + 4a, feed-forward 4 · 2i.
+    """
+    norms = _norms(layer, hidden, precision) + scaled_bytes(layer, hidden, precision)
+    saved = SavedPerToken(
+        norms=norms // layer.stream_shards,
+        feed_forward=feed_forward_bytes(layer.feed_forward, hidden, precision),
+        dropout=dropout_bytes(layer, hidden),
+        bias=position_bias_bytes(layer.mixer, precision, attention),
+    )
+    for mixer in (layer.mixer, layer.second_mixer):
+        if mixer is not None:
+            saved += saved_by_mixer(mixer, precision, attention, layer, masked)
+    return saved + saved_by_cross_attention(layer.cross_attention, hidden, precision, attention)
+
+
+def norm_bytes(norm: Norm, width: int, precision: Precision) -> int:
+    """Return what one norm over `width` elements keeps per token, its output not counted.
+
+    **Formula**: fused LayerNorm r·h + 8; fused RMSNorm r·h + 4; step-by-step RMSNorm 4h (fp32 input) + 4 (reciprocal
+    root) + r·h (normalised input in the stream's format; 4h where the weight multiplies in fp32) + r·h where the input
+    itself is scaled and r < 4; step-by-step LayerNorm 4h more, since the centred input is computed twice.
+    """
+    return _norm_bytes(norm, width, precision.residual_bytes)
+
+
+def stack_positions(stack: Stack, tokens: int) -> int:
+    """Return the tokens one sequence has in `stack`: its fixed length, or `tokens`."""
+    return stack.positions or tokens
+
+
+def _mixer_readers(layer: Layer) -> int:
+    """Return how many projections read the normed input of the mixer."""
+    if isinstance(layer.mixer, Attention):
+        return 1 if layer.mixer.fused_qkv else 3
+    if isinstance(layer.mixer, LatentAttention):
+        return 2
+    return 0 if layer.mixer is None else 1
+
+
+def _forward_readers(block: Mlp | Moe | None) -> int:
+    """Return how many projections read the normed input of the feed-forward block; routed experts copy theirs."""
+    if isinstance(block, Mlp):
+        return 2 if block.gated and not block.fused_gate_up else 1
+    if isinstance(block, Moe):
+        return 1 + (2 if block.shared_intermediate else 0) + (1 if block.shared_gate else 0)
+    return 0
+
+
+def _norms(layer: Layer, hidden: int, precision: Precision) -> int:
+    """Count the norms and the normed values that projections read.
+
+    Without autocast the readers share the norm's output. Under autocast each of them keeps a cast copy of its own.
+    Norms side by side (parallel blocks) keep one input together. Norms behind a block read a projection's output.
+    """
+    readers = (_mixer_readers(layer), _forward_readers(layer.feed_forward), 1 if layer.cross_attention else 0)
+    inputs = sum(readers) if precision.autocast else sum(1 for count in readers if count)
+    if layer.parallel and not precision.autocast:
+        inputs = max(layer.norm_count, 1) if inputs else 0
+    behind = _behind(layer)
+    own = (layer.norm_count - behind) * norm_bytes(layer.norm, hidden, precision)
+    own += norms_behind(layer, hidden, precision)
+    if layer.parallel and layer.norm.native:
+        own -= (layer.norm_count - 1) * precision.residual_bytes * hidden
+    return own + inputs * precision.compute_bytes * hidden
+
+
+def _behind(layer: Layer) -> int:
+    """Return how many norms stand behind blocks, which no projection reads."""
+    readers = (_mixer_readers(layer), _forward_readers(layer.feed_forward), 1 if layer.cross_attention else 0)
+    return 0 if layer.parallel else max(layer.norm_count - sum(1 for count in readers if count), 0)
+
+
+def norms_behind(layer: Layer, hidden: int, precision: Precision) -> int:
+    """Return what norms of what blocks put out keep per token."""
+    return _behind(layer) * _norm_bytes(layer.norm, hidden, precision.compute_bytes)
+
+
+def forward_norms(layer: Layer, hidden: int, precision: Precision) -> int:
+    """Return what the norm before the feed-forward block and its readers keep per token."""
+    if layer.parallel or layer.norm_count < 2:
+        return 0
+    readers = _forward_readers(layer.feed_forward)
+    inputs = readers if precision.autocast else min(readers, 1)
+    return norm_bytes(layer.norm, hidden, precision) + inputs * precision.compute_bytes * hidden
+
+
+def saved_by_mixer(
+    mixer: Attention | LatentAttention | StateMixer,
+    precision: Precision,
+    kind: AttentionKind,
+    layer: Layer,
+    masked: bool,
+) -> SavedPerToken:
+    """Return what `mixer` keeps, as attention and scores."""
+    if isinstance(mixer, StateMixer):
+        return SavedPerToken(attention=_state_mixer(mixer, precision))
+    if isinstance(mixer, LatentAttention):
+        return _latent(mixer, precision, kind, layer)
+    return _attention(mixer, precision, kind, layer, masked)
+
+
+def _attention(
+    mixer: Attention, precision: Precision, kind: AttentionKind, layer: Layer, masked: bool
+) -> SavedPerToken:
+    """Return what attention keeps: per token and token of context the scores, or the kernel's mask."""
+    size = precision.compute_bytes
+    kernel = kernel_of(mixer, precision, kind, masked)
+    q, kv = mixer.q_dim, mixer.kv_dim
+    keys_values = 2 * (q if repeats_heads(mixer, kernel, kind, masked) else kv)
+    if mixer.fused_qkv and mixer.rotary and kernel == "fused":
+        keys_values += q + kv if keys_values == 2 * kv else 0
+    kept = size * (2 * q + keys_values)
+    kept += _qk_norm(layer.norm, mixer, precision)
+    if kernel == "fused":
+        kept += _fused_output(mixer, precision, masked)
+        return SavedPerToken(attention=kept, scores=size if masked else 0)
+    if kernel == "math":
+        return SavedPerToken(attention=kept + (4 - size) * 3 * q, scores=4 * mixer.heads)
+    capped = mixer.heads * size if mixer.softcap else 0
+    copied = 2 * (4 - size) * q if mixer.fp32_scores and not precision.autocast else 0
+    sinks = INDEX * mixer.heads if mixer.sinks else 0
+    return SavedPerToken(attention=kept + copied + sinks, scores=_scores(mixer, precision) + capped)
+
+
+def _fused_output(mixer: Attention, precision: Precision, masked: bool) -> int:
+    """Count the sums of each row, and the copy of flash attention's output where it is laid out head by head."""
+    flash = precision.compute_bytes < 4 and not masked
+    return STATISTIC * mixer.heads + (precision.compute_bytes * mixer.q_dim if mixer.heads_first and flash else 0)
+
+
+def saved_by_cross_attention(
+    mixer: Attention | None, hidden: int, precision: Precision, kind: AttentionKind
+) -> SavedPerToken:
+    """Count cross-attention: its queries and output per token, its keys and values per token of the encoder.
+
+    Under autocast the projections of keys and values each keep a cast copy of what the encoder put out.
+    """
+    if mixer is None:
+        return SavedPerToken()
+    size = precision.compute_bytes
+    kernel = kernel_of(mixer, precision, kind, mixer.position_bias)
+    casts = 2 * size * hidden if precision.autocast else 0
+    fused = kernel == "fused"
+    return SavedPerToken(
+        attention=size * 2 * mixer.q_dim + (_fused_output(mixer, precision, mixer.position_bias) if fused else 0),
+        source=size * 2 * mixer.kv_dim + casts,
+        source_scores=0 if fused else _scores(mixer, precision),
+    )
+
+
+def position_bias_bytes(mixer: object, precision: Precision, kind: AttentionKind) -> int:
+    """Count the bias that each layer gives the fused kernel as its mask, one for all sequences."""
+    if not isinstance(mixer, Attention) or not mixer.position_bias or kind == "eager":
+        return 0
+    return mixer.heads * precision.compute_bytes
+
+
+def _norm_bytes(norm: Norm, width: int, size: int, groups: int = 1) -> int:
+    """Count a norm of `groups` normalised vectors, `width` elements together, whose input has `size` bytes each."""
+    if norm.native:
+        read = 4 if norm.upcast else size
+        return read * width + STATISTIC * groups * (2 if norm.kind == "layer" else 1)
+    centred = 4 if norm.kind == "layer" else 0
+    scaled = size if norm.keeps_input and size < 4 else 0
+    return (4 + centred + scaled + (4 if norm.fp32_product else size)) * width + STATISTIC * groups
+
+
+def _qk_norm(norm: Norm, mixer: Attention, precision: Precision) -> int:
+    """Count the norm of queries and keys: it reads a projection's output, which is in the computing format.
+
+    Without weights what it puts out is what attention keeps anyway.
+    """
+    if mixer.qk_norm == "none":
+        return 0
+    if mixer.qk_norm == "bare":
+        return 4 * (mixer.q_dim + mixer.kv_dim) + STATISTIC * (mixer.heads + mixer.kv_heads)
+    groups = (mixer.heads + mixer.kv_heads) if mixer.qk_norm == "head" else 2
+    return _norm_bytes(norm, mixer.q_dim + mixer.kv_dim, precision.compute_bytes, groups)
+
+
+def _scores(mixer: Attention | LatentAttention, precision: Precision) -> int:
+    """Count eager attention's score matrix: the softmax's result, its cast, and dropout's mask and result."""
+    size = precision.compute_bytes
+    softmax = softmax_bytes(mixer, "eager", precision)
+    cast = 0 if softmax == size else size
+    dropout = isinstance(mixer, Attention) and mixer.dropout
+    dropped = (MASK + (size if not cast else 0)) if dropout else 0
+    return mixer.heads * (softmax + cast + dropped)
+
+
+def _latent(mixer: LatentAttention, precision: Precision, kind: AttentionKind, layer: Layer) -> SavedPerToken:
+    size = precision.compute_bytes
+    query_key = mixer.heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim)
+    value = mixer.heads * mixer.v_head_dim
+    expanded = mixer.heads * (mixer.qk_nope_head_dim + mixer.v_head_dim)
+    latents = (mixer.q_lora_rank or 0) + mixer.kv_lora_rank
+    normed = (4 + size) * latents + size * latents + STATISTIC * (2 if mixer.q_lora_rank else 1)
+    if kind == "eager":
+        kept = size * (2 * query_key + 2 * value) + normed
+        return SavedPerToken(attention=kept, scores=_scores(mixer, precision))
+    kept = size * (2 * query_key + expanded + value) + normed
+    return SavedPerToken(attention=kept + STATISTIC * mixer.heads)
+
+
+def _state_mixer(mixer: StateMixer, precision: Precision) -> int:
+    """Count a scan's inputs: the expanded stream before and after the convolution, its gate, and the result."""
+    return 4 * precision.compute_bytes * mixer.inner_dim
+
+
+def scaled_bytes(layer: Layer, hidden: int, precision: Precision) -> int:
+    """Count what each block adds where a learned vector multiplies it: the vector's gradient reads it."""
+    blocks = sum(1 for part in (layer.mixer, layer.cross_attention, layer.feed_forward) if part is not None)
+    return blocks * precision.compute_bytes * hidden if layer.scaled else 0
+
+
+def dropout_bytes(layer: Layer, hidden: int) -> int:
+    """Count the masks of what each block adds, and of the activated width where it is dropped."""
+    blocks = sum(1 for part in (layer.mixer, layer.cross_attention, layer.feed_forward) if part is not None)
+    inner = 0
+    block = layer.feed_forward
+    if isinstance(block, Mlp) and block.dropout:
+        inner = MASK * block.intermediate
+    return inner + (MASK * hidden * blocks // layer.stream_shards if layer.hidden_dropout else 0)

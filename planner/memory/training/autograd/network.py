@@ -1,0 +1,183 @@
+"""What a forward pass keeps for the backward pass, over the whole network, with or without checkpoints."""
+
+from functools import lru_cache
+from math import prod
+
+from planner.memory.kernels import MASK, AttentionKind, is_masked, mask_bytes
+from planner.memory.logits import predicts_every_token
+from planner.memory.precision import Precision
+from planner.memory.training.autograd.backward import backward_points
+from planner.memory.training.autograd.layer import INDEX, norm_bytes, saved_by_layer, stack_positions
+from planner.memory.training.saved import (
+    BackwardPoint,
+    SavedActivations,
+    SavedByStack,
+    SavedBytes,
+    SavedPerToken,
+    saved_by_stacks,
+)
+from planner.models.architecture import Architecture, Attention, Stack, Tensor
+
+
+def saved_by_network(
+    architecture: Architecture,
+    sequences: int,
+    length: int,
+    precision: Precision,
+    attention: AttentionKind,
+    checkpointed: bool,
+) -> SavedActivations:
+    """Return what a forward pass over `sequences` × `length` tokens keeps where every parameter is trained.
+
+    With checkpointing each layer keeps its input only, and one layer at a time is computed again in the backward pass.
+    """
+    stacks: list[SavedByStack] = []
+    tokens = 0
+    for stack in trained_stacks(architecture):
+        source, tokens = tokens, stack_positions(stack, length)
+        stacks.append(_stack(architecture, stack, sequences, tokens, source, precision, attention, checkpointed))
+    saved = saved_by_stacks(stacks[-1:], precision.parameter_bytes)
+    if len(stacks) == 1:
+        return saved
+    # The encoder stands before it: its layers, what is kept of them, and the gradient of what it put out.
+    encoder, decoder = saved_by_stacks(stacks[:-1], precision.parameter_bytes), architecture.main
+    output = sequences * source * decoder.hidden * precision.residual_bytes
+    shared = shared_scores(decoder, sequences, tokens, source, precision, attention, checkpointed)
+    return saved._replace(
+        kept=encoder.kept + saved.kept,
+        first=encoder.first or saved.first,
+        layers=(*encoder.layers, *saved.layers),
+        depth=encoder.depth + saved.depth,
+        entry=encoder.one_layer + encoder.point.bytes,
+        between=encoder.total + output + shared + saved.one_layer + saved.point.bytes,
+    )
+
+
+def _stack(
+    architecture: Architecture,
+    stack: Stack,
+    sequences: int,
+    tokens: int,
+    source: int,
+    precision: Precision,
+    attention: AttentionKind,
+    checkpointed: bool,
+) -> SavedByStack:
+    """Return what one stack keeps for `tokens` of each sequence, after an encoder's `source` tokens."""
+    every, shards = sequences * tokens, stack.groups[0].layer.stream_shards
+    before, behind = (every * kept // shards for kept in _edges(stack, architecture, precision))
+    kept = SavedBytes(
+        norms=before + behind,
+        scores=shared_scores(stack, sequences, tokens, source, precision, attention, checkpointed),
+        dropout=every * MASK * stack.hidden // shards if stack.embedding_dropout else 0,
+    )
+    first, largest = before, 0
+    if checkpointed:
+        first += every * first_input(stack, precision) // shards
+        first += mask_bytes(stack, sequences, tokens, precision, attention, groups=1)
+    points: list[BackwardPoint] = []
+    layers: list[tuple[int, SavedPerToken]] = []
+    for group in stack.groups:
+        masked = is_masked(group.layer, tokens, attention)
+        layer = saved_by_layer(group.layer, stack.hidden, precision, attention, masked)
+        each = layer.of(sequences, tokens, source)
+        largest = max(largest, each.total)
+        points += backward_points(group.layer, stack.hidden, sequences, tokens, precision, attention, checkpointed)
+        if checkpointed:
+            inputs = group.count * every * stack.hidden * precision.residual_bytes
+            kept += SavedBytes(checkpoints=inputs // shards)
+        else:
+            kept += each * group.count
+            layers.append((group.count, layer))
+    recomputed = largest if checkpointed else 0
+    return SavedByStack(kept, first, behind, largest, tuple(points), tuple(layers), stack.layer_count, recomputed)
+
+
+def trained_stacks(architecture: Architecture) -> tuple[Stack, ...]:
+    """Return the stacks that a step runs through: the towers of vision-language models see nothing."""
+    if architecture.kind != "vision-language":
+        return architecture.stacks
+    return tuple(stack for stack in architecture.stacks if stack.name not in ("vision", "audio"))
+
+
+def shared_scores(
+    stack: Stack,
+    sequences: int,
+    tokens: int,
+    source: int,
+    precision: Precision,
+    attention: AttentionKind,
+    checkpointed: bool,
+) -> int:
+    """Return the masks and biases that checkpointed layers share, and what position biases are made of.
+
+    **Formula**: 8 · s² for the bucket of each pair of positions; a · s · s' zeros where cross-attention has none; with
+    checkpoints the biases of a · s² pairs.
+    """
+    masks = mask_bytes(stack, sequences, tokens, precision, attention) if checkpointed else 0
+    layer = stack.groups[0].layer
+    if not isinstance(layer.mixer, Attention) or not layer.mixer.position_bias:
+        return masks
+    zeros = layer.mixer.heads * tokens * source * precision.compute_bytes if layer.cross_attention else 0
+    biases = layer.mixer.heads * precision.parameter_bytes if checkpointed else 0
+    return masks + (INDEX + biases) * tokens * tokens + zeros
+
+
+@lru_cache(maxsize=512)
+def _edges(stack: Stack, architecture: Architecture, precision: Precision) -> tuple[int, int]:
+    """Return what stands before and behind the layers and is kept per token.
+
+    What the first norms put out is counted with the layer that reads it.
+    """
+    own = norm_bytes(stack.groups[0].layer.norm, stack.hidden, precision)
+    before = sum(own for tensor in stack.before if is_norm(tensor, stack.hidden))
+    return before + _stem(stack, precision), _behind(stack, architecture, precision, own)
+
+
+def _stem(stack: Stack, precision: Precision) -> int:
+    """Return what the convolutions before the layers keep per position: the image or the sound, and what is between.
+
+    **Formula**: the elements that a position is made of, in the stream's format and under autocast once more; for
+    sound the first convolution's output and its GELU, twice as long, and the second one's output: 5 · h · w.
+
+    **Source**: transformers `modeling_vit.ViTPatchEmbeddings`, `modeling_whisper.WhisperEncoder`.
+    """
+    convolutions = [tensor for tensor in stack.before if tensor.role == "conv"]
+    if not convolutions:
+        return 0
+    copied = precision.compute_bytes if precision.autocast else 0
+    if stack.name == "audio":
+        frames = 2 * convolutions[0].shape[1]
+        return (precision.residual_bytes + copied) * frames + precision.compute_bytes * 5 * stack.hidden
+    return (precision.residual_bytes + copied) * prod(convolutions[0].shape[1:])
+
+
+def first_input(stack: Stack, precision: Precision) -> int:
+    """Return the checkpoint of the first layer per token, unless its norm keeps it itself."""
+    kept = stack.groups[0].layer.norm.native or precision.residual_bytes == 4
+    return 0 if kept else precision.residual_bytes * stack.hidden
+
+
+def _behind(stack: Stack, architecture: Architecture, precision: Precision, norm: int) -> int:
+    """Return what is kept per token behind the last layer: norms, projections with their activation, the head's input.
+
+    A projection keeps what it puts out for its activation, and what it reads unless a norm behind the layers put it
+    out. An encoder's output is also the model's own and stays in the stream's format.
+    """
+    is_output = architecture.kind == "encoder-decoder" and stack is not architecture.main
+    read = (precision.residual_bytes if is_output else precision.compute_bytes) * stack.hidden
+    for_each_token = predicts_every_token(architecture)
+    kept, is_read = 0, not for_each_token
+    for tensor in stack.after:
+        if is_norm(tensor, stack.hidden):
+            kept, is_read = kept + norm + read, True
+        elif tensor.role == "linear" and for_each_token:
+            out, into = tensor.shape
+            kept += precision.compute_bytes * (out if is_read else out + into)
+            is_read = True
+    return kept if is_read else kept + read
+
+
+def is_norm(tensor: Tensor, width: int) -> bool:
+    """Return whether `tensor` scales a norm over `width` elements."""
+    return tensor.role == "norm" and tensor.shape == (width,) and not tensor.name.endswith("bias")

@@ -1,0 +1,158 @@
+"""Selective checkpoints: what a layer keeps where some of its operations are computed again in the backward pass.
+
+Two things are called so. PyTorch's policy chooses by operators: it keeps what products and attention put out, every
+second plain product aside. Megatron-LM's computes the core of attention again, and keeps the rest.
+"""
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from planner.errors import SpecError
+from planner.memory.kernels import kernel_of
+from planner.memory.training.adapters.settings import LayerSettings
+from planner.memory.training.adapters.trained import LayerTuning, Status
+from planner.memory.training.autograd.layer import INDEX, STATISTIC
+from planner.memory.training.saved import SavedPerToken
+from planner.models.architecture import Attention, LatentAttention, Layer, Mixer, Moe, StateMixer, Tensor
+from planner.workload.choices import Checkpointing
+
+OPERATORS: Final = (
+    "torchtitan distributed/activation_checkpoint.py (b5bcd76, 2026-08), SelectiveAC: the outputs of "
+    "mm, every second one aside, addmm, bmm, scaled_dot_product_attention and topk; torch.utils.checkpoint"
+)
+CORE_ATTENTION: Final = (
+    "Megatron-LM core/transformer/attention.py, _checkpointed_attention_forward: "
+    "--recompute-granularity selective, --recompute-modules core_attn"
+)
+_PRODUCTS: Final = ("linear", "router")
+
+
+class Checkpoints(NamedTuple):
+    """Which layers are computed again: none, or runs of `every` layers whose input is kept, unless it is `offloaded`.
+
+    Selective ones keep what matrix products and attention put out, too. With `core_attention` only what is inside
+    attention is computed again.
+    """
+
+    kind: Checkpointing
+    every: int = 1
+    offloaded: bool = False
+    core_attention: bool = False
+
+
+class SavedOutputs(NamedTuple):
+    """Bytes of saved outputs: per token, and per token and token of context."""
+
+    per_token: int
+    per_pair: int
+
+    def total(self, sequences: int, tokens: int) -> int:
+        """Return all of them for `sequences` of `tokens` each."""
+        return sequences * tokens * (self.per_token + tokens * self.per_pair)
+
+
+@lru_cache(maxsize=1024)
+def saved_outputs(
+    layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, masked: bool
+) -> SavedOutputs:
+    """Return what PyTorch's policy keeps of one layer, beside its input.
+
+    **Formula**: w × (the widths of all products with a bias, and of the first, third, … without one) + w · q + 4 · a of
+    fused attention; of eager attention w · a for each pair of positions; where every expert computes every token, the
+    batched products, too. An adapter adds two products behind that of its layer.
+
+    **Source**: `OPERATORS`; `torch._functorch.partitioners.get_default_op_list().compute_intensive_ops`.
+
+    **Assumes** that products run in the order of the layer's tensors. Grouped products of routed experts, convolutions
+    of their own and flash attention of its own library are in no list, and are computed again.
+    """
+    if isinstance(layer.mixer, StateMixer) or isinstance(layer.second_mixer, StateMixer):
+        reason = "selective checkpoints of state-space layers are not estimated"
+        raise SpecError("activation_checkpointing", reason, "Choose full or none.")
+    size = settings.formats.computed
+    per_token = size * _products(layer, tuning, settings) + _of_experts(layer.feed_forward, hidden, size)
+    per_pair = 0
+    for mixer in (layer.mixer, layer.cross_attention):
+        own, of_pairs = _of_attention(mixer, settings, masked)
+        per_token, per_pair = per_token + own, per_pair + of_pairs
+    return SavedOutputs(per_token // layer.stream_shards, per_pair)
+
+
+def without_core_attention(ledger: SavedPerToken, layer: Layer, settings: LayerSettings, masked: bool) -> SavedPerToken:
+    """Return what Megatron keeps of one layer, `ledger` being all: without the scores, or the sums of fused attention.
+
+    **Source**: `CORE_ATTENTION`: queries, keys and values are the inputs of what is computed again, and
+    attention's output is that of the projection behind it.
+    """
+    statistics = 0
+    for mixer in (layer.mixer, layer.cross_attention):
+        if _kernel(mixer, settings, masked) == "fused" and isinstance(mixer, Attention | LatentAttention):
+            statistics += STATISTIC * mixer.heads
+    return ledger._replace(scores=0, source_scores=0, bias=0, attention=ledger.attention - statistics)
+
+
+def _products(layer: Layer, tuning: LayerTuning, settings: LayerSettings) -> int:
+    """Return the widths of what is kept of products, in the order in which they run."""
+    biases = {tensor.name: tensor.size for tensor in layer.tensors if tensor.role == "bias"}
+    rank = settings.adapters.rank if settings.adapters else 0
+    width = number = 0
+    for tensor, status in _in_order(layer, tuning):
+        bias = biases.get(f"{tensor.name.removesuffix('weight')}bias")
+        out = tensor.shape[0] if bias is None else bias
+        if bias is not None:
+            width += out
+        elif settings.formats.base != "int8":
+            number += 1
+            width += out * (number % 2)
+        for made in (rank, out) if status == "adapted" else ():
+            number += 1
+            width += made * (number % 2)
+    return width
+
+
+def _in_order(layer: Layer, tuning: LayerTuning) -> list[tuple[Tensor, Status]]:
+    """Return the matrices of `layer` as they are multiplied: an expert whose output is weighted before the router.
+
+    **Source**: transformers 5.23 `Qwen2MoeSparseMoeBlock.forward`.
+    """
+    block = layer.feed_forward
+    found = [
+        (tensor, status)
+        for tensor, status in zip(layer.tensors, tuning.statuses, strict=True)
+        if tensor.role in _PRODUCTS and len(tensor.shape) == 2
+    ]
+    if isinstance(block, Moe) and block.shared_gate:
+        found.sort(key=lambda item: item[0].role == "router")
+    return found
+
+
+def _of_experts(block: object, hidden: int, size: int) -> int:
+    """Return the places and weights of the chosen experts, and what batched products of all of them put out."""
+    if not isinstance(block, Moe):
+        return 0
+    chosen = (STATISTIC + INDEX) * block.top_k
+    if not block.every_expert:
+        return chosen
+    return chosen + size * block.visits * (block.intermediate * (2 if block.gated else 1) + hidden)
+
+
+def _of_attention(mixer: Mixer | None, settings: LayerSettings, masked: bool) -> tuple[int, int]:
+    if not isinstance(mixer, Attention | LatentAttention):
+        return 0, 0
+    kernel, size = _kernel(mixer, settings, masked), settings.formats.computed
+    width = mixer.q_dim if isinstance(mixer, Attention) else mixer.heads * mixer.v_head_dim
+    if kernel == "fused":
+        return (0 if settings.attention == "flash" else size * width + STATISTIC * mixer.heads), 0
+    if kernel == "math":
+        return 4 * width, 4 * mixer.heads
+    if isinstance(mixer, Attention) and mixer.returns_scores and not mixer.sdpa:
+        # BLOOM's product adds the biases itself (baddbmm), and is in no list.
+        return size * width, 0
+    in_fp32 = isinstance(mixer, Attention) and mixer.fp32_scores and not settings.formats.autocast
+    return size * width, (4 if in_fp32 else size) * mixer.heads
+
+
+def _kernel(mixer: Mixer | None, settings: LayerSettings, masked: bool) -> str:
+    if not isinstance(mixer, Attention | LatentAttention):
+        return "none"
+    return kernel_of(mixer, settings.formats.precision, settings.attention, masked)

@@ -1,0 +1,153 @@
+"""A step that trains every parameter with the operators of PyTorch."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from planner.memory.logits import output_width
+from planner.memory.precision import Precision, training_precision
+from planner.memory.result import Term
+from planner.memory.terms import checked, library, model, number_format
+from planner.memory.training.adapters.trained import tuning_of
+from planner.memory.training.autograd.network import saved_by_network
+from planner.memory.training.losses import Losses
+from planner.memory.training.saved import SavedActivations
+from planner.memory.training.setup import Casts, Gradients, LossesOf, TrainingSetup, cast_term
+from planner.memory.weights import ParameterCounts, parameter_counts, weights_term
+from planner.models.architecture import Architecture
+from planner.workload.training import Training
+
+
+def full_setup(
+    architecture: Architecture, workload: Training, losses: LossesOf, notes: tuple[str, ...]
+) -> TrainingSetup:
+    """Return the setup of full training with the operators of PyTorch alone."""
+    precision = training_precision(workload)
+    checkpointed = workload.activation_checkpointing == "full"
+    saved = saved_by_network(
+        architecture,
+        workload.micro_batch,
+        workload.sequence_length or 0,
+        precision,
+        workload.attention,
+        checkpointed,
+    )
+    casts = _casts(parameter_counts(architecture), head_matrix(architecture), saved, precision, checkpointed)
+    return whole_setup(
+        architecture, workload, precision, saved, losses(architecture, workload, precision), casts, notes
+    )
+
+
+def whole_setup(
+    architecture: Architecture,
+    workload: Training,
+    precision: Precision,
+    saved: SavedActivations,
+    losses: Losses,
+    casts: Casts,
+    notes: tuple[str, ...],
+) -> TrainingSetup:
+    """Return the setup of a step that trains every parameter and holds `saved`, `losses` and `casts` beside them."""
+    network = _network(architecture, workload.weights or "fp32", precision)
+    head, in_a_layer = network.head, saved.point.gradients
+    return TrainingSetup(
+        loaded=network.weights,
+        kept=network.weights,
+        trained=tuning_of(architecture, workload).trained,
+        gradients=Gradients(
+            head=head,
+            last_layer=head + in_a_layer,
+            first_layer=network.before_first_layer + in_a_layer,
+            all=network.parameters,
+            decoder=head + network.decoder + in_a_layer if saved.between else 0,
+        ),
+        gradient_bytes=precision.parameter_bytes,
+        state_bytes=precision.parameter_bytes,
+        saved=saved,
+        casts=casts,
+        losses=losses,
+        embedding=network.embedding,
+        notes=notes,
+    )
+
+
+class _Network(NamedTuple):
+    """What a network is made of, whatever it reads: its parameters, and those of its parts that have gradients."""
+
+    weights: tuple[Term, ...]
+    parameters: int
+    head: int
+    before_first_layer: int
+    decoder: int
+    embedding: tuple[Term, ...]
+
+
+@lru_cache(maxsize=256)
+def _network(architecture: Architecture, weights: str, precision: Precision) -> _Network:
+    return _Network(
+        weights=(weights_term(architecture, weights),),
+        parameters=parameter_counts(architecture).total,
+        head=head_matrix(architecture),
+        before_first_layer=_grown_before_first_layer(architecture),
+        decoder=_in_the_decoder(architecture),
+        embedding=tied_gradient_term(architecture, precision),
+    )
+
+
+def head_matrix(architecture: Architecture) -> int:
+    """Return the elements of the matrix that makes the output."""
+    return output_width(architecture) * architecture.hidden
+
+
+def _grown_before_first_layer(architecture: Architecture) -> int:
+    """Return all parameters but those whose gradients come last: a layer's, and what is before it and no head."""
+    counts = parameter_counts(architecture)
+    tied = counts.token_embedding if architecture.tied_head else 0
+    return counts.total - counts.smallest_layer - counts.before_layers + tied
+
+
+def _in_the_decoder(architecture: Architecture) -> int:
+    """Return the parameters of the main stack's layers but one, and of what stands behind them."""
+    main = architecture.main
+    layers = [group.layer.parameters * group.count for group in main.groups]
+    smallest = min(group.layer.parameters for group in main.groups)
+    return sum(layers) - smallest + sum(tensor.parameters for tensor in main.after)
+
+
+def _casts(
+    counts: ParameterCounts, head: int, saved: SavedActivations, precision: Precision, checkpointed: bool
+) -> Casts:
+    """Return the casts that are held: checkpoints hold the head's only, and those of the layer computed again."""
+    if not precision.autocast:
+        return Casts((), (), (), ())
+    size = precision.compute_bytes
+    in_a_layer = counts.cast_in_a_layer - saved.point.uncast
+    return Casts(
+        forward=cast_term(counts.cast + head, size),
+        loss=cast_term(head + (counts.cast_behind if checkpointed else counts.cast), size),
+        last=cast_term(in_a_layer if checkpointed else counts.cast - saved.point.uncast, size),
+        first=cast_term(in_a_layer, size),
+    )
+
+
+@lru_cache(maxsize=256)
+def tied_gradient_term(architecture: Architecture, precision: Precision) -> tuple[Term, ...]:
+    """Return the gradients of a tied embedding that meet: nothing for one that is not tied."""
+    if not architecture.tied_head:
+        return ()
+    elements = parameter_counts(architecture).token_embedding
+    # A gradient that nothing else refers to is added to in place: one cast from autocast's copy, or a sum.
+    in_place = precision.autocast or architecture.kind == "encoder-decoder"
+    copies = 1 if in_place else 2
+    both = checked(
+        "temporaries",
+        copies * elements * precision.parameter_bytes,
+        "n × V × h × w",
+        (
+            library("n", copies, "gradients: the embedding's own, and the sum where it is not made in place"),
+            model("V × h", elements, "elements of the token embedding"),
+            number_format("w", precision.parameter_bytes, "bytes per gradient"),
+        ),
+        "torch/csrc/autograd/input_buffer.cpp: the embedding's dense gradient is added to the tied head's, in place "
+        "where that is a tensor of its own to which nothing else refers",
+    )
+    return (both,)

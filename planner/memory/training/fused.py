@@ -1,0 +1,58 @@
+"""What fused kernels hold: which operations of a layer are one kernel, and the loss that is computed with its head."""
+
+from typing import Final, NamedTuple
+
+from planner.memory.terms import library, model
+from planner.memory.training.losses import Head, Losses, logits_later
+from planner.units import ceil_div
+
+FUSED: Final = "the derivatives that the fused loss has made are kept until the backward pass"
+"""What happens while a fused loss is derived."""
+_FP32: Final = 4
+_FUSED_SOURCE: Final = (
+    "Liger-Kernel 0.8.2, fused_linear_cross_entropy_forward: parts of next_power_of_2(⌈T / ⌈V / h⌉⌉) tokens, gradients "
+    "made with the loss; that of the head added from an fp32 copy of each part's"
+)
+
+
+class FusedKernels(NamedTuple):
+    """What libraries fuse: step-by-step norms, a gate with its activation, and adapters with both."""
+
+    norms: bool = False
+    gates: bool = False
+    adapters: bool = False
+
+
+def fused_linear_losses(head: Head, input_bytes: int, gradient: int) -> Losses:
+    """Return the loss of Liger, computed with the head; `gradient` are the trained elements of the head.
+
+    **Formula**: the logits of C tokens and the gradient of the head's input, and of the head itself with it, where it
+    is trained V · h · (w + 4) more for that of one part and its fp32 copy.
+    """
+    tokens = fused_chunk(head.outputs, head.width, head.hidden)
+    made = head.outputs * head.hidden * input_bytes
+    logits = tokens * head.width * head.size
+    symbols = (
+        *head.sizes,
+        library("C", tokens, "tokens whose logits are there at once"),
+        model("h", head.hidden, "width of the head's input"),
+        library("r", input_bytes, "bytes of its gradient"),
+    )
+    kept = logits_later(made, "T × h × r", symbols, _FUSED_SOURCE)
+    added = gradient * (head.size + (_FP32 if head.size < _FP32 else 0))
+    formula = "C × V × w + T × h × r" + (" + V × h × (w + 4)" if added else "")
+    return Losses(
+        forward=logits_later(logits + made + added, formula, symbols, _FUSED_SOURCE),
+        loss=kept,
+        head=kept,
+        layers=logits_later(0, "0", (), _FUSED_SOURCE),
+        explanation=FUSED,
+        head_gradient=gradient,
+    )
+
+
+def fused_chunk(outputs: int, width: int, hidden: int) -> int:
+    """Return the tokens whose logits Liger computes at once: a power of two, so that they are about T · h numbers."""
+    parts = max(ceil_div(width, max(hidden, 1)), 1)
+    each = max(ceil_div(outputs, parts), 1)
+    return min(1 << (each - 1).bit_length(), outputs)

@@ -1,0 +1,218 @@
+"""What optimizers keep between steps: the amounts of their records, for the tensors that are trained."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import Final
+
+from planner.memory.result import Part, Symbol, Term
+from planner.memory.terms import library, model, number_format, term
+from planner.models.architecture import Role, Tensor
+from planner.units import ceil_div
+from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerState, Quantity, Tensors, Unit
+
+Trained = tuple[tuple[Tensor, int], ...]
+"""Trained tensors, each with its number."""
+
+PAGED_FROM: Final = 100_000
+"""Elements from which bitsandbytes' paged optimizers keep states in memory that the driver moves to RAM."""
+GALORE_RANK: Final = 128
+"""The rank that transformers' Trainer gives GaLore unless told otherwise."""
+_PAGED_SOURCE: Final = "bitsandbytes optim/optimizer.py, get_state_buffer: cudaMallocManaged from 1e5 elements on"
+_BLOCK: Final = 256
+"""Elements that share a scale in the 8-bit states of bitsandbytes."""
+_SMALL_TENSOR: Final = 4096
+_INNER_ROLES: Final[tuple[Role, ...]] = ("linear", "router")
+_LARGEST_SOAP_SIDE: Final = 10_000
+_SHAMPOO_BLOCK: Final = 1_024
+
+
+@lru_cache(maxsize=256)
+def optimizer_term(trained: Trained, optimizer: Optimizer, parameter_bytes: int) -> Term | None:
+    """Return the memory of the optimizer's state for `trained` tensors of `parameter_bytes` an element.
+
+    None for plain SGD, which keeps nothing.
+
+    **Formula**: momentum P · w; AdamW 2 · P · w; 8-bit AdamW 2 · (1 + 4/256) for tensors of at least 4,096 elements,
+    8 bytes for smaller ones and for embeddings, and half of it for Lion; bitsandbytes' 32-bit states 4 bytes each;
+    Adafactor (rows + columns) · w; Muon one momentum for matrices, AdamW for the rest; GaLore two moments of the
+    gradient's projection to rank r, and the projection; SOAP and Shampoo squares of the sides that they precondition.
+
+    **Assumes** for paged optimizers that their states are on the card, which holds while nothing else needs the room.
+    """
+    kind = OPTIMIZERS[optimizer]
+    if not kind.states or not trained:
+        return None
+    kept: dict[OptimizerState, int] = {}
+    in_pages = 0
+    for tensor, number in trained:
+        state = next(state for state in kind.states if _FALLS_UNDER[state.tensors](tensor))
+        count_bytes = number * _state_bytes(state, tensor, parameter_bytes)
+        kept[state] = kept.get(state, 0) + count_bytes
+        in_pages += count_bytes if kind.paged and tensor.size >= PAGED_FROM else 0
+    parts = tuple(
+        Part(name=state.name, bytes=count, formula=state.formula, source=state.source) for state, count in kept.items()
+    )
+    total = sum(kept.values())
+    sources = [*dict.fromkeys(part.source for part in parts), *([_PAGED_SOURCE] if kind.paged else [])]
+    return term(
+        "optimizer_states",
+        total,
+        kind.formula,
+        tuple(_SYMBOLS[quantity](trained, parameter_bytes) for quantity in kind.symbols),
+        "; ".join(sources),
+        certainty="assumed" if in_pages else "exact",
+        low_bytes=total - in_pages,
+        parts=parts if len(parts) > 1 else (),
+    )
+
+
+def _state_bytes(state: OptimizerState, tensor: Tensor, size: int) -> int:
+    return sum([count * _UNITS[unit](tensor, size) * (each or size) for count, unit, each in state.amounts])
+
+
+def parameters_in(trained: Trained) -> int:
+    """Return the number of elements of `trained` tensors."""
+    return sum(tensor.size * number for tensor, number in trained)
+
+
+def is_inner_matrix(tensor: Tensor) -> bool:
+    """Return whether Muon and GaLore take `tensor`: a matrix inside the network, no embedding and no head."""
+    return tensor.role in _INNER_ROLES and len(tensor.shape) == 2
+
+
+def _is_quantised(tensor: Tensor) -> bool:
+    """Return whether bitsandbytes keeps the state of `tensor` in 8 bits: small tensors and embeddings stay in fp32."""
+    return tensor.size >= _SMALL_TENSOR and tensor.role != "embedding"
+
+
+def _is_matrix(tensor: Tensor) -> bool:
+    return len(tensor.shape) > 1
+
+
+def _is_vector(tensor: Tensor) -> bool:
+    return len(tensor.shape) < 2
+
+
+def _rows_and_columns(tensor: Tensor) -> int:
+    """Return the rows and columns of all matrices of `tensor`."""
+    return prod(tensor.shape[:-2]) * (tensor.shape[-2] + tensor.shape[-1])
+
+
+def galore_projection_elements(tensor: Tensor, size: int) -> int:
+    """Return the elements of GaLore's projection that stay alive.
+
+    In fp32 the projection is a view into the singular vectors, which keeps all of them.
+    """
+    smaller = min(tensor.shape)
+    return smaller * smaller if size == 4 else smaller * galore_rank(tensor)
+
+
+def galore_rank(tensor: Tensor) -> int:
+    """Return the rank that GaLore projects the gradient of `tensor` to."""
+    return min(GALORE_RANK, *tensor.shape)
+
+
+def projected_elements(tensor: Tensor, _size: int) -> int:
+    """Return the elements of the gradient of `tensor` after GaLore's projection."""
+    return max(tensor.shape) * galore_rank(tensor)
+
+
+def soap_squares(tensor: Tensor) -> int:
+    """Return the elements of one square for each side that SOAP preconditions: of matrices, up to 10,000 wide."""
+    return sum(side * side for side in soap_sides(tensor))
+
+
+def soap_sides(tensor: Tensor) -> list[int]:
+    """Return the sides of `tensor` that SOAP preconditions."""
+    return [side for side in tensor.shape if side <= _LARGEST_SOAP_SIDE] if len(tensor.shape) > 1 else []
+
+
+def shampoo_factors(tensor: Tensor) -> int:
+    """Return the elements of all factors of `tensor`, and of their inverse roots: two triangles for each side.
+
+    **Formula**: Σ over blocks of at most 1,024 a side of d · (d + 1); neighbouring sides are one where they fit.
+    """
+    pieces = [_pieces(side) for side in _merged(tensor.shape)]
+    return sum(
+        prod(number for _, number in block) * sum(side * (side + 1) for side, _ in block) for block in product(*pieces)
+    )
+
+
+def widest_block(tensors: list[Tensor]) -> int:
+    """Return the longest side of the blocks that Shampoo cuts `tensors` into."""
+    return max(min(max(_merged(tensor.shape)), _SHAMPOO_BLOCK) for tensor in tensors)
+
+
+def _pieces(side: int) -> list[tuple[int, int]]:
+    """Return the sizes that `side` is cut into, each with its number."""
+    found = [(min(side, _SHAMPOO_BLOCK), max(side // _SHAMPOO_BLOCK, 1))]
+    rest = side - found[0][0] * found[0][1]
+    return [*found, (rest, 1)] if rest else found
+
+
+def _merged(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return `shape` with neighbours made one, from the last on, where they are no wider than a block together.
+
+    **Source**: `distributed_shampoo.utils.shampoo_utils.merge_small_dims`.
+    """
+    sides = [side for side in reversed(shape) if side != 1] or [1]
+    merged = [sides[0]]
+    for side in sides[1:]:
+        if merged[-1] * side <= _SHAMPOO_BLOCK:
+            merged[-1] *= side
+        else:
+            merged.append(side)
+    return tuple(reversed(merged))
+
+
+_FALLS_UNDER: Final[dict[Tensors, Callable[[Tensor], bool]]] = {
+    "all": lambda _: True,
+    "quantised": _is_quantised,
+    "matrices": _is_matrix,
+    "inner-matrices": is_inner_matrix,
+}
+"""Whether a tensor is one of those that a state is kept of."""
+_UNITS: Final[dict[Unit, Callable[[Tensor, int], int]]] = {
+    "element": lambda tensor, _: tensor.size,
+    "scale": lambda tensor, _: ceil_div(tensor.size, _BLOCK),
+    "tensor": lambda _tensor, _: 1,
+    "row-or-column": lambda tensor, _: _rows_and_columns(tensor),
+    "square": lambda tensor, _: soap_squares(tensor),
+    "triangle": lambda tensor, _: shampoo_factors(tensor),
+    "projector": galore_projection_elements,
+    "projected": projected_elements,
+}
+"""How many of each unit a tensor has, whose elements have so many bytes."""
+
+
+def _summed(
+    letter: str, meaning: str, unit: Unit = "element", of: Callable[[Tensor], bool] = lambda _: True
+) -> Callable[[Trained, int], Symbol]:
+    """Return what makes a symbol of the units of all trained tensors `of` a kind."""
+    return lambda trained, size: model(
+        letter, sum(number * _UNITS[unit](tensor, size) for tensor, number in trained if of(tensor)), meaning
+    )
+
+
+_SYMBOLS: Final[dict[Quantity, Callable[[Trained, int], Symbol]]] = {
+    "parameters": _summed("P", "trained parameters"),
+    "width": lambda _, size: number_format("w", size, "bytes per element of the states, as the parameters"),
+    "quantised": _summed(
+        "Q", "parameters in tensors of at least 4,096 elements, embeddings excepted", of=_is_quantised
+    ),
+    "scale-block": lambda _trained, _: library("B", _BLOCK, "elements that share one fp32 scale"),
+    "inner-matrices": _summed("M", "parameters of its matrices", of=is_inner_matrix),
+    "projectors": _summed("p", "elements of projectors, squares where w is 4", "projector", is_inner_matrix),
+    "projected": _summed(
+        "m", f"elements of gradients projected to rank {GALORE_RANK} at most", "projected", is_inner_matrix
+    ),
+    "rows-and-columns": _summed("S", "rows and columns of all matrices", "row-or-column", _is_matrix),
+    "vectors": _summed("v", "elements of vectors", of=_is_vector),
+    "matrix-count": _summed("G_m", "trained matrices", "tensor", _is_matrix),
+    "vector-count": _summed("G_v", "trained vectors", "tensor", _is_vector),
+    "squares": _summed("D", "Σ d² of the sides that have a preconditioner", "square"),
+    "triangles": _summed("D", "Σ d × (d + 1) of the sides of all blocks", "triangle"),
+}
+"""The symbols of the formulas of states."""

@@ -1,0 +1,175 @@
+"""What an optimizer works with while it steps, beside its states."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
+
+from planner.memory.result import Term
+from planner.memory.terms import checked, library, model, number_format, term
+from planner.memory.training.optimizer_states import (
+    Trained,
+    galore_projection_elements,
+    galore_rank,
+    is_inner_matrix,
+    parameters_in,
+    soap_sides,
+    widest_block,
+)
+from planner.models.architecture import Tensor
+from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep, StepWorkings, Working
+
+_BF16: Final = 2
+_FP32: Final = 4
+_NORM_BLOCK: Final = 512
+"""Bytes of a number of its own in PyTorch's allocator, which hands out multiples of it."""
+
+
+@lru_cache(maxsize=256)
+def step_term(trained: Trained, optimizer: Optimizer, step: OptimizerStep, parameter_bytes: int) -> Term | None:
+    """Return what the step holds at the most beside parameters, gradients and states, none where it is nothing.
+
+    **Formula**: copies of all trained parameters where one call updates all of them (`foreach`); where a loop updates
+    one after the other, what the largest needs: 2 · n · w with Adam, n · w with Adafactor, RMSprop and Adagrad; with
+    Muon n · w for the update, and in bf16 the matrix, its next iterate and two squares of its smaller side. Fused
+    kernels need nothing.
+    """
+    kind = OPTIMIZERS[optimizer]
+    workings = {"fused": None, "foreach": kind.foreach, "loop": kind.loop}[step]
+    return _MADE[workings.kind](trained, workings, parameter_bytes) if workings and trained else None
+
+
+def _of_all(trained: Trained, workings: StepWorkings, size: int) -> Term:
+    parameters = parameters_in(trained)
+    symbols = (
+        model("P_t", parameters, "trained parameters"),
+        number_format("w", size, "bytes per element, as the parameters"),
+    )
+    held = workings.copies * parameters * size
+    return checked("temporaries", held, workings.formula, symbols, workings.source)
+
+
+def _of_the_largest(trained: Trained, workings: StepWorkings, size: int) -> Term:
+    """Return what the tensor needs that needs most: copies of it, or what its matrix is worked on with."""
+    in_fp32 = workings.kind == "fp32-copies"
+    copies, width = (_fp32_copies(size), _FP32) if in_fp32 else (workings.copies, size)
+    own = _OF_MATRICES.get(workings.kind)
+
+    def needed(tensor: Tensor) -> int:
+        if own is None:
+            return copies * tensor.size * width
+        return own(tensor, size) if is_inner_matrix(tensor) else 0
+
+    most = max([tensor for tensor, _ in trained], key=needed)
+    elements = model("n", most.size, "elements of the tensor that needs most")
+    shown = (number_format("w", size, "bytes per element, as the parameters"), elements)
+    if in_fp32:
+        shown = (elements, library("c", copies, "fp32 copies of it"))
+    return checked("temporaries", needed(most), workings.formula, shown, workings.source)
+
+
+def _fp32_copies(size: int) -> int:
+    """Return the copies in fp32 of Adafactor in transformers: 16-bit gradients and parameters are copied, too."""
+    return 2 if size == _FP32 else 4
+
+
+def _of_bases(trained: Trained, workings: StepWorkings, _size: int) -> Term:
+    usual, anew = (max(held) for held in zip(*(soap_scratch(tensor) for tensor, _ in trained), strict=True))
+    sides = library("m, n", "sides", "of the tensor that needs most, n the wider one up to 10,000")
+    return term("temporaries", anew, workings.formula, (sides,), workings.source, certainty="assumed", low_bytes=usual)
+
+
+def _of_blocks(trained: Trained, workings: StepWorkings, size: int) -> Term:
+    """Return what Shampoo holds: all gradients filtered and preconditioned, and one eigendecomposition.
+
+    **Formula**: 2 · P · w + 7 · d² · 4, d being the widest block.
+
+    **Source**: `DistributedShampoo.step`, counted allocation by allocation on the CPU.
+    """
+    parameters, widest = parameters_in(trained), widest_block([tensor for tensor, _ in trained])
+    return term(
+        "temporaries",
+        workings.copies * parameters * size + 7 * widest * widest * _FP32,
+        workings.formula,
+        (
+            model("P_t", parameters, "trained parameters"),
+            number_format("w", size, "bytes per element, as the parameters"),
+            model("d", widest, "side of the widest block"),
+        ),
+        workings.source,
+        certainty="assumed",
+        low_bytes=parameters * size,
+    )
+
+
+def soap_scratch(tensor: Tensor) -> tuple[int, int]:
+    """Return what a step of SOAP holds beside gradient and states: as usual, and where the bases are made anew.
+
+    **Formula** for m ≤ n: max(6 · m · n + m², 4 · m · n + m² + n²) elements between; 4 · m · n + m² + 7 · n² at most
+    in every tenth step, with the QR decomposition.
+
+    **Source**: `SOAP.step`, counted allocation by allocation on the CPU; what cuSOLVER works with is not in it.
+    """
+    squares = sorted(side * side for side in soap_sides(tensor))
+    larger = squares[-1] if squares else 0
+    smaller = squares[0] if len(squares) > 1 else 0
+    usual = max(6 * tensor.size + smaller, 4 * tensor.size + larger + smaller) if squares else 4 * tensor.size
+    anew = 4 * tensor.size + smaller + 7 * larger
+    return _FP32 * usual, _FP32 * max(usual, anew)
+
+
+def _newton_schulz(tensor: Tensor, size: int) -> int:
+    """Return the update and, in bf16, its iterates and the squares that two of its products make.
+
+    An update in bf16 is its own first iterate.
+    """
+    square = min(tensor.shape) ** 2
+    update = tensor.size * size if size != _BF16 else 0
+    iterate = tensor.size * _BF16
+    held = tensor.size * _BF16 if size == _BF16 else 0
+    return update + max(iterate + 3 * square * _BF16, 2 * iterate + held + 2 * square * _BF16)
+
+
+def _galore(tensor: Tensor, size: int) -> int:
+    """Return the larger of a decomposition (copies of the gradient, both sides) and an update projected back."""
+    smaller, larger = min(tensor.shape), max(tensor.shape)
+    copies = tensor.size * _FP32 * (1 if size == _FP32 else 2)
+    decomposed = (
+        copies
+        + _FP32 * (smaller * smaller + larger * smaller)
+        - galore_projection_elements(tensor, size) * (size if size == _FP32 else 0)
+    )
+    projected = 2 * tensor.size * size + 3 * larger * galore_rank(tensor) * size
+    return max(decomposed, projected)
+
+
+_OF_MATRICES: Final[dict[Working, Callable[[Tensor, int], int]]] = {
+    "newton-schulz": _newton_schulz,
+    "decomposition": _galore,
+}
+_MADE: Final[dict[Working, Callable[[Trained, StepWorkings, int], Term]]] = {
+    "copies-of-all": _of_all,
+    "copies": _of_the_largest,
+    "fp32-copies": _of_the_largest,
+    "newton-schulz": _of_the_largest,
+    "decomposition": _of_the_largest,
+    "bases": _of_bases,
+    "blocks": _of_blocks,
+}
+"""What makes the term of each kind of workings."""
+
+
+@lru_cache(maxsize=256)
+def clipping_term(trained: Trained) -> Term:
+    """Return the norms of all gradients: a number for each tensor, and one for all of them.
+
+    **Source**: `torch.nn.utils.clip_grad_norm_`, which scales the gradients in place; each number takes a block of the
+    allocator.
+    """
+    tensors = sum(number for _, number in trained)
+    return checked(
+        "temporaries",
+        (tensors + 1) * _NORM_BLOCK,
+        "(G + 1) × 512",
+        (model("G", tensors, "trained tensors, each with the norm of its gradient"),),
+        "torch.nn.utils.clip_grad_norm_; blocks of PyTorch's allocator are multiples of 512 bytes",
+    )

@@ -1,0 +1,277 @@
+"""A step that trains adapters or some of the parameters, on a network that may be quantised, or with fused kernels."""
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from planner.memory.result import Term
+from planner.memory.terms import checked, model, number_format, term
+from planner.memory.training.adapters.network import saved_by_tuned_network
+from planner.memory.training.adapters.settings import Formats, LayerSettings
+from planner.memory.training.adapters.trained import TunedLayers, Tuning, sites_of, tuning_of
+from planner.memory.training.checkpointing import Checkpoints
+from planner.memory.training.full import head_matrix, tied_gradient_term
+from planner.memory.training.optimizer_states import Trained, parameters_in
+from planner.memory.training.saved import SavedActivations
+from planner.memory.training.setup import Casts, Gradients, LossesOf, TrainingSetup, cast_term
+from planner.memory.weights import parameter_counts, weights_term
+from planner.models.architecture import Architecture, Moe, Tensor
+from planner.workload.training import Lora, Training
+
+_SOURCE: Final = "peft.tuners.lora: A (r × in) and B (out × r) beside each linear layer, in fp32 unless told otherwise"
+_DORA_SOURCE: Final = "peft.tuners.lora.dora.DoraLinearLayer.forward: the norm of W + B · A, row by row"
+
+
+@lru_cache(maxsize=256)
+def adapters_term(adapters: Trained, lora: Lora, parameter_bytes: int) -> Term:
+    """Return the memory of the adapters' parameters.
+
+    **Formula**: Σ r · (in + out) · w over the adapted layers; DoRA adds out · w each.
+    """
+    count = parameters_in(adapters)
+    pairs = sum(number for tensor, number in adapters if tensor.name.endswith(".lora_A"))
+    return term(
+        "adapters",
+        count * parameter_bytes,
+        "P_a × w",
+        (
+            model("P_a", count, f"parameters of the adapters of {pairs:,} linear layers, rank {lora.rank}"),
+            number_format("w", parameter_bytes, "bytes per parameter"),
+        ),
+        _SOURCE,
+    )
+
+
+def magnitude_scratch(adapted: tuple[Tensor, ...], read_bytes: int, input_bytes: int) -> tuple[Term, ...]:
+    """Return what DoRA works with in one adapted layer, the largest: the whole product of both adapters.
+
+    **Formula**: in² · x for an identity matrix, out · in · (x + 2 · w): the weights, B · A and their sum.
+    """
+    if not adapted:
+        return ()
+
+    def needed(tensor: Tensor) -> int:
+        outside, inside = tensor.shape
+        return inside * inside * input_bytes + outside * inside * (input_bytes + 2 * read_bytes)
+
+    largest = max(adapted, key=needed)
+    outside, inside = largest.shape
+    scratch = checked(
+        "temporaries",
+        needed(largest),
+        "in × in × x + out × in × (x + 2 × w)",
+        (
+            model("in", inside, "inputs of the adapted layer that needs most"),
+            model("out", outside, "its outputs"),
+            number_format("x", input_bytes, "bytes of what it reads"),
+            number_format("w", read_bytes, "bytes of what its adapters compute in"),
+        ),
+        _DORA_SOURCE,
+    )
+    return (scratch,)
+
+
+@lru_cache(maxsize=256)
+def dequantised_scratch(architecture: Architecture, size: int, source: str) -> tuple[Term, ...]:
+    """Return one projection of a quantised network in the format that it is computed in, the largest.
+
+    **Formula**: out · in · w.
+    """
+    matrices = [
+        tensor.size
+        for stack in architecture.stacks
+        for group in stack.groups
+        for tensor in group.layer.tensors
+        if tensor.role == "linear" and len(tensor.shape) == 2
+    ]
+    if not matrices:
+        return ()
+    largest = checked(
+        "temporaries",
+        max(matrices) * size,
+        "n × w",
+        (
+            model("n", max(matrices), "elements of the largest projection"),
+            number_format("w", size, "bytes per element once dequantised"),
+        ),
+        source,
+    )
+    return (largest,)
+
+
+_CAST_ROLES: Final = ("linear", "router", "conv")
+_FOUR_BIT_SOURCE: Final = "bitsandbytes autograd MatMul4Bit: dequantize_4bit of one matrix, forward and backward"
+_EIGHT_BIT_SOURCE: Final = "bitsandbytes autograd MatMul8bitLt.backward: CB.to(dtype of the input)"
+
+
+def partial_setup(
+    architecture: Architecture,
+    workload: Training,
+    settings: LayerSettings,
+    checkpoints: Checkpoints,
+    losses: LossesOf,
+    notes: tuple[str, ...],
+) -> TrainingSetup:
+    """Return the setup of LoRA, QLoRA and partial training, of fused kernels and of selective checkpoints."""
+    tuning = tuning_of(architecture, workload)
+    formats = settings.formats
+    saved = saved_by_tuned_network(
+        architecture, tuning, settings, workload.micro_batch, workload.sequence_length or 0, checkpoints
+    )
+    weights = _weights(architecture, workload, formats)
+    lora, adapters = workload.lora, settings.adapters
+    beside = () if lora is None or adapters is None else (adapters_term(tuning.adapters, lora, adapters.parameter),)
+    size = adapters.parameter if adapters else formats.parameter
+    head = head_matrix(architecture) if tuning.head == "trained" else 0
+    everything = tuning.trained_parameters
+    return TrainingSetup(
+        loaded=(weights,),
+        kept=(weights, *beside),
+        trained=tuning.trained,
+        gradients=Gradients(
+            head, head + saved.point.gradients, _before_first_layer(architecture, tuning, saved), everything
+        ),
+        gradient_bytes=size,
+        state_bytes=size,
+        saved=saved,
+        casts=_casts(architecture, tuning, settings, saved, checkpoints),
+        losses=losses(architecture, workload, formats.precision, head_is_trained=bool(head)),
+        embedding=_embedding(architecture, tuning, formats),
+        scratch=_scratch(architecture, formats),
+        scratch_forward=_magnitudes(tuning, settings),
+        notes=_notes(architecture, workload, notes),
+    )
+
+
+def _weights(architecture: Architecture, workload: Training, formats: Formats) -> Term:
+    return weights_term(architecture, workload.weights or "fp32", kept_bytes=formats.parameter)
+
+
+def _before_first_layer(architecture: Architecture, tuning: Tuning, saved: SavedActivations) -> int:
+    """Return the gradients that are there when the backward pass works on the first layer."""
+    if not tuning.starts_before:
+        return tuning.trained_parameters
+    before = {tensor.name for tensor in architecture.main.before}
+    later = (
+        0
+        if architecture.tied_head
+        else parameters_in(tuple((tensor, number) for tensor, number in tuning.trained if tensor.name in before))
+    )
+    if not tuning.whole:
+        return tuning.trained_parameters - later
+    return tuning.trained_parameters - later - parameter_counts(architecture).smallest_layer + saved.point.gradients
+
+
+def _embedding(architecture: Architecture, tuning: Tuning, formats: Formats) -> tuple[Term, ...] | None:
+    return tied_gradient_term(architecture, formats.precision) if tuning.starts_before else None
+
+
+class _Cast(NamedTuple):
+    """Elements that autocast casts: of the network's layers, the most of one, behind them, the head, adapters."""
+
+    layers: int
+    one_layer: int
+    behind: int
+    head: int
+    adapters: int
+
+
+def _casts(
+    architecture: Architecture,
+    tuning: Tuning,
+    settings: LayerSettings,
+    saved: SavedActivations,
+    checkpoints: Checkpoints,
+) -> Casts:
+    """Return the casts that are held: autocast caches those of trained weights, the graph those of frozen ones."""
+    formats = settings.formats
+    if not formats.autocast:
+        return Casts((), (), (), ())
+    cast = _cast_elements(architecture, tuning, settings)
+    checkpointed = checkpoints.kind != "none"
+    size, freed = formats.computed, saved.point.uncast if cast.layers else 0
+    cached = cast.adapters + (cast.layers if tuning.whole else 0)
+    every = cast.layers + cast.behind + cast.adapters
+    reached = bool(tuning.layers) or tuning.starts_before
+    return Casts(
+        forward=cast_term((cached if checkpointed else every) + cast.head, size),
+        loss=cast_term((cast.behind if checkpointed else every) + (cast.head if reached else 0), size),
+        last=cast_term((cast.one_layer if checkpointed else every) - freed, size),
+        first=cast_term(cast.one_layer - freed, size),
+    )
+
+
+@lru_cache(maxsize=256)
+def _cast_elements(architecture: Architecture, tuning: Tuning, settings: LayerSettings) -> _Cast:
+    formats = settings.formats
+    adapters = 0
+    if settings.adapters is not None and settings.adapters.parameter != formats.computed:
+        adapters = parameters_in(tuple(item for item in tuning.adapters if not item[0].name.endswith(".magnitude")))
+    deep = sum(tuned.number for tuned in tuning.layers) or 1
+    if formats.parameter != 4:
+        return _Cast(0, adapters // deep, 0, 0, adapters)
+    head = head_matrix(architecture)
+    if formats.base != "plain":
+        return _Cast(0, adapters // deep, 0, head, adapters)
+    each = [(_cast_in(tuned), tuned.number) for tuned in tuning.layers]
+    behind = sum(
+        tensor.parameters for stack in architecture.stacks for tensor in stack.after if tensor.role in _CAST_ROLES
+    )
+    most = max((elements for elements, _ in each), default=0)
+    return _Cast(sum(elements * number for elements, number in each), most + adapters // deep, behind, head, adapters)
+
+
+def _cast_in(tuned: TunedLayers) -> int:
+    """Return the parameters of a layer whose cast its backward pass needs: none of frozen ones at the graph's start."""
+    layer, block = tuned.layer, tuned.layer.feed_forward
+    is_reached = tuned.tuning.reached or "trained" in tuned.tuning.statuses
+    unreached = () if is_reached else _unreached(tuned)
+    every_expert = isinstance(block, Moe) and block.every_expert
+    return sum(
+        tensor.parameters
+        for place, (tensor, status) in enumerate(zip(layer.tensors, tuned.tuning.statuses, strict=True))
+        if (tensor.role in _CAST_ROLES or (every_expert and tensor.role == "expert"))
+        and (status == "trained" or place not in unreached)
+    )
+
+
+def _unreached(tuned: TunedLayers) -> tuple[int, ...]:
+    """Return the places of projections that read what needs no derivative, in the first layer that is trained."""
+    sites = sites_of(tuned.layer, tuned.stack.hidden)
+    mixer = (*sites.mixer_in, *sites.inner, *sites.mixer_out)
+    if tuned.layer.parallel:
+        return (*sites.mixer_in, *sites.forward_in)
+    if any(tuned.tuning.statuses[place] != "frozen" for place in mixer):
+        return sites.mixer_in
+    into = any(tuned.tuning.statuses[place] != "frozen" for place in sites.forward_in)
+    return (*mixer, *sites.forward_in, *(() if into else sites.forward_out))
+
+
+def _scratch(architecture: Architecture, formats: Formats) -> tuple[Term, ...]:
+    if formats.base == "plain":
+        return ()
+    if formats.base == "nf4":
+        return dequantised_scratch(architecture, formats.computed, _FOUR_BIT_SOURCE)
+    return dequantised_scratch(architecture, formats.stream, _EIGHT_BIT_SOURCE)
+
+
+def _magnitudes(tuning: Tuning, settings: LayerSettings) -> tuple[Term, ...]:
+    adapters = settings.adapters
+    if adapters is None or not adapters.dora:
+        return ()
+    return magnitude_scratch(_adapted(tuning), adapters.read, settings.formats.projected)
+
+
+def _adapted(tuning: Tuning) -> tuple[Tensor, ...]:
+    return tuple(
+        tensor
+        for tuned in tuning.layers
+        for tensor, status in zip(tuned.layer.tensors, tuned.tuning.statuses, strict=True)
+        if status == "adapted"
+    )
+
+
+def _notes(architecture: Architecture, workload: Training, notes: tuple[str, ...]) -> tuple[str, ...]:
+    experts = any(tensor.role == "expert" for group in architecture.main.groups for tensor in group.layer.tensors)
+    if not (experts and workload.adapts):
+        return notes
+    return (*notes, "Routed experts are parameters of their block, not linear layers: adapters leave them alone.")

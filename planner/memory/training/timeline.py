@@ -1,0 +1,184 @@
+"""The phases of one training step and what is alive in each."""
+
+from functools import lru_cache, partial
+from typing import Final, NamedTuple
+
+from planner.memory.phases import Deferred, PhaseSnapshots, Snapshot
+from planner.memory.result import Term
+from planner.memory.terms import highest, lowest, model, number_format, term
+from planner.memory.training.losses import Losses
+from planner.memory.training.optimizer_states import optimizer_term
+from planner.memory.training.optimizer_steps import clipping_term, step_term
+from planner.memory.training.saved import activations_term
+from planner.memory.training.setup import TrainingSetup
+from planner.workload.training import Training
+
+_FORWARD_AND_BACKWARD: Final = 2
+"""Threads that launch matrix products: the caller's, and the autograd engine's for the device."""
+
+
+class _Step(NamedTuple):
+    """One optimizer step: what runs, and what is alive throughout.
+
+    `accumulates` says that gradients are there before the backward pass makes them, in `persistent`.
+    """
+
+    workload: Training
+    setup: TrainingSetup
+    persistent: list[Term]
+    accumulates: bool
+    selective_source: str
+
+    @property
+    def losses(self) -> Losses:
+        """Return what the head and the loss hold."""
+        return self.setup.losses
+
+    def activations(self, alive: int) -> Deferred:
+        """Return `alive` bytes of activations, whose formula is written when it is asked for."""
+        write = partial(activations_term, self.setup.saved, alive, self.workload, self.selective_source)
+        return Deferred("activations", alive, lowest(alive), highest(alive), write)
+
+    def grown(self, parameters: int) -> list[Term]:
+        """Return the gradients of `parameters`, unless accumulated ones are there anyway."""
+        return [] if self.accumulates else [gradients_term(parameters, self.setup.gradient_bytes)]
+
+
+def training_timeline(setup: TrainingSetup, workload: Training, selective_source: str) -> PhaseSnapshots:
+    """Return what is alive in each phase of one optimizer step of `workload` (defaults filled in).
+
+    `selective_source` says where its selective checkpoints are described.
+
+    **Formula**: the peak is the largest of: load; forward (everything saved, with the loss being computed); loss (its
+    derivative); backward (first the head, last the first layer with all gradients); step.
+    """
+    all_gradients = gradients_term(setup.gradients.all, setup.gradient_bytes)
+    states = optimizer_term(setup.trained, workload.optimizer, setup.state_bytes)
+    accumulates = workload.gradient_accumulation > 1
+    persistent = [*setup.kept, *([states] if states else []), *([all_gradients] if accumulates else [])]
+    step = _Step(workload, setup, persistent, accumulates, selective_source)
+    snapshots = (
+        Snapshot("load", list(setup.loaded), "the parameters are on the card"),
+        *_through_the_loss(step),
+        *_through_the_layers(step),
+        *_stepping(step, all_gradients),
+    )
+    return PhaseSnapshots(
+        snapshots,
+        dynamic=setup.saved.total,
+        threads=_FORWARD_AND_BACKWARD,
+        layer_bytes=setup.saved.freed_with_a_layer,
+        behind_bytes=setup.saved.behind,
+        notes=setup.notes,
+    )
+
+
+def _through_the_loss(step: _Step) -> list[Snapshot]:
+    """Return the end of the forward pass and the derivative of the loss: everything saved is alive."""
+    setup, losses = step.setup, step.losses
+    kept: list[Term | Deferred] = [*step.persistent, step.activations(setup.saved.total), *setup.left]
+    gradients = step.grown(losses.head_gradient) if losses.head_gradient else []
+    snapshots = [
+        Snapshot(
+            "forward",
+            [*kept, *gradients, *setup.casts.forward, losses.forward],
+            "the forward pass is through: everything kept for the backward pass is there, and the loss is computed",
+        ),
+        Snapshot("loss", [*kept, *gradients, *setup.casts.loss, losses.loss], losses.explanation),
+    ]
+    if setup.scratch_head:
+        explanation = "the output head is multiplied, with everything else of the forward pass there"
+        snapshots = [Snapshot("forward", [*kept, *setup.scratch_head, losses.head], explanation), *snapshots]
+    if not setup.scratch_forward:
+        return snapshots
+    explanation = "the forward pass works on the last layer, with nearly everything kept"
+    return [Snapshot("forward", [*kept, *setup.casts.last, *setup.scratch_forward], explanation), *snapshots]
+
+
+def _through_the_layers(step: _Step) -> list[Snapshot]:
+    """Return the backward pass from the head to the embedding: what is kept shrinks while the gradients grow."""
+    setup, saved, losses = step.setup, step.setup.saved, step.losses
+    gradients = setup.gradients
+    snapshots = [
+        Snapshot(
+            "backward",
+            [
+                *step.persistent,
+                *step.grown(gradients.head),
+                step.activations(saved.total),
+                *setup.casts.loss,
+                *setup.scratch_head,
+                losses.head,
+            ],
+            "the backward pass starts at the head, with everything still kept",
+        ),
+        Snapshot(
+            "backward",
+            [
+                *step.persistent,
+                *step.grown(gradients.last_layer),
+                step.activations(saved.in_last_layer),
+                *setup.casts.last,
+                *setup.scratch,
+                losses.layers,
+            ],
+            "the backward pass works on the last layer, with nearly everything still kept",
+        ),
+        Snapshot(
+            "backward",
+            [
+                *step.persistent,
+                *step.grown(gradients.first_layer),
+                step.activations(saved.in_first_layer),
+                *setup.casts.first,
+                *setup.scratch,
+                losses.layers,
+            ],
+            "the backward pass works on the first layer: the gradients of all others are there",
+        ),
+    ]
+    if saved.between:
+        there: list[Term | Deferred] = [*step.persistent, *step.grown(gradients.decoder), *setup.casts.first]
+        there += [step.activations(saved.between), *setup.scratch, losses.layers]
+        explanation = "the backward pass works on the decoder's first layer: what the encoder kept is still there"
+        snapshots.insert(2, Snapshot("backward", there, explanation))
+    if setup.embedding is None:
+        return snapshots
+    reached: list[Term | Deferred] = [*step.persistent, *step.grown(gradients.all), *setup.embedding, losses.layers]
+    return [*snapshots, Snapshot("backward", reached, "the backward pass reaches the embedding: its gradient is dense")]
+
+
+def _stepping(step: _Step, all_gradients: Term) -> list[Snapshot]:
+    """Return the clipping of the gradients, if they are, and the optimizer's step."""
+    workload, setup = step.workload, step.setup
+    alive: list[Term] = [*step.persistent, *([] if step.accumulates else [all_gradients])]
+    beside = step_term(setup.trained, workload.optimizer, workload.optimizer_step or "fused", setup.state_bytes)
+    stepped = Snapshot(
+        "step",
+        [*alive, *([beside] if beside else [])],
+        "the optimizer updates: parameters, gradients and its states",
+    )
+    if not workload.gradient_clipping:
+        return [stepped]
+    clipped = [*alive, clipping_term(setup.trained)]
+    return [Snapshot("step", clipped, "the gradients are scaled down to a norm: each has one of its own"), stepped]
+
+
+@lru_cache(maxsize=256)
+def gradients_term(trainable: int, gradient_bytes: int) -> Term:
+    """Return the memory of one gradient of `gradient_bytes` for each of `trainable` parameters.
+
+    **Formula**: P_t · w, in the format of the parameters.
+
+    **Source**: torch.autograd: a leaf's `.grad` has the leaf's dtype.
+    """
+    return term(
+        "gradients",
+        trainable * gradient_bytes,
+        "P_t × w",
+        (
+            model("P_t", trainable, "trained parameters"),
+            number_format("w", gradient_bytes, "bytes per gradient, as the parameters"),
+        ),
+        "torch.autograd: .grad has the dtype of its parameter",
+    )

@@ -1,0 +1,1 @@
+"""What would help in each program that has ways of its own."""

@@ -1,0 +1,44 @@
+"""What would help in Hugging Face Transformers, other programs among it."""
+
+from typing import Final
+
+from planner.plan.advice.change import Change, quantised
+from planner.plan.advice.inference_changes import OF_TEXT, PLAIN_FORMATS
+from planner.workload.software.liger import LIGER
+from planner.workload.software.llama_cpp import LLAMA_CPP
+from planner.workload.software.transformers import TRANSFORMERS
+
+_GGUF: Final = "llama.cpp tools/quantize/README.md: about 4.9 bits a weight"
+_FP8_CACHE: Final = "vLLM, Quantized KV Cache: fp8 lets about twice as many tokens in, and is no faster by itself"
+_LIGER: Final = "Hsu et al. 2024, arXiv 2410.10989: exact, and faster than the plain operators"
+
+CHANGES: Final[tuple[Change, ...]] = (
+    Change(
+        name="Liger kernels",
+        lever="loss",
+        sentence="Run fused norms, activations and loss, which keep less for the backward pass.",
+        source=_LIGER,
+        settings={"profile": LIGER.name, "loss": None},
+        applies={"task": ("training",), "profile": (TRANSFORMERS.name,)},
+        needs="liger-kernel",
+        keeps="the mathematics",
+    ),
+    quantised(
+        name="Q4_K_M in llama.cpp",
+        sentence="Run a GGUF file whose matrices have about 4.9 bits a weight.",
+        source=_GGUF,
+        settings={"weights": "Q4_K_M", "profile": LLAMA_CPP.name},
+        applies={**OF_TEXT, "weights": (*PLAIN_FORMATS, "int8"), "profile": (TRANSFORMERS.name,)},
+        needs="llama.cpp and a GGUF file",
+    ),
+    Change(
+        name="KV cache in fp8",
+        lever="cache",
+        sentence="Keep cached keys and values in 8 bits.",
+        source=_FP8_CACHE,
+        settings={"kv_cache": "fp8"},
+        applies={**OF_TEXT, "kv_cache": PLAIN_FORMATS, "profile": (TRANSFORMERS.name,)},
+        risk="small",
+        needs="an engine with an fp8 cache, such as vLLM",
+    ),
+)

@@ -1,0 +1,63 @@
+"""What would help in vLLM."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from planner.models.architecture import Architecture
+from planner.plan.advice.change import Change, Ladder, halves, smaller_pieces
+from planner.plan.advice.inference_changes import PLAIN_FORMATS
+from planner.workload.software.vllm import VLLM, VllmSettings
+from planner.workload.workload import Inference
+
+_FP8_CACHE: Final = "vLLM, Quantized KV Cache: fp8 lets about twice as many tokens in, and is no faster by itself"
+_GRAPHS: Final = "vLLM, enforce_eager: no CUDA graphs, which save the launches of small kernels"
+_PIECES: Final = "vLLM --max-num-batched-tokens: longer prompts are read in several steps"
+_SEQUENCES: Final = "vLLM --max-num-seqs: its warm-up makes logits for that many sequences"
+# The smallest limits that it starts with by itself: what is below them is always a change.
+_TOKENS: Final = 2_048
+_AT_ONCE: Final = 256
+
+CHANGES: Final[tuple[Change, ...]] = (
+    Change(
+        name="fp8 KV cache",
+        lever="cache",
+        sentence="Keep cached keys and values in 8 bits.",
+        source=_FP8_CACHE,
+        settings={"kv_cache": "fp8"},
+        applies={"kv_cache": PLAIN_FORMATS, "profile": (VLLM.name,)},
+        risk="small",
+    ),
+    Change(
+        name="no CUDA graphs",
+        lever="graphs",
+        sentence="Launch each kernel by itself instead of recorded graphs.",
+        source=_GRAPHS,
+        settings={"engine": {"enforce_eager": True}},
+        applies={"profile": (VLLM.name,), "engine.enforce_eager": (None, False)},
+        cost="time",
+        slower_by_about=None,
+        costs="slower for few sequences at once",
+        keeps="the answers",
+    ),
+)
+
+
+def ladders(workload: Inference, _architecture: Architecture) -> Iterator[Ladder]:
+    """Yield shorter pieces of prompts, and fewer sequences in one step."""
+    settings = workload.engine if isinstance(workload.engine, VllmSettings) else VllmSettings()
+    yield smaller_pieces("max_num_batched_tokens", settings.max_num_batched_tokens or _TOKENS, _PIECES)
+    yield _fewer_at_once(settings.max_num_seqs or _AT_ONCE, workload.batch)
+
+
+def _fewer_at_once(present: int, batch: int) -> Ladder:
+    def fewer(sequences: int) -> Change:
+        return Change(
+            name=f"room for {sequences:,} sequences",
+            lever="slots",
+            sentence="Let fewer sequences into one step.",
+            source=_SEQUENCES,
+            settings={"engine": {"max_num_seqs": sequences}},
+            keeps=f"{batch:,} at once",
+        )
+
+    return Ladder("slots", halves(present, batch), fewer)
