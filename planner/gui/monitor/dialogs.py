@@ -7,7 +7,7 @@ from typing import Final
 
 from PySide6.QtCore import QSize, Signal, Slot
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QPlainTextEdit, QPushButton, QTextBrowser, QWidget
+from PySide6.QtWidgets import QDialog, QPlainTextEdit, QPushButton, QTextBrowser, QWidget
 
 from planner.errors import PlannerError
 from planner.gui.monitor.settings_dialog import TariffField
@@ -15,7 +15,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.dialogs import closing_buttons
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import in_column
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.speed_questions import SpeedQuestions
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
@@ -169,12 +169,9 @@ class SummaryDialog(QDialog):
         QGuiApplication.clipboard().setText(self.text)
 
     def _lay_out(self, theme: Theme) -> None:
-        price = QHBoxLayout()
         label = make_label("&Electricity costs")
         label.setBuddy(self.tariff)
-        price.addWidget(label)
-        price.addWidget(self.tariff)
-        price.addStretch(1)
+        price = in_row(label, self.tariff, STRETCH)
         buttons = closing_buttons(self, self.replay, self.export, self.copy)
         in_column(
             self._answer,
