@@ -127,7 +127,7 @@ def _drop_output() -> None:
 def _dispatch(arguments: list[str]) -> int:
     first = arguments[0] if arguments else ""
     if first in ("-h", "--help", "help"):
-        print(_HELP.format(commands="\n".join(f"  {name:<8}  {command.about}" for name, command in COMMANDS.items())))
+        print(_HELP.format(commands="\n".join(f"  {name:<9}  {command.about}" for name, command in COMMANDS.items())))
         return 0
     if first == "--version":
         from planner import __version__

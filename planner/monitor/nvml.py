@@ -1,5 +1,7 @@
 """NVIDIA's management library through nvidia-ml-py: the only file that knows the binding.
 
+The calls for each metric are declared in `sampler/questions.py`; a new metric seldom changes this file.
+
 Each call is counted and named while it runs, so that another thread can tell where a driver hangs. A call that fails
 raises `NvmlFailure`; what that means for a reading is in `cause_of`.
 """

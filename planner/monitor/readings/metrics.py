@@ -1,6 +1,7 @@
 """Every quantity that is measured: its name, unit and title, how often it is read, and what can be true of it.
 
-The names are contracts: of JSON, of recordings, of history and of the diagnosis. Add, never rename.
+The call that reads each is declared in `monitor/sampler/questions.py`. The names are contracts: of JSON, of recordings,
+of history and of the diagnosis. Add, never rename.
 """
 
 from typing import Final, Literal, NamedTuple
