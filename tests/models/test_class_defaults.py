@@ -1,7 +1,5 @@
 """The catalog's class defaults: each record is of a class that is read, and says what its fields are."""
 
-from pydantic import TypeAdapter
-
 from planner.models.readers.class_defaults import ClassDefaults, class_defaults
 from planner.models.readers.registry import reader_of
 from planner.models.readers.vision.towers import TOWERS
@@ -9,7 +7,7 @@ from planner.paths import catalog_dir
 from planner.records import read_records
 
 FOLDER = catalog_dir() / "class-defaults"
-RECORDS = read_records(FOLDER, sorted(FOLDER.glob("*.json")), TypeAdapter(tuple[ClassDefaults, ...]))
+RECORDS = read_records(FOLDER, ClassDefaults)
 
 
 def test_every_record_is_of_classes_that_are_read() -> None:

@@ -1,8 +1,7 @@
 """Ways to need less memory, and what each costs. What one saves is not written down: the whole estimate is asked."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Literal, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
 from planner.hardware.gpu import Gpu
 from planner.workload.workload import Workload
@@ -20,8 +19,7 @@ _BF16_CAPABILITY: Final = 8.0
 _FEWEST_TOKENS: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One way to need less memory.
 
     `lever` names what it turns: of two changes with one lever, one is enough. `applies` are the values that fields of
@@ -37,9 +35,9 @@ class Change:
     lever: str
     sentence: str
     source: str
-    settings: Mapping[str, object] = field(default_factory=dict)
-    applies: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
-    hardware: Mapping[str, object] = field(default_factory=dict)
+    settings: Mapping[str, object] = {}
+    applies: Mapping[str, tuple[object, ...]] = {}
+    hardware: Mapping[str, object] = {}
     cost: Cost = "none"
     slower_by_about: float | None = 1.0
     costs: str = ""
@@ -77,8 +75,7 @@ def _value(workload: Workload, path: str) -> object:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class Ladder:
+class Ladder(NamedTuple):
     """The values of one number, and the change that each of them is; `lever` is what it turns.
 
     They go from the mildest to the hardest; each needs no more memory than the one before, so that the first one that
