@@ -7,114 +7,42 @@ the same and say the same.
 import argparse
 import json
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, get_args
+from typing import Final, get_args
 
 from pydantic import ValidationError
 
 from planner.base import Spec
-from planner.dtypes import KV_FORMATS, SCHEMES
 from planner.errors import PlannerError, SpecError
 from planner.models.architecture import Architecture
 from planner.units import parse_bytes
+from planner.workload.choices import Task
+from planner.workload.fields import TASKS, WorkloadField, all_fields, fields_of
+from planner.workload.rules import reader
 from planner.workload.software.registry import setting_names
 from planner.workload.software.settings import EngineSettings
-from planner.workload.workload import Inference, Training, Workload
+from planner.workload.workload import Inference, Workload
 
-Task = Literal["training", "inference"]
-_TASKS: Final[dict[str, type[Training] | type[Inference]]] = {"training": Training, "inference": Inference}
 _OF_BOTH_TASKS: Final = ("parallel", "gpus", "other_processes_bytes")
 _MAX_FILE_BYTES: Final = 2**20
 
 
-class Flag(NamedTuple):
-    """An option and the field of the workload that it sets; `task` is none for those that both tasks have."""
-
-    name: str
-    field: str
-    metavar: str
-    help: str
-    task: Task | None = None
-
-    @property
-    def key(self) -> str:
-        """Return the attribute that argparse gives it."""
-        return self.name.removeprefix("--").replace("-", "_")
-
-
-FLAGS: Final = (
-    Flag("--weights", "weights", "FORMAT", "fp32, bf16, fp16, fp8, int8, nf4, gptq4-128, Q4_K_M, … [as stored]"),
-    Flag("--compute", "compute", "FORMAT", "fp32, bf16 or fp16; to train also tf32, amp-bf16, amp-fp16 [(amp-)bf16]"),
-    Flag("--attention", "attention", "KIND", "sdpa, flash or eager [sdpa]"),
-    Flag(
-        "--profile",
-        "profile",
-        "NAME",
-        "the software that runs it: hf, vllm or llama.cpp; to train hf, liger, unsloth, torchtune, megatron, "
-        "deepspeed or litgpt [by the weights, else hf]",
-    ),
-    Flag("--dp", "parallel.data", "N", "replicas [the number of cards, divided by --tp, --pp and --cp]"),
-    Flag("--batch", "batch", "N", "sequences at once [1]", "inference"),
-    Flag("--context", "context_length", "TOKENS", "prompt and answer [4,096, or the model's maximum]", "inference"),
-    Flag("--prompt", "prompt_length", "TOKENS", "tokens read in one pass [4,096, or the context]", "inference"),
-    Flag("--kv-cache", "kv_cache", "FORMAT", f"of cached keys and values: {', '.join(KV_FORMATS)} [bf16]", "inference"),
-    Flag("--image-size", "image_size", "WxH", "pixels of images that are read or made [the model's own]"),
-    Flag(
-        "--gpu-layers",
-        "gpu_layers",
-        "N",
-        "llama.cpp: layers on the card, the output as one; the rest is in RAM [all]",
-        "inference",
-    ),
-    Flag("--method", "method", "NAME", "full, lora or qlora: what is trained [full]", "training"),
-    Flag("--lora-rank", "lora.rank", "N", "rank of the adapters [16]", "training"),
-    Flag("--lora-targets", "lora.targets", "NAMES", "all-linear, or such as q_proj,v_proj [all-linear]", "training"),
-    Flag("--optimizer", "optimizer", "NAME", "adamw, adamw-8bit, adafactor, lion, muon, sgd, … [adamw]", "training"),
-    Flag("--micro-batch", "micro_batch", "N", "sequences per card and forward pass [1]", "training"),
-    Flag("--accumulate", "gradient_accumulation", "N", "forward passes per optimizer step [1]", "training"),
-    Flag("--seq", "sequence_length", "TOKENS", "length of a sequence [2,048, or the model's maximum]", "training"),
-    Flag(
-        "--checkpointing",
-        "activation_checkpointing",
-        "KIND",
-        "none, selective, or full: keep layer inputs only [none]",
-        "training",
-    ),
-    Flag("--loss", "loss", "KIND", "full-logits, chunked or fused-linear [full-logits, or the profile's]", "training"),
-)
-SHARING_FLAGS: Final = (
-    Flag("--zero", "parallel.zero", "0-3", "what replicas share: 1 states, 2 gradients too, 3 parameters too: FSDP"),
-    Flag("--tp", "parallel.tensor", "N", "cards that share each matrix"),
-    Flag("--pp", "parallel.pipeline", "N", "cards that each hold some of the layers"),
-    Flag("--cp", "parallel.context", "N", "cards that share each sequence"),
-    Flag("--ep", "parallel.expert", "N", "replicas that share the routed experts"),
-    Flag("--offload", "parallel.offload", "WHAT", "to RAM: optimizer, or parameters with it; nvme: both to disk"),
-)
-_ALL_FLAGS: Final = (*FLAGS, *SHARING_FLAGS)
-_FLAG_OF_FIELD: Final = {flag.field: flag.name for flag in _ALL_FLAGS}
-
-
 def add_workload_options(parser: argparse.ArgumentParser) -> None:
-    """Add the workload options to `parser`, grouped by task."""
+    """Add an option for each field of the workloads that has one, grouped by task, and name the others."""
     both = parser.add_argument_group("what to run it for; [defaults]")
     both.add_argument("--task", metavar="TASK", help="inference or training [inference]")
-    groups = {
-        None: both,
-        "inference": parser.add_argument_group("inference"),
-        "training": parser.add_argument_group("training"),
-    }
-    for flag in FLAGS:
-        groups[flag.task].add_argument(flag.name, metavar=flag.metavar, help=flag.help)
-    sharing = parser.add_argument_group("several cards")
-    for flag in SHARING_FLAGS:
-        sharing.add_argument(flag.name, metavar=flag.metavar, help=flag.help)
+    groups = {title: parser.add_argument_group(title) for title in ("inference", "training", "several cards")}
+    for flag, fields in _flags().items():
+        words = "; to train ".join(dict.fromkeys(f"{field.help}{_default(field)}" for field in fields))
+        group = groups.get(_heading(fields[0]), both)
+        group.add_argument(flag, metavar=fields[0].metavar, help=words.replace("%", "%%"))
     both.add_argument(
         "--set",
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="any other field of the workload by its JSON name, such as other_processes_bytes=2GiB or "
-        "engine.n_ubatch=256; repeatable",
+        help="any other field of the workload, of those below; repeatable",
     )
     both.add_argument(
         "--workload",
@@ -123,6 +51,33 @@ def add_workload_options(parser: argparse.ArgumentParser) -> None:
         help="a workload as JSON, or a training file of axolotl, TRL, transformers, DeepSpeed, accelerate or "
         "LLaMA-Factory; options change it",
     )
+    parser.add_argument_group("other fields, as --set NAME=VALUE", _other_fields())
+
+
+def _heading(field: WorkloadField) -> str:
+    """Return the group of the help that the option of `field` stands in; of both tasks it is one by itself."""
+    if field.name.startswith("parallel."):
+        return "several cards"
+    return field.tasks[0] if len(_tasks_of(field.name)) == 1 else ""
+
+
+def _tasks_of(name: str) -> tuple[Task, ...]:
+    return tuple(task for task in TASKS if name in fields_of(task))
+
+
+def _default(field: WorkloadField) -> str:
+    """Return ` [1]`: what applies where the option is left out; empty where nothing does."""
+    words = field.option.default
+    if not words and not isinstance(field.default, bool) and field.default not in (None, (), "none"):
+        words = f"{field.default:,}" if isinstance(field.default, int) else str(field.default)
+    return f" [{words}]" if words else ""
+
+
+def _other_fields() -> str:
+    """Return a line for each field that has no option."""
+    others = [field for field in all_fields() if not field.option.flag]
+    width = max(len(field.name) for field in others)
+    return "\n".join(f"{field.name:{width}}  {field.help}{_default(field)}" for field in others)
 
 
 def workload_from(arguments: argparse.Namespace, base: Workload | None = None) -> Workload:
@@ -167,30 +122,34 @@ def read_workload(path: Path) -> Workload:
 def used_defaults(asked: Workload, used: Workload) -> tuple[str, ...]:
     """Return the options that were not given, with the values that were used for them."""
     return tuple(
-        f"{flag.name} {'x'.join(map(str, value)) if isinstance(value, tuple) else value}"
-        for flag in FLAGS
-        if flag.task in (None, asked.task) and not _given(asked, flag.field) and not _idle(used, flag.field)
-        if (value := _value(used, flag.field)) is not None
+        f"{field.option.flag} {'x'.join(map(str, value)) if isinstance(value, tuple) else value}"
+        for field in fields_of(asked.task).values()
+        if field.option.flag and not _given(asked, field.name) and not _idle(used, field)
+        if (value := reader(used)(field.name)) is not None
     )
 
 
-def _idle(used: Workload, field: str) -> bool:
-    """Return whether `field` means nothing to the network that `used` was filled in for: images have no cache."""
-    return field == "kv_cache" and isinstance(used, Inference) and used.context_length is None
+def _flags() -> Mapping[str, Sequence[WorkloadField]]:
+    """Return the fields by their options: first as a run has them, then as training does where that differs."""
+    found: dict[str, list[WorkloadField]] = {}
+    for field in all_fields():
+        if field.option.flag:
+            found.setdefault(field.option.flag, []).append(field)
+    return found
+
+
+def _idle(used: Workload, field: WorkloadField) -> bool:
+    """Return whether `field` says nothing of `used`: a way to share that is not taken, the cache of images."""
+    if field.name.startswith("parallel."):
+        return field.default is not None
+    return field.name == "kv_cache" and isinstance(used, Inference) and used.context_length is None
 
 
 def _given(asked: Workload, field: str) -> bool:
     outer, dot, inner = field.partition(".")
     held = getattr(asked, outer)
     inside = not dot or (isinstance(held, Spec) and inner in held.model_fields_set)
-    return outer in asked.model_fields_set and inside and _value(asked, field) is not None
-
-
-def _value(workload: Workload, field: str) -> object:
-    """Return the value of `field`, none where the part of the workload that it belongs to is not there."""
-    outer, dot, inner = field.partition(".")
-    held: object = getattr(workload, outer)
-    return getattr(held, inner) if dot and held is not None else held
+    return outer in asked.model_fields_set and inside and reader(asked)(field) is not None
 
 
 def _task(name: object, place: str = "--task") -> Task:
@@ -201,16 +160,22 @@ def _task(name: object, place: str = "--task") -> Task:
 
 def _changes(arguments: argparse.Namespace) -> list[tuple[str, object, str]]:
     """Return field, value and option of everything that was given."""
-    given = [(flag, getattr(arguments, flag.key)) for flag in _ALL_FLAGS]
-    changes = [(flag.field, _spelled(flag, value), flag.name) for flag, value in given if value is not None]
+    given = [(fields[0], getattr(arguments, _key(flag))) for flag, fields in _flags().items()]
+    changes = [(field.name, _spelled(field, value), field.option.flag) for field, value in given if value is not None]
     return changes + [_assignment(text) for text in arguments.set]
 
 
-def _spelled(flag: Flag, value: str) -> str:
-    if flag.field in ("weights", "kv_cache"):
-        names = SCHEMES if flag.field == "weights" else KV_FORMATS
+def _key(flag: str) -> str:
+    """Return the attribute that argparse gives an option."""
+    return flag.removeprefix("--").replace("-", "_")
+
+
+def _spelled(field: WorkloadField, value: str) -> str:
+    """Return `value` in the spelling of the field's own choices, and a number without thousands separators."""
+    names = [name for name in field.choices(None) if isinstance(name, str)]
+    if names:
         return next((name for name in names if name.lower() == value.lower()), value)
-    return value if flag.field == "lora.targets" else value.replace(",", "")
+    return value if field.kind == "list" else value.replace(",", "")
 
 
 def _assignment(text: str) -> tuple[str, object, str]:
@@ -228,7 +193,7 @@ def _assignment(text: str) -> tuple[str, object, str]:
 def _check_task(field: str, option: str, task: Task) -> None:
     name = field.partition(".")[0]
     other: Task = "inference" if task == "training" else "training"
-    if name not in _TASKS[task].model_fields and name in _TASKS[other].model_fields:
+    if name not in TASKS[task].model_fields and name in TASKS[other].model_fields:
         raise SpecError(option, f"belongs to {other}, and this is {task}", f"Leave it out, or add --task {other}.")
 
 
@@ -243,10 +208,10 @@ def _put(fields: dict[str, object], name: str, value: object) -> None:
 
 def _validated(task: Task, fields: dict[str, object], place: str = "") -> Workload:
     try:
-        return _TASKS[task].model_validate(fields)
+        return TASKS[task].model_validate(fields)
     except ValidationError as error:
         problem = SpecError.from_validation(error)
-        hint = _alike(_TASKS[task], problem.field) or problem.hint or "Try: gpu-planner fit --help"
+        hint = _alike(TASKS[task], problem.field) or problem.hint or "Try: gpu-planner fit --help"
         if place:
             raise SpecError(f"{place}{problem.field}".removesuffix(": "), problem.reason, hint) from error
         raise in_options(SpecError(problem.field, problem.reason, hint)) from error
@@ -274,10 +239,11 @@ def check_lengths(arguments: argparse.Namespace, asked: Workload, architecture: 
 def in_options(error: SpecError) -> SpecError:
     """Return `error` with the options that set the fields it speaks of; itself where it speaks of none."""
     reason = error.reason
-    for field, option in _FLAG_OF_FIELD.items():
-        if "_" in field:  # the others are words of every sentence
-            reason = re.sub(rf"\b{field}\b", option, reason)
-    if (option := _FLAG_OF_FIELD.get(error.field, error.field)) == error.field and reason == error.reason:
+    flags = {fields[0].name: flag for flag, fields in _flags().items()}
+    for name, flag in flags.items():
+        if "_" in name:  # the others are words of every sentence
+            reason = re.sub(rf"\b{name}\b", flag, reason)
+    if (option := flags.get(error.field, error.field)) == error.field and reason == error.reason:
         return error
     return SpecError(option, reason, error.hint)
 

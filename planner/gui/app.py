@@ -36,8 +36,7 @@ _LOOK_AFTER_MS: Final = 1500
 """What is asked of the machine waits until the window is drawn and ready."""
 _NEXT: Final = (
     "planner.gui.memory.curves.plot",
-    "planner.plan.answers.settle",
-    "planner.gui.memory.questions.training",
+    "planner.plan.answers.conflicts",
     "planner.memory.software.pytorch",
     "planner.performance.training.estimate",
     "planner.gui.catalog.tab",

@@ -204,17 +204,17 @@ class Workspace(QObject):
             PlannerError: If the changed plan cannot be evaluated; the plan stays as it was.
         """
         # Imported here: the start of the window does not wait for what only a change needs.
-        from planner.plan.answers.settle import settle
-        from planner.present.plan.settled import moved_sentence
+        from planner.plan.answers.conflicts import resolve_conflicts
+        from planner.present.plan.settings import adjustments_sentence
 
         fields = dict(answer)
         task = fields.pop(f"{WORKLOAD}task", None)
         start = self.before(label)
         if task is not None:
             start = start.evolve(workload=self.workload_of(task))
-        settled = settle(start, fields, self.catalog)
-        self._push(label, settled.plan)
-        self.adjusted.emit(moved_sentence(settled.moved, settled.plan.workload))
+        resolved = resolve_conflicts(start, fields, self.catalog)
+        self._push(label, resolved.plan)
+        self.adjusted.emit(adjustments_sentence(resolved.adjustments, resolved.plan.workload))
 
     def take_trace(self, facts: TracedFacts, label: str) -> None:
         """Make a traced module the plan's model as one undo step; with several ranks, on as many cards.

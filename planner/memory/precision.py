@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.workload.defaults import default_weights
-from planner.workload.training import arithmetic, autocasts
+from planner.workload.formats import arithmetic, autocasts
 from planner.workload.workload import Inference, Training
 
 

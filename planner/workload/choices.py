@@ -1,6 +1,6 @@
-"""The values that a workload's choices can have."""
+"""The values that a workload's choices can have, with their words."""
 
-from typing import Literal
+from typing import Final, Literal
 
 Task = Literal["training", "inference"]
 Attention = Literal["flash", "sdpa", "eager"]
@@ -11,3 +11,43 @@ Loss = Literal["full-logits", "chunked", "fused-linear"]
 TrainedFormat = Literal["fp32", "bf16", "fp16", "int8", "nf4", "nf4-dq"]
 Offload = Literal["none", "optimizer", "parameters", "nvme"]
 """What stays in RAM between uses: nothing, optimizer states, parameters with them, or both on disk."""
+
+OF_METHODS: Final[dict[Method, str]] = {"full": "Full fine-tuning", "lora": "LoRA", "qlora": "QLoRA (4 bits)"}
+OF_COMPUTE: Final[dict[Compute, str]] = {
+    "amp-bf16": "BF16 autocast",
+    "amp-fp16": "FP16 autocast",
+    "bf16": "BF16 throughout",
+    "fp16": "FP16 throughout",
+    "fp8": "FP8 (linear layers)",
+    "tf32": "TF32",
+    "fp32": "FP32",
+}
+OF_FORMATS: Final[dict[TrainedFormat, str]] = {
+    "fp32": "FP32",
+    "bf16": "BF16",
+    "fp16": "FP16",
+    "int8": "INT8 (LLM.int8)",
+    "nf4": "NF4",
+    "nf4-dq": "NF4, double quantised",
+}
+OF_ATTENTION: Final[dict[Attention, str]] = {
+    "sdpa": "SDPA (PyTorch)",
+    "flash": "FlashAttention",
+    "eager": "Eager (matrices)",
+}
+OF_CHECKPOINTING: Final[dict[Checkpointing, str]] = {
+    "none": "None",
+    "selective": "Selective (cheap operations)",
+    "full": "Full (every layer)",
+}
+OF_LOSSES: Final[dict[Loss, str]] = {
+    "full-logits": "Full logits",
+    "chunked": "In chunks",
+    "fused-linear": "Fused with the head",
+}
+OF_OFFLOADS: Final[dict[Offload, str]] = {
+    "none": "Nothing",
+    "optimizer": "Optimizer states",
+    "parameters": "Parameters and states",
+    "nvme": "Both, on disk (NVMe)",
+}

@@ -4,20 +4,21 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from planner.dtypes import AS_STORED, GGUF_FILE_TYPES, SCHEMES
+from planner.dtypes import AS_STORED
 from planner.errors import SpecError
 from planner.models.architecture import Architecture
 from planner.models.images import reads_images, tokens_of_image
+from planner.workload.formats import arithmetic, autocasts
 from planner.workload.layout import laid_out
 from planner.workload.optimizers import OPTIMIZERS
-from planner.workload.software.registry import DEFAULT, SOFTWARE, servers, serving, setting_owner, settings_for, trainer
-from planner.workload.training import Lora, arithmetic, autocasts
+from planner.workload.rules import OF_FILES
+from planner.workload.software.registry import DEFAULT, SOFTWARE, serving, settings_for, trainer
+from planner.workload.training import Lora
+from planner.workload.weight_files import OWN_FIELDS, default_profile, name_in_files
 from planner.workload.workload import Inference, Training
 
 DEFAULT_SEQUENCE: Final = 2_048
 DEFAULT_CONTEXT: Final = 4_096
-_GGUF_NAMES: Final = {"fp32": "F32", "fp16": "F16", "bf16": "BF16"}
-_PLAIN_NAMES: Final = {gguf: plain for plain, gguf in _GGUF_NAMES.items()}
 
 
 def with_defaults(workload: Training | Inference, architecture: Architecture, count: int) -> Training | Inference:
@@ -54,18 +55,20 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     context = _length(workload.context_length, architecture, DEFAULT_CONTEXT)
     prompt = _length(workload.prompt_length, architecture, min(context, DEFAULT_CONTEXT))
     weights = architecture.stored_as if workload.weights in (None, AS_STORED) else workload.weights
-    profile = workload.profile or default_profile(workload, architecture, weights)
+    own_fields = [getattr(workload, name) for name in OWN_FIELDS]
+    profile = workload.profile or default_profile(workload.engine.given(), own_fields, weights, architecture)
     own = serving(profile)
     if architecture.kind not in own.networks:
         hint = f"Choose the profile {DEFAULT}, and weights that are no GGUF file."
         raise SpecError("profile", f"{SOFTWARE[profile].title} runs no image encoder by itself", hint)
     images = _images(workload, architecture, profile)
+    OF_FILES.refuse(workload, model=architecture)
     if images:
         prompt = max(prompt, images * tokens_of_image(architecture.stacks[0], workload.image_size) + 1)
     return _checked(
         workload,
         profile=profile,
-        weights=_weights_of(profile, weights, architecture),
+        weights=name_in_files(profile, weights, architecture),
         engine=settings_for(profile, workload.engine),
         kv_cache=own.cache_names.get(workload.kv_cache, workload.kv_cache),
         context_length=context if architecture.kind == "encoder-decoder" else max(context, prompt),
@@ -91,48 +94,6 @@ def _images(workload: Inference, architecture: Architecture, profile: str) -> in
             raise SpecError("images", reason, f"Choose {DEFAULT}.")
         return 0
     return 1 if workload.images is None else workload.images
-
-
-def default_profile(workload: Inference, architecture: Architecture, weights: str) -> str:
-    """Return the engine of a workload that names none: whose settings it has, else the one that reads `weights`."""
-    for setting in workload.engine.given():
-        if owner := setting_owner(setting):
-            return owner.name
-    container = "gguf" if _is_gguf(weights, architecture) else "safetensors"
-    for name in servers():
-        if any(getattr(workload, field) is not None for field in serving(name).own_fields):
-            return name
-    return next(name for name in servers() if serving(name).containers[0] == container)
-
-
-def _is_gguf(weights: str, architecture: Architecture) -> bool:
-    return architecture.container == "gguf" if weights == AS_STORED else weights in GGUF_FILE_TYPES
-
-
-def _weights_of(profile: str, weights: str, architecture: Architecture) -> str:
-    """Return `weights` as `profile` calls them: plain formats have names of their own in GGUF files.
-
-    Raises:
-        SpecError: If the engine cannot run them.
-    """
-    containers, title = serving(profile).containers, SOFTWARE[profile].title
-    if "safetensors" not in containers:
-        if _is_gguf(weights, architecture):
-            return weights
-        if weights in _GGUF_NAMES:
-            return _GGUF_NAMES[weights]
-        hint = f"Choose a GGUF format: {', '.join(GGUF_FILE_TYPES)}."
-        raise SpecError("weights", f"{title} runs GGUF files, not {_title(weights)}", hint)
-    if "gguf" not in containers and _is_gguf(weights, architecture):
-        if weights in _PLAIN_NAMES and architecture.container != "gguf":
-            return _PLAIN_NAMES[weights]
-        hint = "Choose the profile llama.cpp, or plain weights."
-        raise SpecError("weights", "transformers turns a GGUF file into plain tensors when it loads it", hint)
-    return weights
-
-
-def _title(weights: str) -> str:
-    return "the formats of these files" if weights == AS_STORED else SCHEMES[weights].title
 
 
 def _checked(workload: Inference, **changes: object) -> Inference:

@@ -6,10 +6,22 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from planner.base import Spec, no_such_name
 from planner.dtypes import AS_STORED, SCHEMES
+from planner.models.images import reads_images
+from planner.workload.option import Option, Situation, never
 
 Offload = Literal["none", "model", "sequential"]
 Side = Annotated[int, Field(ge=1, le=65_536)]
 _SIDES: Final = 2
+_SIZES: Final = (
+    (512, 512),
+    (768, 768),
+    (1024, 1024),
+    (1152, 896),
+    (1216, 832),
+    (1344, 768),
+    (1536, 1536),
+    (2048, 2048),
+)
 _DIGITS: Final = 9
 
 
@@ -27,22 +39,88 @@ ImageSize = Annotated[tuple[Side, Side], BeforeValidator(_both_sides)]
 """Width and height in pixels."""
 
 
+def reads_or_makes_images(now: Situation) -> bool:
+    """Return whether the model takes images of any size, or makes them."""
+    free = reads_images(now.architecture) and now.architecture.stacks[0].positions is None
+    return free or now.architecture.kind in ("diffusion", "vision-encoder")
+
+
+ImageSizeField = Annotated[
+    ImageSize | None,
+    Field(title="Image size", description="pixels of images that are read or made: 1024, 1024x768 or [1024, 768]"),
+    Option(
+        "--image-size",
+        "main",
+        metavar="WxH",
+        default="the model's own",
+        explanation="Activations grow with it.",
+        choices={size: f"{size[0]:,} × {size[1]:,}" for size in _SIZES},
+        mnemonic="z",
+        asked_when=reads_or_makes_images,
+    ),
+]
+
+
 class Diffusion(Spec):
     """Settings that only pipelines have. Fields that are `None` are filled in from the pipeline."""
 
-    guidance: bool | None = Field(
-        default=None, description="a second pass without the prompt in each step; by default unless it is distilled"
-    )
-    offload: Offload = Field(
-        default="none",
-        description="what waits in RAM: model: the components that do not run; sequential: all but the running module",
-    )
-    vae_tiling: bool = Field(default=False, description="decode large images in tiles, one after the other")
-    vae_slicing: bool = Field(default=False, description="decode the images of a batch one after the other")
-    prompt_tokens: int | None = Field(
-        default=None, ge=1, le=100_000, description="length that prompts are padded to, where an encoder leaves it open"
-    )
-    text_weights: str | None = Field(default=None, description="format of the text encoders; by default as computed")
+    guidance: Annotated[
+        bool | None,
+        Field(title="Guidance", description="a second pass without the prompt in each step"),
+        Option(
+            group="decoding",
+            default="true unless the model is distilled",
+            explanation="It compares the image with one made without the prompt.",
+            choices={True: "Two passes (one without the prompt)", False: "One pass"},
+        ),
+    ] = None
+    offload: Annotated[
+        Offload,
+        Field(
+            title="Offload to RAM",
+            description="waits in RAM: model (components that do not run), sequential (all but a running module)",
+        ),
+        Option(
+            group="main",
+            explanation="It is copied to the card only to run.",
+            choices={
+                "none": "Nothing",
+                "model": "Components that do not run",
+                "sequential": "All but the running module",
+            },
+            mnemonic="r",
+        ),
+    ] = "none"
+    vae_tiling: Annotated[
+        bool,
+        Field(title="VAE tiling", description="decode large images in tiles, one after the other"),
+        Option(group="decoding"),
+    ] = False
+    vae_slicing: Annotated[
+        bool,
+        Field(title="VAE slicing", description="decode the images of a batch one after the other"),
+        Option(group="decoding"),
+    ] = False
+    prompt_tokens: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=100_000,
+            title="Prompt tokens",
+            description="length that prompts are padded to, where an encoder leaves it open",
+        ),
+        Option(group="decoding", default="the pipeline's", asked_when=never),
+    ] = None
+    text_weights: Annotated[
+        str | None,
+        Field(title="Text encoder format", description="format of the text encoders"),
+        Option(
+            group="decoding",
+            default="as computed",
+            choices={name: name.upper() for name in ("fp32", "bf16", "fp16", "int8", "nf4", "fp8")},
+            brief="text encoders in {}",
+        ),
+    ] = None
 
     @field_validator("text_weights")
     @classmethod

@@ -6,11 +6,10 @@ from typing import Final
 from planner.errors import SpecError
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe
 from planner.workload.parallel import Parallel
-from planner.workload.software.registry import DEFAULT, SOFTWARE, serving, trainer
+from planner.workload.rules import COUNT_HINT, OF_COUNT, OF_SHARED_INFERENCE, OF_SHARED_TRAINING, OF_SHARING
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
-_COUNT_HINT: Final = "Change one of them, or the number of cards."
 _ONE_STACK: Final = ("decoder", "encoder", "vision-encoder", "vision-language")
 
 
@@ -21,33 +20,18 @@ def laid_out(workload: Training | Inference, architecture: Architecture, count: 
         SpecError: If the cards are not as many as the ways to share them multiply to, or if the network or the
             software cannot be shared so.
     """
-    if isinstance(workload, Training) and count > (trainer(workload.profile).most_cards or count):
-        reason = f"{SOFTWARE[workload.profile].title} on several cards is not described"
-        raise SpecError("profile", reason, f"Choose the profile {DEFAULT}.")
+    OF_COUNT.refuse(workload, count=count)
     parallel = _with_replicas(workload.parallel, count)
     if not parallel.is_plain:
         _check_network(parallel, architecture)
-        _check_software(workload, parallel)
+        OF_SHARING.refuse(workload, model=architecture)
+        (OF_SHARED_TRAINING if isinstance(workload, Training) else OF_SHARED_INFERENCE).refuse(workload)
     return parallel
 
 
 @lru_cache(maxsize=1024)
 def _with_replicas(parallel: Parallel, count: int) -> Parallel:
-    shards = parallel.model_shards
-    if parallel.data is None and count % shards == 0:
-        return parallel.evolve(data=count // shards)
-    if parallel.data is not None and parallel.data * shards == count:
-        return parallel
-    if shards == 1:
-        reason = f"{parallel.data:,} replicas need as many cards, not {count:,}"
-        raise SpecError("parallel.data", reason, hint="Leave it out, or change the number of cards.")
-    named = {"data": parallel.data, **{name: getattr(parallel, name) for name in ("tensor", "pipeline", "context")}}
-    product = " × ".join(f"{name} {size:,}" for name, size in named.items() if size is not None and size > 1)
-    if parallel.data is None:
-        cards = "1 card is" if count == 1 else f"{count:,} cards are"
-        raise SpecError("parallel", f"{cards} not a multiple of {product}", hint=_COUNT_HINT)
-    needed = parallel.data * shards
-    raise SpecError("parallel", f"{product} are {needed:,} cards, and there are {count:,}", hint=_COUNT_HINT)
+    return parallel.evolve(data=count // parallel.model_shards) if parallel.data is None else parallel
 
 
 @lru_cache(maxsize=1024)
@@ -98,7 +82,7 @@ def _check_experts(parallel: Parallel, blocks: list[Mlp | Moe | None]) -> None:
             raise SpecError("parallel.expert", reason, _goes(experts))
     if (parallel.data or 1) % parallel.expert:
         reason = f"experts are spread over replicas, and {parallel.data:,} cannot be divided by {parallel.expert:,}"
-        raise SpecError("parallel.expert", reason, hint=_COUNT_HINT)
+        raise SpecError("parallel.expert", reason, hint=COUNT_HINT)
 
 
 def _check_stages(parallel: Parallel, architecture: Architecture) -> None:
@@ -108,46 +92,6 @@ def _check_stages(parallel: Parallel, architecture: Architecture) -> None:
     if parallel.pipeline * parallel.interleave > layers:
         stages = parallel.pipeline * parallel.interleave
         raise SpecError("parallel.pipeline", f"{layers:,} layers cannot fill {stages:,} stages")
-    if parallel.interleave > 1 and layers % (parallel.pipeline * parallel.interleave):
-        groups = parallel.pipeline * parallel.interleave
-        raise SpecError("parallel.interleave", f"{layers:,} layers cannot be divided into {groups:,} even groups")
     if parallel.pipeline_layers and sum(parallel.pipeline_layers) != layers:
         named = sum(parallel.pipeline_layers)
         raise SpecError("parallel.pipeline_layers", f"the stages have {named:,} layers, and the network {layers:,}")
-
-
-def _check_software(workload: Training | Inference, parallel: Parallel) -> None:
-    if parallel.context > 1 and workload.attention == "eager":
-        reason = "cards that share a sequence attend in a ring with flash attention, not eagerly"
-        raise SpecError("parallel.context", reason, hint="Choose sdpa or flash.")
-    if isinstance(workload, Training):
-        _check_training(workload, parallel)
-    else:
-        _check_inference(workload, parallel)
-
-
-def _check_training(workload: Training, parallel: Parallel) -> None:
-    if parallel.offload == "optimizer" and parallel.zero == 0:
-        raise SpecError("parallel.offload", "optimizer states are offloaded by ZeRO", hint="Set zero to 1, 2 or 3.")
-    if parallel.offload in ("parameters", "nvme") and parallel.zero != 3:
-        raise SpecError("parallel.offload", "parameters are offloaded by ZeRO-3 and FSDP", hint="Set zero to 3.")
-    own, title = trainer(workload.profile), SOFTWARE[workload.profile].title
-    if parallel.offload not in own.offloads and parallel.zero <= own.zero_limit:
-        raise SpecError("parallel.offload", f"{title} offloads to RAM only", hint="Choose parameters.")
-    if parallel.zero > own.zero_limit:
-        raise SpecError("parallel.zero", f"{title} shares up to ZeRO {own.zero_limit}", hint="Set zero lower.")
-    if parallel.pipeline > 1 and parallel.zero > own.zero_limit_in_pipeline:
-        reason = f"{title}'s pipelines take ZeRO {own.zero_limit_in_pipeline} at most"
-        raise SpecError("parallel.zero", reason, hint="Set zero lower, or share without stages.")
-
-
-def _check_inference(workload: Inference, parallel: Parallel) -> None:
-    if parallel.zero:
-        raise SpecError("parallel.zero", "ZeRO shares what training keeps", hint="Share layers: pipeline or tensor.")
-    if parallel.offload in ("optimizer", "nvme"):
-        raise SpecError("parallel.offload", f"answering has no {parallel.offload} to offload", hint="Try parameters.")
-    if parallel.offload not in serving(workload.profile).offloads:
-        reason = f"{workload.profile} has a way of its own"
-        raise SpecError("parallel.offload", reason, hint="llama.cpp takes gpu_layers.")
-    if parallel.sequence:
-        raise SpecError("parallel.sequence", "norms share their tokens in training only")

@@ -355,3 +355,21 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
 in one kernel; transformers' Adafactor, galore_torch's AdamW and SOAP loop; DistributedShampoo steps with
 `torch._foreach` calls.
 """
+
+
+def optimizer_words() -> dict[Optimizer, str]:
+    """Return the optimizers with their titles as they stand alone, those of a library together."""
+    libraries = list(dict.fromkeys(kind.library for kind in OPTIMIZERS.values()))
+    grouped = sorted(OPTIMIZERS.items(), key=lambda item: libraries.index(item[1].library))
+    return {name: f"{kind.title[0].upper()}{kind.title[1:]}" for name, kind in grouped}
+
+
+def library_of(optimizer: Optimizer) -> str:
+    """Return the library that an optimizer is of, as it is written."""
+    library = OPTIMIZERS[optimizer].library
+    return "PyTorch" if library == "torch" else library
+
+
+def step_words() -> dict[OptimizerStep, str]:
+    """Return the ways to step, in words."""
+    return {"fused": "Fused", "foreach": "All tensors at once", "loop": "One tensor at a time"}

@@ -1,13 +1,33 @@
 """How a workload is spread over cards."""
 
-from typing import Final, Self
+from typing import Annotated, Final, NamedTuple, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from planner.base import Spec
-from planner.workload.choices import Offload
+from planner.models.architecture import Moe
+from planner.workload.choices import OF_OFFLOADS, Offload
+from planner.workload.option import Option, Situation, of_text, shared
+from planner.workload.rules import OF_STAGES
+from planner.workload.software.registry import serving, trainer
 
 MOST_CARDS: Final = 100_000
+_MOST_GROUPS: Final = 8
+
+
+def trains_shared(now: Situation) -> bool:
+    """Return whether a training run can be shared by several GPUs."""
+    return shared(now) and now.used.task == "training"
+
+
+def _has_experts(now: Situation) -> bool:
+    groups = (group for stack in now.architecture.stacks for group in stack.groups)
+    return shared(now) and any(isinstance(group.layer.feed_forward, Moe) for group in groups)
+
+
+def _can_offload(now: Situation) -> bool:
+    own = trainer(now.used.profile) if now.used.task == "training" else serving(now.used.profile)
+    return of_text(now) and len(own.offloads) > 1
 
 
 class CardCount(Spec):
@@ -23,31 +43,110 @@ class Parallel(Spec):
     Experts are spread over the replicas, so that `expert` divides `data`.
     """
 
-    data: int | None = Field(
-        default=None, ge=1, le=MOST_CARDS, description="replicas; by default cards ÷ (tensor · pipeline · context)"
-    )
-    zero: int = Field(
-        default=0, ge=0, le=3, description="what replicas share: 1 optimizer states, 2 gradients too, 3 parameters too"
-    )
-    tensor: int = Field(default=1, ge=1, le=1024, description="cards that share each matrix")
-    sequence: bool = Field(default=False, description="norms and dropout share the tokens of a tensor-parallel group")
-    pipeline: int = Field(default=1, ge=1, le=4096, description="stages of consecutive layers")
-    context: int = Field(default=1, ge=1, le=4096, description="cards that share each sequence")
-    expert: int = Field(default=1, ge=1, le=4096, description="replicas that share the routed experts")
-    offload: Offload = Field(
-        default="none",
-        description="what stays in RAM between uses: optimizer (its states), parameters (these, too), or both on nvme",
-    )
-    gradient_as_bucket_view: bool = Field(
-        default=False, description="gradients lie in the buckets of DistributedDataParallel, not beside them"
-    )
-    reshard_after_forward: bool = Field(
-        default=True, description="FSDP frees each layer's whole parameters after its forward pass"
-    )
-    pipeline_layers: tuple[int, ...] = Field(
-        default=(), description="layers of each stage; by default as evenly as it goes"
-    )
-    interleave: int = Field(default=1, ge=1, le=1024, description="groups of layers that each stage takes turns with")
+    data: Annotated[
+        int | None,
+        Field(ge=1, le=MOST_CARDS, title="Data parallel", description="replicas"),
+        Option(
+            "--dp",
+            "sharing",
+            default="the number of cards, divided by --tp, --pp and --cp",
+            explanation="What the other ways to share leave.",
+            asked_when=shared,
+        ),
+    ] = None
+    zero: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=3,
+            title="ZeRO stage",
+            description="what replicas share: 1 optimizer states, 2 gradients, too, 3 parameters, too: FSDP",
+        ),
+        Option(
+            "--zero",
+            "sharing",
+            explanation="ZeRO and FSDP divide what replicas would each hold in full.",
+            choices={
+                0: "Nothing (DDP)",
+                1: "Optimizer states (ZeRO-1)",
+                2: "And gradients (ZeRO-2)",
+                3: "And parameters (ZeRO-3, FSDP)",
+            },
+            leads=True,
+            asked_when=trains_shared,
+        ),
+    ] = 0
+    tensor: Annotated[
+        int,
+        Field(ge=1, le=1024, title="Tensor parallel", description="cards that share each matrix"),
+        Option("--tp", "sharing", asked_when=shared),
+    ] = 1
+    sequence: Annotated[
+        bool,
+        Field(title="Sequence parallel", description="norms and dropout share the tokens of a tensor-parallel group"),
+        Option(group="sharing", asked_when=lambda now: trains_shared(now) and now.used.parallel.tensor > 1),
+    ] = False
+    pipeline: Annotated[
+        int,
+        Field(ge=1, le=4096, title="Pipeline parallel", description="cards that each hold some of the layers"),
+        Option("--pp", "sharing", asked_when=shared),
+    ] = 1
+    context: Annotated[
+        int,
+        Field(ge=1, le=4096, title="Context parallel", description="cards that share each sequence"),
+        Option("--cp", "sharing", asked_when=trains_shared),
+    ] = 1
+    expert: Annotated[
+        int,
+        Field(ge=1, le=4096, title="Expert parallel", description="replicas that share the routed experts"),
+        Option("--ep", "sharing", asked_when=_has_experts),
+    ] = 1
+    offload: Annotated[
+        Offload,
+        Field(
+            title="Offload",
+            description="what stays in RAM between uses: optimizer (its states), parameters with them, or both on nvme",
+        ),
+        Option("--offload", "offload", choices=OF_OFFLOADS, asked_when=_can_offload),
+    ] = "none"
+    gradient_as_bucket_view: Annotated[
+        bool,
+        Field(
+            title="Gradient bucket view",
+            description="gradients lie in the buckets of DistributedDataParallel, not beside them",
+        ),
+        Option(group="sharing", asked_when=lambda now: trains_shared(now) and now.sharder == "ddp"),
+    ] = False
+    reshard_after_forward: Annotated[
+        bool,
+        Field(
+            title="Reshard after forward",
+            description="FSDP frees each layer's whole parameters after its forward pass",
+        ),
+        Option(group="sharing", asked_when=lambda now: trains_shared(now) and now.sharder == "fsdp"),
+    ] = True
+    pipeline_layers: Annotated[
+        tuple[int, ...],
+        Field(title="Layers per stage", description="layers of each stage, with commas between them"),
+        Option(
+            group="sharing",
+            default="as evenly as it goes",
+            placeholder="as evenly as it goes",
+            asked_when=lambda now: shared(now) and now.used.parallel.pipeline > 1 and now.used.parallel.interleave == 1,
+        ),
+    ] = ()
+    interleave: Annotated[
+        int,
+        Field(
+            ge=1, le=1024, title="Pipeline schedule", description="groups of layers that each stage takes turns with"
+        ),
+        Option(
+            group="sharing",
+            explanation="Stages work on one group of layers, or take turns with several.",
+            choices={1: "1F1B", **{groups: f"Interleaved, {groups} groups" for groups in range(2, _MOST_GROUPS + 1)}},
+            asked_when=lambda now: trains_shared(now) and now.used.parallel.pipeline > 1,
+        ),
+    ] = 1
 
     @field_validator("pipeline_layers", mode="before")
     @classmethod
@@ -56,17 +155,11 @@ class Parallel(Spec):
         return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _is_consistent(self) -> Self:
+    def _obeys_the_rules(self) -> Self:
         """Refuse settings of something that is not there."""
-        if self.pipeline_layers and len(self.pipeline_layers) != self.pipeline:
-            stages = len(self.pipeline_layers)
-            raise ValueError(f"pipeline_layers names {stages:,} stages, and pipeline is {self.pipeline:,}")
+        OF_STAGES.obey(_Held(self))
         if any(layers < 1 for layers in self.pipeline_layers):
             raise ValueError("each of pipeline_layers is at least 1")
-        if self.interleave > 1 and self.pipeline == 1:
-            raise ValueError("interleave needs a pipeline of at least 2 stages")
-        if self.interleave > 1 and self.pipeline_layers:
-            raise ValueError("interleaved stages are even: leave out pipeline_layers")
         return self
 
     @property
@@ -87,3 +180,24 @@ class Parallel(Spec):
     def is_plain(self) -> bool:
         """Return whether every card holds and computes the whole network."""
         return self.model_shards == 1 and self.zero == 0 and self.expert == 1 and self.offload == "none"
+
+
+class _Held(NamedTuple):
+    """What `parallel` is a part of, as far as rules about it alone are concerned."""
+
+    parallel: Parallel
+    task: None = None
+
+
+UnequalCards = Annotated[
+    tuple[CardCount, ...],
+    Field(title="Unequal cards", description="cards of several kinds, instead of the plan's one: [{id, count}, …]"),
+    Option(group="cards"),
+]
+OtherProcesses = Annotated[
+    int,
+    Field(
+        ge=0, title="Used by other programs", description="memory that other programs hold on each card: 2GiB, 512MiB"
+    ),
+    Option(group="cards"),
+]

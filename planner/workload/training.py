@@ -1,53 +1,79 @@
 """How a model is trained, with the choices that decide its memory."""
 
-from typing import Final, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from planner.base import Spec
-from planner.dtypes import SCHEMES
-from planner.workload.choices import Attention, Checkpointing, Compute, Loss, Method, TrainedFormat
-from planner.workload.diffusion import ImageSize
-from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep
-from planner.workload.parallel import CardCount, Parallel
-from planner.workload.software.registry import DEFAULT, SOFTWARE, TrainerName, trainer
-
-PARAMETER_FORMATS: Final[dict[Compute, tuple[str, ...]]] = {
-    "fp32": ("fp32",),
-    "tf32": ("fp32",),
-    "bf16": ("bf16",),
-    "fp16": ("fp16",),
-    "amp-bf16": ("fp32", "bf16"),
-    "amp-fp16": ("fp32",),
-    "fp8": ("fp32", "bf16"),
-}
-"""The formats that trained parameters can be kept in for each way to compute."""
-
-FROZEN_FORMATS: Final[dict[Compute, tuple[str, ...]]] = PARAMETER_FORMATS | {"amp-fp16": ("fp32", "fp16")}
-"""The plain formats that the frozen network under adapters can be kept in for each way to compute."""
-
-BASE_FORMATS: Final[dict[Method, tuple[str, ...]]] = {
-    "full": ("fp32", "bf16", "fp16"),
-    "lora": ("fp32", "bf16", "fp16", "int8"),
-    "qlora": ("nf4", "nf4-dq"),
-}
-"""The formats that the network's own parameters can have under each method."""
-
-_QUANTISED_TARGETS: Final = "bitsandbytes cannot train quantised weights themselves"
+from planner.workload.choices import (
+    OF_ATTENTION,
+    OF_CHECKPOINTING,
+    OF_COMPUTE,
+    OF_FORMATS,
+    OF_LOSSES,
+    OF_METHODS,
+    Attention,
+    Checkpointing,
+    Compute,
+    Loss,
+    Method,
+    TrainedFormat,
+)
+from planner.workload.diffusion import ImageSizeField
+from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep, library_of, optimizer_words, step_words
+from planner.workload.option import Option, doubling
+from planner.workload.parallel import OtherProcesses, Parallel, UnequalCards
+from planner.workload.rules import OF_TRAINING
+from planner.workload.software.registry import DEFAULT, SOFTWARE, TrainerName, trainers
 
 
 class Lora(Spec):
     """Low-rank adapters beside linear layers; everything else is frozen."""
 
-    rank: int = Field(default=16, ge=1, le=65_536)
-    targets: Literal["all-linear"] | tuple[str, ...] = Field(
-        default="all-linear", description="all-linear: all but the output head, as in PEFT; or ends of module paths"
-    )
-    adapter_dtype: Literal["fp32", "bf16"] = Field(
-        default="fp32", description="PEFT keeps adapters in fp32 on a base in 16 bits or fewer, too"
-    )
-    dropout: float = Field(default=0.0, ge=0, lt=1)
-    dora: bool = Field(default=False, description="weight-decomposed adapters, with a magnitude for each output")
+    rank: Annotated[
+        int,
+        Field(ge=1, le=65_536, title="LoRA rank", description="rank of the adapters"),
+        Option(
+            "--lora-rank",
+            "main",
+            explanation="Their weights, gradients and states grow with it.",
+            stops=doubling(4, 256),
+            mnemonic="r",
+        ),
+    ] = 16
+    targets: Annotated[
+        Literal["all-linear"] | tuple[str, ...],
+        Field(
+            title="Target modules",
+            description="layers with adapters: all-linear (all but the output head), or such as q_proj,v_proj",
+        ),
+        Option("--lora-targets", "main", metavar="NAMES", mnemonic="g"),
+    ] = "all-linear"
+    adapter_dtype: Annotated[
+        Literal["fp32", "bf16"],
+        Field(title="Adapter format", description="format of the adapters; PEFT keeps them in fp32 on 16 bits, too"),
+        Option(
+            group="adapters",
+            choices={"fp32": "FP32", "bf16": "BF16"},
+        ),
+    ] = "fp32"
+    dropout: Annotated[
+        float,
+        Field(ge=0, lt=1, title="LoRA dropout", description="share of the adapters' inputs that is dropped"),
+        Option(
+            group="adapters",
+            explanation="Its masks are kept for the backward pass.",
+            stops=(0.0, 0.05, 0.1),
+        ),
+    ] = 0.0
+    dora: Annotated[
+        bool,
+        Field(title="DoRA", description="weight-decomposed adapters, with a magnitude for each output"),
+        Option(
+            group="adapters",
+            explanation="Products of whole weights are kept on the way.",
+        ),
+    ] = False
 
     @field_validator("targets", mode="before")
     @classmethod
@@ -70,42 +96,187 @@ class Training(Spec):
     """
 
     task: Literal["training"] = "training"
-    method: Method = "full"
-    weights: TrainedFormat | None = Field(
-        default=None,
-        description="format the parameters are kept in; by default fp32 under autocast, else as computed; under "
-        "adapters 16 bits, or NF4",
-    )
-    compute: Compute = Field(
-        default="amp-bf16",
-        description="amp-…: autocast; it keeps trained parameters in fp32; fp8: torchao's linear layers",
-    )
-    lora: Lora | None = Field(default=None, description="of the methods lora and qlora")
-    trainable: tuple[str, ...] = Field(
-        default=(), description="patterns of parameter names that are trained, such as layers.31 or *norm*; else all"
-    )
-    optimizer: Optimizer = "adamw"
-    optimizer_step: OptimizerStep | None = Field(
-        default=None, description="fused, foreach or loop; by default as the trainer of the profile asks for"
-    )
-    gradient_clipping: bool = Field(default=False, description="whether gradients are clipped by their norm")
-    micro_batch: int = Field(default=1, ge=1, le=1_000_000, description="sequences per card and forward pass")
-    gradient_accumulation: int = Field(default=1, ge=1, le=1_000_000)
-    image_size: ImageSize | None = Field(
-        default=None, description="width and height that an image encoder reads; by default the model's own"
-    )
-    sequence_length: int | None = Field(default=None, ge=1, le=100_000_000, description="tokens per sequence")
-    activation_checkpointing: Checkpointing = "none"
-    checkpoint_every: int = Field(default=1, ge=1, le=10_000, description="layers between two kept inputs")
-    attention: Attention = "sdpa"
-    loss: Loss | None = Field(default=None, description="by default as the profile computes it, else full-logits")
-    loss_chunks: int = Field(default=8, ge=1, le=100_000, description="parts in which a chunked loss is computed")
-    profile: TrainerName = DEFAULT
+    method: Annotated[
+        Method,
+        Field(title="Method", description="full, lora or qlora: what is trained"),
+        Option(
+            "--method",
+            "main",
+            explanation="Every parameter, or adapters beside a frozen network;\nQLoRA keeps that network in 4 bits.",
+            choices=OF_METHODS,
+            mnemonic="d",
+            asked_when=lambda now: not now.from_scratch,
+        ),
+    ] = "full"
+    weights: Annotated[
+        TrainedFormat | None,
+        Field(title="Weight format", description="fp32, bf16 or fp16; under adapters int8, nf4 or nf4-dq, too"),
+        Option(
+            "--weights",
+            "precision",
+            default="fp32 under autocast, else as computed; adapters: 16 bits, or nf4",
+            choices=OF_FORMATS,
+            brief="Weights in {}",
+        ),
+    ] = None
+    compute: Annotated[
+        Compute,
+        Field(title="Compute precision", description="fp32, tf32, bf16, fp16, amp-bf16, amp-fp16 or fp8"),
+        Option(
+            "--compute",
+            "precision",
+            explanation="Autocast (amp-…) keeps trained parameters in fp32 and computes in 16 bits;\n"
+            "fp8 takes the place of linear layers, by torchao.",
+            choices=OF_COMPUTE,
+        ),
+    ] = "amp-bf16"
+    lora: Annotated[
+        Lora | None,
+        Field(description="of the methods lora and qlora"),
+        Option(asked_when=lambda now: now.used.adapts),
+    ] = None
+    trainable: Annotated[
+        tuple[str, ...],
+        Field(
+            title="Trainable parameters",
+            description="patterns of parameter names that are trained, such as layers.31 or *norm*",
+        ),
+        Option(
+            group="trained",
+            default="all",
+            explanation="Several with commas between them; the rest is frozen.",
+            placeholder="every parameter",
+            brief="{}",
+            asked_when=lambda now: not now.used.adapts and not now.from_scratch,
+        ),
+    ] = ()
+    optimizer: Annotated[
+        Optimizer,
+        Field(title="Optimizer", description="adamw, adamw-8bit, adafactor, lion, muon, sgd, …"),
+        Option(
+            "--optimizer",
+            "main",
+            explanation="Decides what is kept beside each parameter: AdamW two numbers, momentum one, SGD none.",
+            choices=optimizer_words(),
+            details=library_of,
+            mnemonic="z",
+        ),
+    ] = "adamw"
+    optimizer_step: Annotated[
+        OptimizerStep | None,
+        Field(title="Optimizer step", description="fused, foreach (all tensors at once) or loop"),
+        Option(
+            group="step",
+            default="as the optimizer's library does",
+            explanation="All tensors at once needs temporary copies of them; fused kernels and a loop do not.",
+            choices=step_words(),
+            asked_when=lambda now: len(OPTIMIZERS[now.used.optimizer].steps) > 1,
+        ),
+    ] = None
+    gradient_clipping: Annotated[
+        bool,
+        Field(title="Gradient clipping", description="whether gradients are clipped by their norm"),
+        Option(group="step", explanation="It takes temporary tensors."),
+    ] = False
+    micro_batch: Annotated[
+        int,
+        Field(ge=1, le=1_000_000, title="Micro-batch size", description="sequences per GPU and forward pass"),
+        Option(
+            "--micro-batch",
+            "main",
+            explanation="Activations and logits grow with it.",
+            stops=doubling(1, 256),
+            mnemonic="b",
+        ),
+    ] = 1
+    gradient_accumulation: Annotated[
+        int,
+        Field(ge=1, le=1_000_000, title="Gradient accumulation", description="forward passes per optimizer step"),
+        Option(
+            "--accumulate",
+            "step",
+            explanation="With more than one, the gradients stay in memory during the next forward pass.\n"
+            "In a pipeline they are the micro-batches: as many are on their way at once as there are stages.",
+            brief="{} accumulated",
+        ),
+    ] = 1
+    image_size: ImageSizeField = None
+    sequence_length: Annotated[
+        int | None,
+        Field(ge=1, le=100_000_000, title="Sequence length", description="tokens in each sequence"),
+        Option(
+            "--seq",
+            "main",
+            default="2,048, or the model's maximum",
+            unit="tokens",
+            stops=doubling(128, 131_072),
+            mnemonic="l",
+            asked_when=lambda now: now.takes_lengths,
+        ),
+    ] = None
+    activation_checkpointing: Annotated[
+        Checkpointing,
+        Field(title="Checkpointing", description="none, selective, or full: keep layer inputs only"),
+        Option(
+            "--checkpointing",
+            "checkpointing",
+            explanation="Full keeps only each layer's input and computes the rest again in the backward pass:\n"
+            "much less memory, about a third more time.",
+            choices=OF_CHECKPOINTING,
+            mnemonic="k",
+        ),
+    ] = "none"
+    checkpoint_every: Annotated[
+        int,
+        Field(ge=1, le=10_000, title="Checkpoint every", description="layers between two kept inputs"),
+        Option(
+            group="checkpointing",
+            explanation="With more, fewer inputs are kept, and more is computed again at once.",
+            brief="every {} layers",
+            asked_when=lambda now: now.used.activation_checkpointing == "full",
+        ),
+    ] = 1
+    attention: Annotated[
+        Attention,
+        Field(title="Attention", description="sdpa, flash or eager"),
+        Option(
+            "--attention",
+            "software",
+            explanation="Eager attention keeps a matrix of tokens × tokens for every head; the others do not.",
+            choices=OF_ATTENTION,
+        ),
+    ] = "sdpa"
+    loss: Annotated[
+        Loss | None,
+        Field(title="Loss", description="full-logits, chunked or fused-linear"),
+        Option(
+            "--loss",
+            "software",
+            default="full-logits, or the software's",
+            explanation="Full logits take tokens × vocabulary several times over.",
+            choices=OF_LOSSES,
+        ),
+    ] = None
+    loss_chunks: Annotated[
+        int,
+        Field(ge=1, le=100_000, title="Loss chunks", description="parts in which a chunked loss is computed"),
+        Option(group="software", asked_when=lambda now: now.used.loss == "chunked"),
+    ] = 8
+    profile: Annotated[
+        TrainerName,
+        Field(title="Software", description=", ".join(trainers())),
+        Option(
+            "--profile",
+            "software",
+            explanation="What trains the model: each stores other things for the same network.",
+            choices={name: one.title_for("training") for name, one in trainers().items()},
+            brief=lambda name: SOFTWARE[name].in_short,
+            leads=True,
+        ),
+    ] = DEFAULT
     parallel: Parallel = Parallel()
-    gpus: tuple[CardCount, ...] = Field(
-        default=(), description="unequal cards, instead of the plan's one kind: [{id, count}, …]"
-    )
-    other_processes_bytes: int = Field(default=0, ge=0, description="held on the card by other processes")
+    gpus: UnequalCards = ()
+    other_processes_bytes: OtherProcesses = 0
 
     @property
     def adapts(self) -> bool:
@@ -113,92 +284,7 @@ class Training(Spec):
         return self.method != "full"
 
     @model_validator(mode="after")
-    def _method_has_what_is_asked(self) -> Self:
-        """Refuse adapters of a method that has none, and formats that the method or the arithmetic cannot train."""
-        if self.lora is not None and not self.adapts:
-            raise ValueError("adapters belong to the methods lora and qlora, and the method is full")
-        if self.trainable and self.adapts:
-            raise ValueError(f"{self.method} trains its adapters only: leave out trainable, or choose the method full")
-        quantised = trainer(self.profile).quantised_compute
-        if self.method == "qlora" and self.compute not in quantised:
-            raise ValueError(f"qlora is not computed in {self.compute} here: choose {' or '.join(quantised)}")
-        if self.weights is not None:
-            _check_format(self)
-        if self.lora is not None:
-            _check_adapters(self.lora, self.compute)
+    def _obeys_the_rules(self) -> Self:
+        """Refuse what does not go together."""
+        OF_TRAINING.obey(self)
         return self
-
-    @model_validator(mode="after")
-    def _step_is_there(self) -> Self:
-        """Refuse a way to step that the optimizer does not have, and segments without checkpoints."""
-        kind = OPTIMIZERS[self.optimizer]
-        if self.optimizer_step is not None and self.optimizer_step not in kind.steps:
-            raise ValueError(f"{kind.title} has no {self.optimizer_step} step; it has {', '.join(kind.steps)}")
-        if self.checkpoint_every > 1 and self.activation_checkpointing != "full":
-            raise ValueError("checkpoint_every needs activation_checkpointing full")
-        if self.activation_checkpointing == "selective":
-            self._check_selective()
-        if kind.fp32_only and self._trains_16_bits():
-            raise ValueError("SOAP multiplies gradients with fp32 matrices: keep what is trained in fp32")
-        return self
-
-    @model_validator(mode="after")
-    def _computes_in_fp8(self) -> Self:
-        """Refuse fp8 where other linear layers than PyTorch's stand."""
-        if self.compute == "fp8" and self.adapts:
-            raise ValueError("fp8 takes the place of linear layers, and so do adapters: choose amp-bf16")
-        if self.compute not in trainer(self.profile).compute:
-            title = SOFTWARE[self.profile].title_for("training")
-            raise ValueError(f"fp8 is torchao's, and {title} has linear layers of its own: choose bf16 or amp-bf16")
-        return self
-
-    def _trains_16_bits(self) -> bool:
-        if self.adapts:
-            return self.lora is not None and self.lora.adapter_dtype == "bf16"
-        return (self.weights or self.compute) in ("bf16", "fp16")
-
-    def _check_selective(self) -> None:
-        if "selective" not in trainer(self.profile).checkpointing:
-            raise ValueError(f"{self.profile}'s selective checkpoints are every k-th layer's: choose full or none")
-        if self.lora is not None and self.lora.dora:
-            raise ValueError("selective checkpoints would keep DoRA's products of weights, too: choose full or none")
-
-
-def arithmetic(compute: Compute) -> str:
-    """Return the format that matrix products put out; under fp8, which they read in 8 bits, that is bf16."""
-    return "bf16" if compute == "fp8" else compute.removeprefix("amp-")
-
-
-def autocasts(compute: Compute) -> bool:
-    """Return whether parameters in fp32 are computed in 16 bits, or fewer."""
-    return compute == "fp8" or compute.startswith("amp-")
-
-
-def formats_for(method: Method, compute: Compute, profile: str = DEFAULT) -> tuple[str, ...]:
-    """Return the formats that the network's own parameters can have under `method`, computed so."""
-    plain = (PARAMETER_FORMATS if method == "full" else FROZEN_FORMATS).get(compute, ())
-    quantised = compute in trainer(profile).quantised_compute
-    formats = BASE_FORMATS.get(method, ())
-    return tuple(name for name in formats if (name in plain if SCHEMES[name].family == "plain" else quantised))
-
-
-def _check_format(workload: Training) -> None:
-    method, weights, compute = workload.method, workload.weights or "fp32", workload.compute
-    formats = BASE_FORMATS[method]
-    if weights not in formats:
-        if method == "full":
-            raise ValueError(f"{SCHEMES[weights].title}: {_QUANTISED_TARGETS}; choose the method qlora or lora")
-        raise ValueError(f"{method} keeps the network in {' or '.join(formats)}, not in {weights}")
-    if SCHEMES[weights].family != "plain":
-        quantised = trainer(workload.profile).quantised_compute
-        if compute not in quantised:
-            raise ValueError(f"{weights} under adapters is not computed in {compute}: choose {' or '.join(quantised)}")
-        return
-    allowed = (PARAMETER_FORMATS if method == "full" else FROZEN_FORMATS)[compute]
-    if weights not in allowed:
-        raise ValueError(f"parameters in {weights} cannot be trained in {compute}; it takes {' or '.join(allowed)}")
-
-
-def _check_adapters(lora: Lora, compute: Compute) -> None:
-    if lora.adapter_dtype == "bf16" and compute in ("fp16", "amp-fp16"):
-        raise ValueError(f"adapters in bf16 do not go with {compute}; keep them in fp32")

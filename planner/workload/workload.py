@@ -1,27 +1,59 @@
 """How a model is run: training or inference, with the choices that decide its memory."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from planner.base import Spec, no_such_name
-from planner.dtypes import AS_STORED, KV_FORMATS, SCHEMES
-from planner.workload.choices import Attention
-from planner.workload.diffusion import Diffusion, ImageSize
-from planner.workload.parallel import CardCount, Parallel
+from planner.dtypes import AS_STORED, KV_FORMATS, SCHEMES, Family
+from planner.models.images import reads_images
+from planner.workload.choices import OF_ATTENTION, Attention
+from planner.workload.diffusion import Diffusion, ImageSizeField
+from planner.workload.option import Option, Situation, doubling, generates, makes_images, of_text
+from planner.workload.parallel import OtherProcesses, Parallel, UnequalCards
+from planner.workload.rules import OF_INFERENCE
 from planner.workload.software.registry import (
-    SOFTWARE,
     FlatSettings,
     ServerName,
     servers,
     serving,
-    setting_owner,
     settings_for,
 )
 from planner.workload.software.settings import EngineSettings
 from planner.workload.training import Training
 
 __all__ = ["Inference", "Parallel", "Training", "Workload"]
+
+_LONGEST: Final = 1_048_576
+_FAMILIES: Final[dict[Family, str]] = {
+    "plain": "plain format",
+    "bitsandbytes": "bitsandbytes",
+    "integer": "GPTQ and AWQ",
+    "float8": "8-bit float",
+    "float4": "4-bit float",
+    "gguf": "GGUF",
+    "gguf-file": "GGUF",
+}
+
+
+def _scheme_detail(name: str) -> str:
+    """Return the family of a weight format and its size: `bitsandbytes · 4.13 bits a weight`."""
+    if name == AS_STORED:
+        return "what the checkpoint has"
+    scheme = SCHEMES[name]
+    return f"{_FAMILIES[scheme.family]} · {scheme.bits_per_weight:.3g} bits a weight"
+
+
+def _cache_words(name: str) -> str:
+    """Return what a cache format is called; those with a number in their name are llama.cpp's."""
+    return f"{name.upper()}, {float(KV_FORMATS[name]):.3g} bits" if "_" in name else name.upper()
+
+
+def _attention_words(now: Situation) -> dict[Attention, str]:
+    """Return the ways to attend; what reads no checkpoints of PyTorch has flash attention of its own."""
+    if "safetensors" in serving(now.used.profile).containers:
+        return OF_ATTENTION
+    return {"sdpa": "Flash attention", "eager": "Without flash attention"}
 
 
 class Inference(Spec):
@@ -31,38 +63,154 @@ class Inference(Spec):
     """
 
     task: Literal["inference"] = "inference"
-    weights: str | None = Field(default=None, description="a format or quantisation scheme; by default as stored")
-    compute: Literal["fp32", "bf16", "fp16"] = "bf16"
-    batch: int = Field(default=1, ge=1, le=1_000_000, description="sequences at once")
-    context_length: int | None = Field(default=None, ge=1, le=100_000_000, description="prompt and answer, tokens")
-    prompt_length: int | None = Field(default=None, ge=1, le=100_000_000, description="tokens read in one pass")
-    kv_cache: str = Field(default="bf16", description="format of the cached keys and values")
-    attention: Attention = "sdpa"
-    prompt_logits: Literal["last", "all"] = Field(
-        default="last", description="whether prefill makes logits for the last token or for the whole prompt"
-    )
-    profile: ServerName | None = Field(
-        default=None, description="the engine: hf, vllm or llama.cpp; by default llama.cpp for GGUF files, else hf"
-    )
-    gpu_layers: int | None = Field(
-        default=None, ge=0, le=100_000, description="llama.cpp: layers on the card, the output counted as one [all]"
-    )
-    image_size: ImageSize | None = Field(
-        default=None,
-        description="width and height in pixels: 1024, 1024x768 or [1024, 768]; by default the model's own",
-    )
-    images: int | None = Field(
-        default=None, ge=0, le=100_000, description="in each prompt, of a model that reads them; by default one"
-    )
-    diffusion: Diffusion = Field(default=Diffusion(), description="settings of a diffusion pipeline")
-    engine: FlatSettings = Field(
-        default=EngineSettings(), validate_default=True, description="settings of the engine by its own names"
-    )
+    weights: Annotated[
+        str | None,
+        Field(
+            title="Weight format",
+            description="fp32, bf16, fp16, fp8, int8, nf4, gptq4-128, Q4_K_M, …: as stored or quantised",
+        ),
+        Option(
+            "--weights",
+            "main",
+            default="as stored",
+            choices={AS_STORED: "The formats of its files", **{name: scheme.title for name, scheme in SCHEMES.items()}},
+            details=_scheme_detail,
+            mnemonic="g",
+        ),
+    ] = None
+    compute: Annotated[
+        Literal["fp32", "bf16", "fp16"],
+        Field(title="Compute precision", description="fp32, bf16 or fp16: the format of activations and logits"),
+        Option(
+            "--compute",
+            "precision",
+            choices={"bf16": "BF16", "fp16": "FP16", "fp32": "FP32"},
+        ),
+    ] = "bf16"
+    batch: Annotated[
+        int,
+        Field(ge=1, le=1_000_000, title="Batch size", description="sequences, or images made, at once"),
+        Option(
+            "--batch",
+            "main",
+            explanation="Activations and the KV cache grow with it.",
+            stops=doubling(1, 1_024),
+            mnemonic="b",
+        ),
+    ] = 1
+    context_length: Annotated[
+        int | None,
+        Field(ge=1, le=100_000_000, title="Context length", description="tokens of prompt and answer together"),
+        Option(
+            "--context",
+            "main",
+            default="4,096, or the model's maximum",
+            explanation="The KV cache grows with it.",
+            unit="tokens",
+            stops=doubling(128, _LONGEST),
+            mnemonic="l",
+            asked_when=lambda now: of_text(now) and now.takes_lengths,
+        ),
+    ] = None
+    prompt_length: Annotated[
+        int | None,
+        Field(
+            ge=1, le=100_000_000, title="Prompt length", description="tokens read in one pass before the answer begins"
+        ),
+        Option(
+            "--prompt",
+            "main",
+            default="4,096, or the context",
+            explanation="Activations grow with it.",
+            unit="tokens",
+            stops=doubling(128, _LONGEST),
+            mnemonic="r",
+            asked_when=lambda now: generates(now) and now.takes_lengths,
+        ),
+    ] = None
+    kv_cache: Annotated[
+        str,
+        Field(title="KV cache format", description=f"format of cached keys and values: {', '.join(KV_FORMATS)}"),
+        Option(
+            "--kv-cache",
+            "precision",
+            explanation="Fewer bits leave room for longer contexts.",
+            choices={name: _cache_words(name) for name in KV_FORMATS},
+            mnemonic="k",
+            brief="KV cache in {}",
+            asked_when=generates,
+        ),
+    ] = "bf16"
+    attention: Annotated[
+        Attention,
+        Field(title="Attention", description="sdpa, flash or eager"),
+        Option(
+            "--attention",
+            "attention",
+            explanation="Eager attention makes a matrix of tokens × tokens for every head; the others do not.",
+            choices=_attention_words,
+            asked_when=of_text,
+        ),
+    ] = "sdpa"
+    prompt_logits: Annotated[
+        Literal["last", "all"],
+        Field(title="Prompt logits", description="last or all: of which tokens of the prompt logits are made"),
+        Option(
+            group="attention",
+            explanation="Generating text needs those of the last token only; scoring a text needs those of all.",
+            choices={"last": "For the last token", "all": "For every token"},
+            asked_when=generates,
+        ),
+    ] = "last"
+    profile: Annotated[
+        ServerName | None,
+        Field(title="Software", description=f"the software that runs it: {', '.join(servers())}"),
+        Option(
+            "--profile",
+            "software",
+            default="by the weights",
+            explanation="It decides what is reserved.",
+            choices={name: one.title for name, one in servers().items()},
+            leads=True,
+            asked_when=of_text,
+        ),
+    ] = None
+    gpu_layers: Annotated[
+        int | None,
+        Field(ge=0, le=100_000, title="GPU layers", description="llama.cpp: layers on the card, the output as one"),
+        Option(
+            "--gpu-layers",
+            "software",
+            default="all",
+            explanation="The last layers stand on the card, the others in RAM.",
+            placeholder="all",
+            brief="{} layers on the GPU",
+        ),
+    ] = None
+    image_size: ImageSizeField = None
+    images: Annotated[
+        int | None,
+        Field(
+            ge=0, le=100_000, title="Images per prompt", description="images in each prompt, of a model that reads them"
+        ),
+        Option(
+            group="main",
+            default="1",
+            explanation="The vision tower reads them before the prompt is read.",
+            asked_when=lambda now: reads_images(now.architecture),
+        ),
+    ] = None
+    diffusion: Annotated[
+        Diffusion, Field(description="settings of a diffusion pipeline"), Option(asked_when=makes_images)
+    ] = Diffusion()
+    engine: Annotated[
+        FlatSettings,
+        Field(validate_default=True, description="settings of the engine by its own names"),
+        Option(group="software"),
+    ] = EngineSettings()
     parallel: Parallel = Parallel()
-    gpus: tuple[CardCount, ...] = Field(
-        default=(), description="unequal cards, instead of the plan's one kind: [{id, count}, …]"
-    )
-    other_processes_bytes: int = Field(default=0, ge=0, description="held on the card by other processes")
+    gpus: UnequalCards = ()
+    other_processes_bytes: OtherProcesses = 0
 
     @field_validator("weights")
     @classmethod
@@ -86,23 +234,9 @@ class Inference(Spec):
         return value
 
     @model_validator(mode="after")
-    def _engine_has_what_is_asked(self) -> Self:
+    def _obeys_the_rules(self) -> Self:
         """Refuse settings of another engine than the one that is named, and formats that it does not have."""
-        if self.profile is None:
-            return self
-        title, own = SOFTWARE[self.profile].title, serving(self.profile)
-        for name in self.engine.given():
-            owner = setting_owner(name)
-            if owner is not None and owner.name != self.profile:
-                raise ValueError(f"{name} is a setting of {owner.title}, and the profile is {title}")
-        for other in servers().values():
-            for name in serving(other.name).own_fields:
-                if name not in own.own_fields and getattr(self, name) is not None:
-                    raise ValueError(f"{name} is a setting of {other.title}, and the profile is {title}")
-        if self.kv_cache not in own.cache_formats:
-            raise ValueError(f"{title} has no {self.kv_cache} cache; it has {', '.join(own.cache_formats)}")
-        if "q" in self.kv_cache and self.attention not in own.quantised_cache_attention:
-            raise ValueError(f"{title} quantises the cached values only with flash attention")
+        OF_INFERENCE.obey(self)
         return self
 
 

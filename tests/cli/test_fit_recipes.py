@@ -35,7 +35,7 @@ def test_the_file_names_the_model(recipe, capsys):
 def test_each_key_is_explained(recipe, capsys):
     assert main(["fit", "Qwen/Qwen2.5-0.5B", "--workload", str(recipe), "--explain"]) == 0
     printed = capsys.readouterr().out
-    assert "    micro_batch_size: 2 → micro_batch" in printed
+    assert "    micro_batch_size: 2 → Micro-batch size" in printed
     assert "    learning_rate: does not change memory" in printed
     assert "Qwen/Qwen2.5-0.5B · full training" in printed
 

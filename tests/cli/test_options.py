@@ -1,11 +1,10 @@
 """Options turned into a workload."""
 
-import argparse
 import json
 
 import pytest
 
-from planner.cli.options import FLAGS, add_workload_options, read_workload, used_defaults, workload_from
+from planner.cli.options import add_workload_options, read_workload, used_defaults, workload_from
 from planner.cli.parser import Parser
 from planner.errors import PlannerError, SpecError
 from planner.workload.training import Lora
@@ -24,25 +23,6 @@ def _workload(*words, base=None):
 
 def test_without_options_the_workload_is_the_default_inference():
     assert _workload() == Inference()
-
-
-def test_every_field_of_the_workloads_has_an_option_or_is_named_here():
-    fields = set(Training.model_fields) | set(Inference.model_fields)
-    by_option = {flag.field.partition(".")[0] for flag in FLAGS}
-    assert fields - by_option == {
-        "task",
-        "other_processes_bytes",
-        "prompt_logits",
-        "diffusion",
-        "images",
-        "trainable",
-        "optimizer_step",
-        "gradient_clipping",
-        "checkpoint_every",
-        "loss_chunks",
-        "engine",
-        "gpus",
-    }
 
 
 def test_formats_are_taken_in_any_case():
@@ -181,19 +161,14 @@ def test_defaults_that_were_used_are_told_as_options():
         weights="bf16", profile="hf", context_length=4096, prompt_length=4096, parallel=Parallel(data=1)
     )
     assert " ".join(used_defaults(asked, used)) == (
-        "--weights bf16 --compute bf16 --attention sdpa --profile hf --dp 1 "
-        "--context 4096 --prompt 4096 --kv-cache bf16"
+        "--weights bf16 --compute bf16 --context 4096 --prompt 4096 --kv-cache bf16 --attention sdpa --profile hf "
+        "--dp 1"
     )
 
 
 def test_defaults_beside_what_was_given_of_the_same_part_are_told():
     asked = Training(method="lora", lora=Lora(dora=True))
     assert "--lora-rank 16 --lora-targets all-linear" in " ".join(used_defaults(asked, asked))
-
-
-def test_flags_are_read_from_the_namespace_by_their_keys():
-    assert {flag.key for flag in FLAGS} <= set(vars(_arguments()))
-    assert isinstance(_arguments(), argparse.Namespace)
 
 
 def test_errors_carry_the_field():

@@ -115,7 +115,7 @@ def test_the_status_line_tells_what_moved_along_until_the_next_step(window: Wind
     workspace.end_gesture()
     told = window.findChild(StatusLine).findChild(ElidedLabel)
     workspace.answer("method", {"workload.method": "qlora"})
-    assert told.text() == "Also changed: precision to bf16 autocast."
+    assert told.text() == "Also changed: compute precision to BF16 autocast."
     workspace.end_gesture()
     workspace.answer("batch", {"workload.micro_batch": 2})
     assert told.text() == ""

@@ -180,7 +180,7 @@ def test_an_answer_moves_what_it_makes_impossible_in_one_step(workspace: Workspa
     workspace.end_gesture()
     with qtbot.waitSignal(workspace.adjusted) as told:
         workspace.answer("method", {"workload.method": "qlora"})
-    assert told.args == ["Also changed: precision to bf16 autocast, parameters as usual."]
+    assert told.args == ["Also changed: compute precision to BF16 autocast, weight format to default."]
     assert workspace.plan.workload == Training(method="qlora", weights=None)
     workspace.undo_stack.undo()
     assert workspace.plan.workload == Training(compute="bf16", weights="bf16")

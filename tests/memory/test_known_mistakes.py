@@ -45,19 +45,19 @@ ELSEWHERE = {
         "parallel/test_tensor_shares.py::test_heads_of_keys_and_values_are_repeated_where_cards_are_more"
     ),
     "the latent on every card": "parallel/test_tensor_shares.py::test_the_latent_is_on_every_card",
-    "vLLM pads 62 layers to 70, 34 to 35": "engines/test_vllm_by_hand.py::test_groups_of_hybrid_models_are_filled_up",
+    "vLLM pads 62 layers to 70, 34 to 35": "software/test_vllm_by_hand.py::test_groups_of_hybrid_models_are_filled_up",
     "vLLM's sliding pages": (
-        "engines/test_vllm_by_hand.py::test_sliding_layers_hold_the_window_the_tokens_in_flight_and_one_page_more"
+        "software/test_vllm_by_hand.py::test_sliding_layers_hold_the_window_the_tokens_in_flight_and_one_page_more"
     ),
-    "vLLM's sampler warm-up": "engines/test_vllm_by_hand.py::test_the_profiled_peak_of_vllm_011_on_an_h100",
-    "79.19 GiB of an 80 GB H100": "engines/test_vllm_by_hand.py::test_the_pool_is_a_share_of_what_a_process_sees",
-    "llama.cpp's sliding cells, 27.00 MiB": "engines/test_llama_cpp_by_hand.py::test_cells_are_what_the_logs_print",
-    "llama.cpp's latent has no values": "engines/test_llama_cpp_by_hand.py::test_latent_attention_keeps_no_values",
+    "vLLM's sampler warm-up": "software/test_vllm_by_hand.py::test_the_profiled_peak_of_vllm_011_on_an_h100",
+    "79.19 GiB of an 80 GB H100": "software/test_vllm_by_hand.py::test_the_pool_is_a_share_of_what_a_process_sees",
+    "llama.cpp's sliding cells, 27.00 MiB": "software/test_llama_cpp_by_hand.py::test_cells_are_what_the_logs_print",
+    "llama.cpp's latent has no values": "software/test_llama_cpp_by_hand.py::test_latent_attention_keeps_no_values",
     "scratch of a quantised cache": (
-        "engines/test_llama_cpp_by_hand.py::test_a_quantised_cache_is_smaller_and_its_buffer_larger"
+        "software/test_llama_cpp_by_hand.py::test_a_quantised_cache_is_smaller_and_its_buffer_larger"
     ),
-    "logits in RAM": "engines/test_llama_cpp_by_hand.py::test_the_logits_that_are_handed_out_are_in_ram",
-    "layers in RAM": "engines/test_llama_cpp_by_hand.py::test_what_is_not_on_the_card_is_in_ram",
+    "logits in RAM": "software/test_llama_cpp_by_hand.py::test_the_logits_that_are_handed_out_are_in_ram",
+    "layers in RAM": "software/test_llama_cpp_by_hand.py::test_what_is_not_on_the_card_is_in_ram",
     "transformers' sliding window": "test_inference_by_hand.py::test_a_sliding_layer_keeps_its_window_once_it_decodes",
     "shared caches": "test_inference_by_hand.py::test_shared_caches_are_kept_once",
     "cross-attention": ("test_inference_by_hand.py::test_a_decoder_keeps_the_encoders_length_for_cross_attention"),

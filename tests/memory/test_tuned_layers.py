@@ -17,7 +17,8 @@ from planner.memory.training.partial import dequantised_scratch, magnitude_scrat
 from planner.memory.weights import is_gguf, weights_term
 from planner.models.layers import Norm
 from planner.models.readers.config_json import read_config
-from planner.workload.training import Lora, Training, formats_for
+from planner.workload.formats import formats_for
+from planner.workload.training import Lora, Training
 
 FORMATS = {
     "bf16": Formats(2, 2, 2, 2, autocast=False),

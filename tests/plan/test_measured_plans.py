@@ -24,7 +24,8 @@ from planner.plan.measured import (
 from planner.plan.plan import ModelChoice, Plan
 from planner.trace.analysis.summary import facts_of
 from planner.units import GIB, MIB
-from planner.workload.workload import CardCount, Inference, Parallel, Training
+from planner.workload.parallel import CardCount
+from planner.workload.workload import Inference, Parallel, Training
 
 PLAN = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(micro_batch=2), gpu="rtx-4090")
 _CAPTURES = json.loads((Path(__file__).parents[1] / "monitor/data/nvidia_smi_captures.json").read_text())["captures"]

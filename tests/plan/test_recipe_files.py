@@ -236,7 +236,7 @@ def test_the_words_say_what_was_read_and_what_was_not():
     assert "Not counted: torch_compile (not estimated: a compiled network), zzz (unknown)." in said
     assert "Ignored: 1 key without effect on memory." in said
     details = recipe_details(recipe, "a.yml")
-    assert "    base_model: x → model" in details
+    assert "    base_model: x → Model" in details
     assert details[-1] == "    learning_rate: does not change memory"
     bare = Account().finish("trl", "")
     assert recipe_summary(bare, "a.yml") == ("Nothing was read from a.yml.",)

@@ -6,7 +6,7 @@ from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.versus import versus_of
 from planner.present.memory.comparison import versus_view
-from planner.present.plan.settings import SETTING_TITLES, setting_title, setting_words
+from planner.present.plan.settings import setting_title, setting_words
 from planner.units import GIB
 from planner.workload.training import Training
 from planner.workload.workload import Inference
@@ -26,7 +26,7 @@ def test_both_answers_the_settings_and_the_parts_are_told(catalog):
     text = view.as_text().replace("\u2009", " ")
     assert view.sentence.startswith("This plan needs ")
     assert " more of a card than the other: " in view.sentence
-    assert view.settings == ("Sequences at once: 4 instead of 1",)
+    assert view.settings == ("Batch size: 4 instead of 1",)
     assert view.view.answer in view.as_text()
     assert view.other.answer in view.as_text()
     cache = next(line for line in text.splitlines() if line.startswith("KV cache"))
@@ -81,21 +81,21 @@ def test_what_a_card_cannot_run_has_a_reason_and_no_numbers(catalog):
         ("gpu", "1 × rtx-4090 + 2 × tesla-t4", "1 × GeForce RTX 4090 + 2 × Tesla T4"),
         ("gpu", "tesla-t4", "Tesla T4"),
         ("gpu_layers", None, "all"),
-        ("loss", None, "left open"),
+        ("loss", None, "default"),
         ("gradient_clipping", True, "yes"),
         ("other_processes_bytes", 2 * GIB, "2.00 GiB"),
         ("sequence_length", 2048, "2,048"),
-        ("lora.dropout", 0.05, "0.05"),
+        ("lora.dropout", 0.05, "5 %"),
         ("optimizer", "adamw", "AdamW"),
-        ("compute", "amp-bf16", "bf16 autocast"),
+        ("compute", "amp-bf16", "BF16 autocast"),
         ("profile", "hf", "Hugging Face Transformers"),
-        ("weights", "nf4", "nf4"),
+        ("weights", "nf4", "NF4, 64-element blocks"),
     ],
 )
 def test_a_value_is_told_as_it_is_read(catalog, field, value, words):
     assert setting_words(field, value, catalog.hardware).replace("\u2009", " ") == words
 
 
-def test_rare_fields_keep_their_names():
-    assert setting_title("engine.n_ubatch") == "engine.n_ubatch"
-    assert setting_title("micro_batch") == SETTING_TITLES["micro_batch"] == "Sequences per step"
+def test_what_is_no_field_keeps_its_name():
+    assert setting_title("colour") == "colour"
+    assert (setting_title("count"), setting_title("engine.n_ubatch")) == ("Number of cards", "Tokens at once")

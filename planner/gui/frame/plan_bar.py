@@ -27,6 +27,7 @@ from planner.present.format import integer
 from planner.present.memory.verdict import cannot_run, verdict_phrase
 from planner.present.plan.parallel import cards_phrase
 from planner.present.plan.phrase import work_phrase
+from planner.present.plan.settings import in_sentence, setting_title
 from planner.workload.workload import Training
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class WorkloadSummary(QWidget):
             self._length.set_value(own)
             used = full.sequence_length if isinstance(full, Training) else full.context_length
             self._length.set_placeholder(f"{integer(used)} by default" if used else "as the model allows")
-        self._sequences.set_name("Sequences per step" if training else "Sequences at once")
+        self._sequences.set_name(setting_title("micro_batch" if training else "batch"))
 
     def _apply_number(self, field: NumberField, value: object) -> None:
         training = isinstance(self._workspace.plan.workload, Training)
@@ -147,7 +148,7 @@ class WorkloadSummary(QWidget):
             name = "micro_batch" if training else "batch"
         else:
             name = "sequence_length" if training else "context_length"
-        self._apply(field, name.replace("_", " "), {f"workload.{name}": value})
+        self._apply(field, in_sentence(setting_title(name)), {f"workload.{name}": value})
 
     def _apply(self, field: Field, label: str, answer: Mapping[str, object]) -> None:
         try:

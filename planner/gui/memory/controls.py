@@ -1,33 +1,37 @@
 """The left column: every question about the plan."""
 
 from collections.abc import Callable
+from typing import Final
 
 from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from planner.gui.memory.buttons import CompareButton, FindCardsButton
 from planner.gui.memory.questions.cards import CardsQuestions
-from planner.gui.memory.questions.inference import InferenceQuestions
 from planner.gui.memory.questions.questions import Questions
-from planner.gui.memory.questions.sharing import SharingQuestions
 from planner.gui.memory.subject import Subject
 from planner.gui.memory.trace.controller import WhatIf
 from planner.gui.theme import Theme
 from planner.gui.widgets.layout import set_tab_order, tab_stops
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
+from planner.workload.choices import Task
+from planner.workload.option import GROUPS, Group
 from planner.workload.workload import Inference, Training
 
+_BESIDE_THE_CARDS: Final[tuple[Group, ...]] = ("sharing", "offload")
+_BEFORE_THE_CARDS: Final = tuple(group for group in GROUPS if group not in ("cards", *_BESIDE_THE_CARDS))
 
-class ByTask(dict[str, Questions]):
+
+class ByTask(dict[Task, Questions]):
     """Questions by task, made when they are first looked up: the start of the window waits for those of one task."""
 
-    def __init__(self, make: Callable[[str], Questions], on_made: Callable[[], None]) -> None:
+    def __init__(self, make: Callable[[Task], Questions], on_made: Callable[[], None]) -> None:
         super().__init__()
         self.place = QVBoxLayout()
         self._make, self._on_made = make, on_made
 
-    def make(self, task: str) -> Questions:
+    def make(self, task: Task) -> Questions:
         """Make the questions of `task`, which are not there yet."""
         made = self[task] = self._make(task)
         self.place.addWidget(made)
@@ -96,16 +100,11 @@ class Controls(QScrollArea):
         """Ask for no height of its own."""
         return QSize(self.width(), 0)
 
-    def _questions_of(self, task: str) -> Questions:
-        if task == "inference":
-            return InferenceQuestions(self._workspace, self._theme)
-        # Imported here, since a window that opens on a plan that is only run needs none of it.
-        from planner.gui.memory.questions.training import TrainingQuestions
+    def _questions_of(self, task: Task) -> Questions:
+        return Questions(self._workspace, self._theme, task, _BEFORE_THE_CARDS)
 
-        return TrainingQuestions(self._workspace, self._theme)
-
-    def _sharing_of(self, task: str) -> Questions:
-        return SharingQuestions(self._workspace, self._theme, Training() if task == "training" else Inference())
+    def _sharing_of(self, task: Task) -> Questions:
+        return Questions(self._workspace, self._theme, task, _BESIDE_THE_CARDS)
 
     def _order(self) -> None:
         """Lead the tab key through questions that were made since."""

@@ -10,8 +10,8 @@ from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import TermName
 from planner.memory.weights import placed_tensors
 from planner.models.architecture import Architecture
+from planner.workload.formats import arithmetic
 from planner.workload.parallel import Parallel
-from planner.workload.training import arithmetic
 
 SOURCE: Final = "DeepSpeed 0.19 runtime/zero: stage_1_and_2.py, stage3.py, config.py"
 REDUCE_BUCKET: Final = 500_000_000

@@ -9,8 +9,9 @@ from planner.memory.phases import PhaseSnapshots
 from planner.memory.result import TermName
 from planner.models.architecture import Architecture
 from planner.units import ceil_div
+from planner.workload.formats import arithmetic, autocasts
 from planner.workload.parallel import Parallel
-from planner.workload.training import Training, arithmetic, autocasts
+from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 if TYPE_CHECKING:

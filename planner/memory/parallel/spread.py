@@ -20,7 +20,8 @@ from planner.memory.software import memory_of, serving_memory, sharder_of, train
 from planner.memory.software.base import SoftwareMemory
 from planner.models.architecture import Architecture, Attention
 from planner.units import ceil_div
-from planner.workload.training import Training, arithmetic
+from planner.workload.formats import arithmetic
+from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 _DDP: Final = "torch DistributedDataParallel: gradient_as_bucket_view is off by default"

@@ -12,7 +12,8 @@ from planner.performance.efficiency import Family
 from planner.performance.inference.work import Work, work_of
 from planner.performance.reach import OLDER_HOSTS, MemoryClass, Share, Width, ceiling, full_rate, memory_class, width_of
 from planner.performance.setting import TimeSetting
-from planner.workload.training import Training, arithmetic
+from planner.workload.formats import arithmetic
+from planner.workload.training import Training
 
 _XD: Final = "XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e"
 _GEMV: Final = "ai-dynamo/aiconfigurator@095f58a, products of one row"

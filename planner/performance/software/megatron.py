@@ -4,7 +4,8 @@ from typing import Final
 
 from planner.memory.training.saved import SavedPerToken
 from planner.performance.software.engine import TrainingPace
-from planner.workload.training import Training, arithmetic
+from planner.workload.formats import arithmetic
+from planner.workload.training import Training
 
 
 class _Megatron(TrainingPace):

@@ -16,7 +16,8 @@ from planner.performance.training.communication import Behind, Sent, Traffic, ex
 from planner.performance.training.compute import Passes, Rates, passes_of, rates_of
 from planner.performance.training.optimizer import Stepped, exchanged_bytes, stepped
 from planner.performance.training.work import MicroBatch, micro_batch
-from planner.workload.training import Training, arithmetic
+from planner.workload.formats import arithmetic
+from planner.workload.training import Training
 
 
 class Exchange(NamedTuple):

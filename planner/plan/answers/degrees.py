@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from planner.errors import PlannerError
+from planner.plan.answers.conflicts import resolve_conflicts
 from planner.plan.answers.draft import WORKLOAD
-from planner.plan.answers.settle import settle
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 
@@ -33,7 +33,7 @@ def _that_do(plan: Plan, name: str, numbers: Iterator[int], catalog: Catalog) ->
     found: list[int] = []
     for number in numbers:
         try:
-            settle(plan, {name: number}, catalog)
+            resolve_conflicts(plan, {name: number}, catalog)
         except PlannerError:
             continue
         found.append(number)

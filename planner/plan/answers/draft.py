@@ -1,29 +1,35 @@
-"""A workload by the dotted names of its fields, of which some are asked for and the others may move."""
+"""A workload by the dotted names of its fields, of which some are asked for and the others may be adjusted."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
+
+from pydantic import ValidationError
 
 from planner.base import Spec
 from planner.errors import SpecError
-from planner.workload.software.registry import servers, serving, setting_names
+from planner.workload.rules import OPEN, FieldValue, Rule
 from planner.workload.training import Lora
-from planner.workload.workload import Inference, Training, Workload
+from planner.workload.workload import Workload
 
 WORKLOAD: Final = "workload."
-DEGREES: Final = ("parallel.tensor", "parallel.pipeline", "parallel.context", "parallel.expert")
-OF_STAGES: Final = ("parallel.interleave", "parallel.pipeline_layers")
-OF_ENGINES: Final = tuple(f"engine.{name}" for name in setting_names())
-_USUAL_GGUF: Final = "Q4_K_M"
-_FRESH: Final[dict[type[Training] | type[Inference], Workload]] = {Training: Training(), Inference: Inference()}
 
 
 class Draft:
-    """The workload's fields by their dotted names, of which some were asked for and the others may move."""
+    """The fields of a workload by their dotted names, of which those in `asked` stay as they are.
 
-    def __init__(self, workload: Workload, asked: Mapping[str, object], number_of_cards: object) -> None:
-        self.kind = type(workload)
-        self.number_of_cards = number_of_cards
-        self.asked = asked
+    `others` are what rules read beside them, the number of GPUs and the network; `kept` names fields of the plan that
+    were asked for, too.
+    """
+
+    def __init__(
+        self, workload: Workload, asked: Mapping[str, object], others: Mapping[str, object], kept: Collection[str] = ()
+    ) -> None:
+        self._kind = type(workload)
+        self._fresh = self._kind()
+        self._task = workload.task
+        self._others = others
+        self._asked = asked
+        self._kept = {*asked, *kept}
         self._before = _flat(workload)
         self._fields = {**self._before, **asked}
         self._moves: dict[str, None] = {}
@@ -31,52 +37,60 @@ class Draft:
     @property
     def moved(self) -> tuple[str, ...]:
         """Return the fields that have another value than before, and were not asked for."""
-        return tuple(name for name in self._moves if self.value(name) != self._before.get(name, _default(self, name)))
+        return tuple(name for name in self._moves if self.value(name) != self._before.get(name, self._default(name)))
 
-    def value(self, name: str) -> object:
-        """Return the value of the field `name`."""
-        return self._fields.get(name, _default(self, name))
+    def check(self) -> None:
+        """Refuse an answer that is none by itself, whatever the other fields are.
+
+        Raises:
+            pydantic.ValidationError: If a value is not allowed.
+        """
+        try:
+            self._kind.model_validate(_nested(self._asked))
+        except ValidationError as error:
+            # What does not go together with defaults is no problem of the answer itself.
+            place = ".".join(map(str, error.errors(include_url=False)[0]["loc"]))
+            if any(place == name or place.startswith(f"{name}.") for name in self._asked):
+                raise
+
+    def value(self, name: str) -> FieldValue:
+        """Return what the field `name` holds; of a part such as `lora` its fields, or none without any."""
+        return self._value(name, self._fields)
 
     def move(self, name: str, value: object) -> None:
         """Set a field that was not asked for."""
-        if name not in self.asked and self.value(name) != value:
-            self._fields[name] = value
-            self._moves.setdefault(name)
+        if self._is_free(name) and self.value(name) != value:
+            self._fields = _with(self._fields, {name: value})
+            if not _inside(self._before, name):
+                self._moves.setdefault(name)
 
-    def open(self, *names: str) -> None:
-        """Set fields that were not asked for back to their defaults."""
-        for name in names:
-            self.move(name, _default(self, name))
+    def adjust(self, rule: Rule) -> bool:
+        """Let `rule` hold where one of its remedies does that; return whether something was adjusted."""
+        if not self._concerns(rule):
+            return False
+        values = rule.values(self.value)
+        if rule.holds(*values):
+            return False
+        for remedy in rule.remedies:
+            made = remedy(*values) if callable(remedy) else remedy
+            changes = {name: self._default(name) if value is OPEN else value for name, value in made.items()}
+            if self._helps(rule, changes):
+                for name, value in changes.items():
+                    self.move(name, value)
+                return True
+        return False
 
-    def drop(self, part: str) -> None:
-        """Leave out a part that the workload does not have any more."""
-        self._fields = {name: value for name, value in self._fields.items() if not name.startswith(f"{part}.")}
-
-    def give_way(self, error: SpecError, *, counted: bool) -> None:
-        """Set what `error` is about back to its default.
+    def give_way(self, error: SpecError) -> None:
+        """Set the field that `error` blames back to its default.
 
         Raises:
-            SpecError: The same, if that was asked for.
+            SpecError: The same, if that was asked for, or nothing but several fields together are to blame.
         """
         name = error.field.removeprefix(WORKLOAD)
-        shared = [field for field in self.asked if field.startswith("parallel.")]
-        if name == "parallel" and not counted and not shared:
-            self.open(*DEGREES, *OF_STAGES, "parallel.data")
-        elif name == "weights" and name in self.asked and "profile" not in self.asked and self._names_engine():
-            self.open("profile", "gpu_layers", *OF_ENGINES)
-        elif name == "weights" and self._reads_gguf_only() and self.value(name) is None:
-            self.move(name, _USUAL_GGUF)
-        elif name not in self.asked and self.value(name) != _default(self, name):
-            self.open(name)
-        else:
+        default = self._default(name)
+        if not self._is_free(name) or _inside(self._fields, name) or self.value(name) == default:
             raise error
-
-    def _names_engine(self) -> bool:
-        return any(self.value(name) is not None for name in ("profile", "gpu_layers", *OF_ENGINES))
-
-    def _reads_gguf_only(self) -> bool:
-        asked = self.asked.get("profile")
-        return isinstance(asked, str) and asked in servers() and "safetensors" not in serving(asked).containers
+        self.move(name, default)
 
     def built(self) -> Workload:
         """Return the workload.
@@ -84,12 +98,35 @@ class Draft:
         Raises:
             pydantic.ValidationError: If a value is not allowed.
         """
-        plain = {name: value for name, value in self._fields.items() if "." not in name}
-        parts: dict[str, dict[str, object]] = {}
-        for name in self._fields.keys() - plain.keys():
-            outer, _, inner = name.partition(".")
-            parts.setdefault(outer, {})[inner] = self._fields[name]
-        return self.kind.model_validate(plain | parts)
+        return self._kind.model_validate(_nested(self._fields))
+
+    def _concerns(self, rule: Rule) -> bool:
+        if not rule.concerns(self._task) or (self._others["model"] is None and "model" in rule.fields):
+            return False
+        answered = not rule.after or bool(self._kept.intersection(rule.after))
+        return answered and not self._kept.intersection(rule.yields_to)
+
+    def _helps(self, rule: Rule, changes: Mapping[str, object]) -> bool:
+        """Return whether `rule` holds after `changes`, which change nothing that was asked for."""
+        if any(self.value(name) != value and not self._is_free(name) for name, value in changes.items()):
+            return False
+        changed = _with(self._fields, changes)
+        return rule.holds(*rule.values(lambda name: self._value(name, changed)))
+
+    def _is_free(self, name: str) -> bool:
+        return not any(asked == name or asked.startswith(f"{name}.") for asked in self._asked)
+
+    def _value(self, name: str, fields: Mapping[str, object]) -> FieldValue:
+        if name in self._others:
+            return self._others[name]
+        return _inside(fields, name) or fields.get(name, self._default(name))
+
+    def _default(self, name: str) -> FieldValue:
+        outer, _, inner = name.partition(".")
+        if not inner:
+            return getattr(self._fresh, outer, None)
+        held = Lora() if outer == "lora" else getattr(self._fresh, outer, None)
+        return getattr(held, inner, None)
 
 
 def _flat(workload: Workload) -> dict[str, object]:
@@ -103,7 +140,21 @@ def _flat(workload: Workload) -> dict[str, object]:
     return fields
 
 
-def _default(draft: Draft, name: str) -> object:
-    outer, _, inner = name.partition(".")
-    held = Lora() if outer == "lora" else getattr(_FRESH[draft.kind], outer, None)
-    return getattr(held, inner, None) if inner else held
+def _nested(fields: Mapping[str, object]) -> dict[str, object]:
+    found: dict[str, object] = {name: value for name, value in fields.items() if "." not in name}
+    parts: dict[str, dict[str, object]] = {}
+    for name in fields.keys() - found.keys():
+        outer, _, inner = name.partition(".")
+        parts.setdefault(outer, {})[inner] = fields[name]
+    return found | parts
+
+
+def _inside(fields: Mapping[str, object], part: str) -> dict[str, object]:
+    """Return those of `fields` that belong to `part`."""
+    return {name: value for name, value in fields.items() if name.startswith(f"{part}.")}
+
+
+def _with(fields: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
+    """Return `fields` with `changes`; a part that is set as a whole takes its fields along."""
+    kept = {name: value for name, value in fields.items() if name.partition(".")[0] not in changes}
+    return {**kept, **changes}

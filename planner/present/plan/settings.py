@@ -1,87 +1,125 @@
-"""The fields of a plan in words, for sentences on what differs between two."""
+"""The fields of a plan and their values in words: for forms, summaries and sentences on what differs or moved."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.present import format as fmt
-from planner.present.plan.parallel import OFFLOAD_TITLES
-from planner.present.plan.workload import METHOD_TITLES, OPTIMIZER_TITLES, compute_phrase
-from planner.workload.software.registry import SOFTWARE
+from planner.workload.fields import TASKS, WorkloadField, field_of, fields_of
+from planner.workload.option import Situation
+from planner.workload.rules import FieldValue, is_offered, reader
+from planner.workload.workload import Workload
 
-SETTING_TITLES: Final = {
+_OF_PLAN: Final = {
     "model": "Model",
     "gpu": "Card",
-    "count": "Cards",
+    "count": "Number of cards",
     "task": "Task",
-    "method": "Method",
-    "weights": "Weights",
-    "compute": "Computed in",
-    "lora.rank": "Rank",
-    "lora.targets": "Adapted layers",
-    "lora.adapter_dtype": "Adapters in",
-    "lora.dropout": "Dropout of the adapters",
-    "lora.dora": "DoRA",
-    "trainable": "Trained parameters",
-    "optimizer": "Optimizer",
-    "optimizer_step": "Optimizer step",
-    "gradient_clipping": "Gradient clipping",
-    "micro_batch": "Sequences per step",
-    "gradient_accumulation": "Times accumulated",
-    "sequence_length": "Sequence length",
-    "activation_checkpointing": "Checkpointing",
-    "checkpoint_every": "Layers between checkpoints",
-    "attention": "Attention",
-    "loss": "Loss",
-    "loss_chunks": "Chunks of the loss",
-    "profile": "Software",
-    "batch": "Sequences at once",
-    "context_length": "Context length",
-    "prompt_length": "Prompt length",
-    "kv_cache": "KV cache",
-    "prompt_logits": "Logits of the prompt",
-    "gpu_layers": "Layers on the card",
-    "parallel.data": "Replicas",
-    "parallel.zero": "ZeRO stage",
-    "parallel.tensor": "Tensor parallel",
-    "parallel.sequence": "Sequence parallel",
-    "parallel.pipeline": "Pipeline stages",
-    "parallel.context": "Context parallel",
-    "parallel.expert": "Expert parallel",
-    "parallel.offload": "Offload",
-    "parallel.pipeline_layers": "Layers of the stages",
-    "other_processes_bytes": "Held by other processes",
     "corrections": "Corrections by logs",
 }
-_WORDS: Final[dict[str, dict[Any, str]]] = {
-    "method": METHOD_TITLES,
-    "optimizer": OPTIMIZER_TITLES,
-    "parallel.offload": OFFLOAD_TITLES,
-}
-_OPEN: Final = "left open"
+_OPEN: Final = "default"
 
 
-def setting_title(field: str) -> str:
-    """Return what the field is called: `Sequences per step`, or for rare ones its name, `engine.n_ubatch`."""
-    return SETTING_TITLES.get(field, field)
+def setting_title(name: str) -> str:
+    """Return what a field of the plan or its workload is called: `Micro-batch size`."""
+    found = field_of(name)
+    return found.title if found else _OF_PLAN.get(name, name)
 
 
-def setting_words(field: str, value: bool | int | float | str | None, hardware: HardwareCatalog) -> str:
-    """Return the value of a field of the plan as it is read: `2,048`, `yes`, `AdamW, 8-bit`, `GeForce RTX 4090`."""
-    if value is None or value == "":
-        return "all" if field == "gpu_layers" else "none" if field in ("gpu", "lora.targets") else _OPEN
+def setting_words(name: str, value: FieldValue, hardware: HardwareCatalog) -> str:
+    """Return the value of a field of the plan as it is read: `2,048`, `yes`, `AdamW`, `GeForce RTX 4090`."""
+    if name == "gpu":
+        return _cards(value, hardware) if value else "none"
     if isinstance(value, bool):
         return fmt.yes_no(value)
-    if field.endswith("_bytes"):
-        return fmt.size(int(value))
-    if isinstance(value, int | float):
-        return fmt.plain(value) if isinstance(value, float) else fmt.integer(value)
-    if field == "gpu":
-        return _cards(value, hardware)
-    if field == "compute":
-        return compute_phrase(value)
-    if field == "profile":
-        return SOFTWARE[str(value)].title
-    return _WORDS.get(field, {}).get(value, value)
+    found = [fields[name] for task in TASKS if name in (fields := fields_of(task))]
+    words = (value_words(field, value) for field in found if value in field.choices(None))
+    return next(words, None) or value_words(found[0] if found else None, value)
+
+
+def adjustments_sentence(adjustments: tuple[str, ...], workload: Workload) -> str:
+    """Return `Also changed: compute precision to BF16 autocast, optimizer step to default.`, empty without any."""
+    if not adjustments:
+        return ""
+    return f"Also changed: {', '.join(f'{_adjusted(name)} to {_new(name, workload)}' for name in adjustments)}."
+
+
+def value_words(field: WorkloadField | None, value: FieldValue, situation: Situation | None = None) -> str:
+    """Return a value of `field` in words; those of some choices depend on the rest of the workload."""
+    if field is not None and field.kind == "choice" and value in (choices := field.choices(situation)):
+        return choices[value]
+    if value is None or value in ("", ()):
+        return (field.option.placeholder if field else "") or _OPEN
+    if isinstance(value, int):
+        return fmt.size(value) if field is not None and field.kind == "bytes" else fmt.integer(value)
+    if isinstance(value, float):
+        return fmt.percent(value) if field is not None and field.kind == "share" else fmt.plain(value)
+    if isinstance(value, tuple):
+        return (" × " if field is not None and field.kind == "choice" else ", ").join(map(str, value))
+    return str(value)
+
+
+def choices_in(field: WorkloadField, situation: Situation, value: FieldValue) -> Mapping[Any, str]:
+    """Return what can be chosen for `field` where it has `value`: what goes with the rest, and what it has already."""
+    read = reader(situation.used, count=situation.count, model=situation.architecture)
+    known = field.choices(situation) or {stop: value_words(field, stop) for stop in field.option.stops}
+    offered = {one: words for one, words in known.items() if is_offered(field.name, one, read, situation.used.task)}
+    usual = {None: default_words(field, read(field.name) if value is None else None, situation)}
+    found = {**(usual if field.is_optional else {}), **offered}
+    return found if value in found else {**found, value: value_words(field, value, situation)}
+
+
+def default_words(field: WorkloadField, used: FieldValue, situation: Situation) -> str:
+    """Return what leaving `field` open is called: `Default (NF4)`, with the value that is then `used`."""
+    if used is None:
+        return "Default"
+    words, _, _ = value_words(field, used, situation).partition(" (")
+    return f"Default ({in_sentence(words)})"
+
+
+def summary(fields: Iterable[WorkloadField], situation: Situation) -> str:
+    """Return what a folded section says of its fields: `BF16 autocast, weights in FP32`."""
+    read = reader(situation.used)
+    said = (_brief(field, read(field.name), situation) for field in fields)
+    return ", ".join(words for words in said if words)
+
+
+def in_sentence(title: str) -> str:
+    """Return a title as it stands within a sentence: `micro-batch size`, `KV cache format`."""
+    first, _, _ = title.partition(" ")
+    return f"{title[:1].lower()}{title[1:]}" if first[1:].islower() else title
+
+
+def sentence(text: str) -> str:
+    """Return `text` with a capital letter and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _brief(field: WorkloadField, value: FieldValue, situation: Situation) -> str:
+    """Return what is said of a field: choices and lists always, other values where they differ from the default."""
+    brief, title = field.option.brief, in_sentence(field.title)
+    always = field.option.choices is not None or (brief and field.kind == "list")
+    if value is None or (value == field.default and not always):
+        return ""
+    if callable(brief):
+        return brief(value)
+    words = value_words(field, value, situation).partition(" (")[0]
+    if field.option.choices is None and isinstance(value, bool):
+        return title if value else f"no {title}"
+    if not brief:
+        return words if field.option.choices is not None else f"{title} {words}"
+    return brief.format(words)
+
+
+def _adjusted(name: str) -> str:
+    return in_sentence(setting_title(name))
+
+
+def _new(name: str, workload: Workload) -> str:
+    if name == "task":
+        return workload.task
+    value = reader(workload)(name)
+    return fmt.yes_no(value) if isinstance(value, bool) else value_words(field_of(name, workload.task), value)
 
 
 def _cards(text: str, hardware: HardwareCatalog) -> str:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.present import format as fmt
+from planner.present.plan.settings import setting_title
 from planner.workload.recipes.recipe import NEUTRAL, Recipe
 
 if TYPE_CHECKING:  # a command that takes no preset does not load them
@@ -47,9 +48,9 @@ def recipe_details(recipe: Recipe, name: str) -> tuple[str, ...]:
     """Return a line for every key of the file `name`: what it set, or why it set nothing."""
     return (
         f"Read from {name} ({recipe.title}):",
-        *(f"    {entry.key}: {entry.value} → {entry.field}" for entry in recipe.read),
+        *(f"    {entry.key}: {entry.value} → {setting_title(entry.field)}" for entry in recipe.read),
         *(("Defaults that it leaves out:",) if recipe.assumed else ()),
-        *(f"    {entry.key}: {entry.value} → {entry.field}" for entry in recipe.assumed),
+        *(f"    {entry.key}: {entry.value} → {setting_title(entry.field)}" for entry in recipe.assumed),
         *(("Ignored:",) if recipe.ignored else ()),
         *(f"    {entry.key}: {entry.reason}" for entry in recipe.ignored if entry.reason != NEUTRAL),
         *(f"    {entry.key}: {NEUTRAL}" for entry in recipe.ignored if entry.reason == NEUTRAL),

@@ -128,7 +128,7 @@ def _term(name: TermName, shares: list[CategoryShare], source: str) -> Term:
         name,
         sum(share.bytes for share in shares),
         "sum of n traced allocations",
-        (traced("n", sum(share.count for share in shares), "allocations that are alive at this snapshot"),),
+        (traced("n", sum(share.count for share in shares), "allocations that are alive at this moment"),),
         source,
         parts=tuple(
             Part(

@@ -1,9 +1,10 @@
 """llama.cpp."""
 
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import Field
 
+from planner.workload.option import Option
 from planner.workload.software.settings import EngineSettings
 from planner.workload.software.software import Serving, Software
 
@@ -11,20 +12,39 @@ from planner.workload.software.software import Serving, Software
 class LlamaCppSettings(EngineSettings):
     """Settings of llama.cpp by its own names; open ones have the defaults of llama-server."""
 
-    n_batch: int | None = Field(default=None, ge=1, le=1_000_000, description="llama.cpp: tokens in one batch [2,048]")
-    n_ubatch: int | None = Field(
-        default=None, ge=1, le=1_000_000, description="llama.cpp: tokens computed at once [512]"
-    )
-    slots: int | None = Field(
-        default=None, ge=1, le=256, description="llama.cpp: sequences at once [4, or the batch if that is more]"
-    )
-    kv_unified: bool | None = Field(
-        default=None, description="llama.cpp: one cache for all slots [true, unless slots are given]"
-    )
-    swa_full: bool | None = Field(default=None, description="llama.cpp: whole contexts for sliding layers [false]")
-    n_outputs_max: int | None = Field(
-        default=None, ge=1, le=1_000_000, description="llama.cpp: rows with logits in one batch [one for each slot]"
-    )
+    n_batch: Annotated[
+        int | None,
+        Field(ge=1, le=1_000_000, title="Tokens in a batch", description="llama.cpp: tokens in one batch"),
+        Option(default="2,048", explanation="What is handed to the model in one call."),
+    ] = None
+    n_ubatch: Annotated[
+        int | None,
+        Field(ge=1, le=1_000_000, title="Tokens at once", description="llama.cpp: tokens computed at once"),
+        Option(default="512", explanation="The compute buffer grows with it."),
+    ] = None
+    slots: Annotated[
+        int | None,
+        Field(ge=1, le=256, title="Slots", description="llama.cpp: sequences that llama-server answers at once"),
+        Option(default="4, or the batch if that is more"),
+    ] = None
+    kv_unified: Annotated[
+        bool | None,
+        Field(title="Unified KV cache", description="llama.cpp: one cache for all slots"),
+        Option(
+            default="true, unless slots are given",
+            explanation="Slots share one cache, or have one of their own each.",
+        ),
+    ] = None
+    swa_full: Annotated[
+        bool | None,
+        Field(title="Full sliding layers", description="llama.cpp: whole contexts for sliding layers"),
+        Option(default="false", explanation="Keep the whole context in layers with a window."),
+    ] = None
+    n_outputs_max: Annotated[
+        int | None,
+        Field(ge=1, le=1_000_000, title="Rows of logits", description="llama.cpp: rows with logits in one batch"),
+        Option(default="one for each slot"),
+    ] = None
 
 
 LLAMA_CPP: Final = Software(

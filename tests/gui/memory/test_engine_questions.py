@@ -113,9 +113,9 @@ def test_folded_sections_say_what_is_set_and_are_marked(tab: MemoryTab):
     field(tab, "gpu_layers").edited.emit(20)
     field(tab, "engine.slots").edited.emit(2)
     sections = {made._button.text(): made for made in tab.controls.questions["inference"].findChildren(Section)}
-    assert sections["Engine"]._summary.text() == "llama.cpp, 20 layers on the card, 1 setting"
-    assert sections["Engine"]._button.font().bold()
-    assert sections["Attention"]._summary.text() == "Flash attention"
+    assert sections["Software"]._summary.text() == "llama.cpp, 20 layers on the GPU, slots 2"
+    assert sections["Software"]._button.font().bold()
+    assert sections["Attention and logits"]._summary.text() == "Flash attention"
     assert not sections["Precision"]._button.font().bold()
 
 

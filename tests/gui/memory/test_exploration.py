@@ -53,16 +53,16 @@ def test_the_other_numbers_are_a_choice_away(tab: MemoryTab, curve, qtbot):
 
 
 def test_only_numbers_that_mean_something_are_offered(tab: MemoryTab, curve, qtbot):
-    assert offered(curve) == ["Sequences at once", "Context length", "Cards"]
+    assert offered(curve) == ["Batch size", "Context length", "Number of cards"]
     with settled(tab, qtbot):
         tab.workspace.apply("cards", count=2)
-    assert offered(curve) == ["Sequences at once", "Context length"]
+    assert offered(curve) == ["Batch size", "Context length"]
     with settled(tab, qtbot):
         tab.workspace.apply("llama.cpp", count=1, workload=Inference(weights="Q4_K_M"))
     assert "GPU layers" in offered(curve)
     with settled(tab, qtbot):
         tab.workspace.apply("lora", workload=Training(method="lora"))
-    assert offered(curve) == ["Batch", "Sequence length", "LoRA rank", "Cards"]
+    assert offered(curve) == ["Micro-batch size", "Sequence length", "LoRA rank", "Number of cards"]
 
 
 def offered(curve):
@@ -73,7 +73,7 @@ def offered(curve):
 def test_training_goes_over_sequences(tab: MemoryTab, curve, qtbot):
     with settled(tab, qtbot):
         tab.workspace.apply_workload("task", task="training")
-    assert curve.data.title == "Sequences per step"
+    assert curve.data.title == "Micro-batch size"
 
 
 def row_of(tab, asked):

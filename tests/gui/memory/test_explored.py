@@ -104,11 +104,11 @@ def test_unequal_cards_are_not_counted(catalog):
 @pytest.mark.parametrize(
     ("plan", "axis", "title"),
     [
-        (Plan(model=LLAMA, gpu="rtx-4090", workload=Inference(batch=3)), "batch", "Sequences at once"),
+        (Plan(model=LLAMA, gpu="rtx-4090", workload=Inference(batch=3)), "batch", "Batch size"),
         (PLANS["inference"], "context_length", "Context length, tokens"),
-        (PARTLY, "gpu_layers", "Layers on the card"),
+        (PARTLY, "gpu_layers", "GPU layers"),
         (PARTLY, "count", "Cards that share the layers"),
-        (Plan(model=LLAMA, gpu="rtx-4090", workload=Training(method="lora")), "lora_rank", "Rank of the adapters"),
+        (Plan(model=LLAMA, gpu="rtx-4090", workload=Training(method="lora")), "lora_rank", "LoRA rank"),
         (Plan(model=LLAMA, gpu="rtx-4090", workload=Training(), count=1), "count", "Cards with ZeRO-3"),
         (
             Plan(model=LLAMA, gpu="rtx-4090", workload=Training(parallel=Parallel(zero=2)), count=24),

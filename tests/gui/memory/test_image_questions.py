@@ -3,7 +3,6 @@
 import pytest
 from PySide6.QtWidgets import QComboBox
 
-from planner.gui.memory.questions.images import sizes
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.layout import tab_stops
@@ -49,10 +48,10 @@ def test_a_model_of_text_is_asked_nothing_about_images(tab: MemoryTab):
 
 
 def test_a_pipeline_is_asked_about_images_and_not_about_text(pipeline: MemoryTab):
-    assert not any(field(pipeline, name).isHidden() for name in (*ALL, "batch", "weights", "compute"))
-    assert all(field(pipeline, name).isHidden() for name in OF_TEXT)
-    assert words(pipeline, "image_size") == "Own (1,024 × 1,024)"
-    assert field(pipeline, "weights").text == "As computed (BF16)"
+    assert all(is_asked(pipeline, name) for name in (*ALL, "batch", "weights", "compute"))
+    assert not any(is_asked(pipeline, name) for name in OF_TEXT)
+    assert words(pipeline, "image_size") == "Default (1,024 × 1,024)"
+    assert field(pipeline, "weights").text == "Default (BF16)"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +104,6 @@ def test_what_was_chosen_elsewhere_is_offered(pipeline: MemoryTab):
     pipeline.workspace.apply("workload", workload=asked)
     assert words(pipeline, "image_size") == "640 × 960"
     assert words(pipeline, "diffusion.text_weights") == "mxfp4"
-    assert sizes(None, None)[0] == (None, "Its own")
 
 
 def test_the_answer_can_be_copied(pipeline: MemoryTab):

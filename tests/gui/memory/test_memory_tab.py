@@ -58,7 +58,7 @@ def test_what_the_estimator_refuses_is_said_beside_the_field(tab: MemoryTab, qtb
 def test_undo_restores_the_field_as_one_step_a_gesture(tab: MemoryTab, qtbot):
     type_into(qtbot, edit_of(tab, "batch"), "12")
     assert tab.workspace.undo_stack.count() == 1
-    assert tab.workspace.undo_stack.undoText() == "sequences at once"
+    assert tab.workspace.undo_stack.undoText() == "batch size"
     tab.workspace.undo_stack.undo()
     assert edit_of(tab, "batch").text() == "1"
     tab.workspace.undo_stack.redo()

@@ -34,8 +34,7 @@ def answer(tab: MemoryTab, name: str, value: object) -> None:
 
 def asked(tab: MemoryTab) -> set[str]:
     questions = tab.controls.sharing[tab.workspace.plan.workload.task]
-    names = [*(f"parallel.{name}" for name in Parallel.model_fields), "gradient_accumulation"]
-    made = {name: questions.asked(name) for name in names}
+    made = {name: questions.asked(name) for name in (f"parallel.{name}" for name in Parallel.model_fields)}
     return {name.removeprefix("parallel.") for name, one in made.items() if one is not None and not one.isHidden()}
 
 
@@ -60,7 +59,7 @@ ALWAYS = {"zero", "tensor", "pipeline", "context", "data", "offload"}
 def test_one_card_shares_nothing(tab: MemoryTab):
     tab.workspace.apply("one", workload=Training())
     assert asked(tab) == {"offload"}
-    assert headings(tab) == {"Offload": "nothing"}
+    assert headings(tab) == {"Offload": "Nothing"}
 
 
 def test_each_way_to_share_has_questions_of_its_own(sharing: MemoryTab):
@@ -69,8 +68,7 @@ def test_each_way_to_share_has_questions_of_its_own(sharing: MemoryTab):
     assert asked(sharing) == ALWAYS | {"reshard_after_forward"}
     answer(sharing, "parallel.tensor", 2)
     answer(sharing, "parallel.pipeline", 2)
-    assert asked(sharing) >= {"sequence", "interleave", "pipeline_layers", "gradient_accumulation"}
-    assert sharing.controls.questions["training"].field("gradient_accumulation").isHidden()
+    assert asked(sharing) >= {"sequence", "interleave", "pipeline_layers"}
     answer(sharing, "parallel.interleave", 4)
     assert "pipeline_layers" not in asked(sharing)
 
@@ -84,7 +82,7 @@ def test_only_networks_with_experts_are_asked_about_them(sharing: MemoryTab):
 
 
 def test_folded_it_says_how(sharing: MemoryTab):
-    assert headings(sharing) == {"Several GPUs": "DDP over 8", "Offload": "nothing"}
+    assert headings(sharing) == {"Several GPUs": "DDP over 8", "Offload": "Nothing"}
     answer(sharing, "parallel.zero", 3)
     assert headings(sharing)["Several GPUs"] == "FSDP over 8"
     answer(sharing, "parallel.tensor", 4)
@@ -140,7 +138,7 @@ def test_the_software_decides_what_is_shared_and_offloaded(sharing: MemoryTab):
     assert sharing.workspace.plan.workload.parallel == Parallel(zero=3, offload="parameters")
     sharing.controls.questions["training"].field("profile").edited.emit("megatron")
     assert sharing.workspace.plan.workload.parallel == Parallel(zero=1, offload="optimizer")
-    assert words(field(sharing, "parallel.zero")) == ["Nothing", "Optimizer (distributed)"]
+    assert words(field(sharing, "parallel.zero")) == ["Nothing (DDP)", "Optimizer states (ZeRO-1)"]
     assert words(field(sharing, "parallel.offload")) == ["Nothing", "Optimizer states"]
 
 

@@ -6,13 +6,13 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QLineEdit, QRadioButton, QToolButton
 
-from planner.gui.memory.questions.training_options import linear_names, optimizer_choices
+from planner.gui.memory.questions.targets import linear_names
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.section import Section
 from planner.plan.plan import ModelChoice
-from planner.workload.optimizers import OPTIMIZERS
+from planner.workload.optimizers import OPTIMIZERS, optimizer_words
 from planner.workload.software.registry import trainers
 from planner.workload.training import Lora
 from planner.workload.workload import Training
@@ -64,7 +64,8 @@ def asked(tab: MemoryTab) -> set[str]:
     lora = [f"lora.{name}" for name in Lora.model_fields]
     names = ["method", *lora, "trainable", "optimizer", "optimizer_step", "gradient_clipping", "checkpoint_every"]
     names += ["loss", "loss_chunks"]
-    return {name for name in names if not questions.field(name).isHidden()}
+    made = {name: questions.asked(name) for name in names}
+    return {name for name, one in made.items() if one is not None and not one.isHidden()}
 
 
 ALWAYS = {"optimizer", "gradient_clipping", "loss"}
@@ -83,26 +84,27 @@ def test_each_method_has_questions_of_its_own(training: MemoryTab):
 
 def test_sections_without_a_question_are_left_out_and_the_others_say_their_value(training: MemoryTab):
     assert headings(training) == {
-        "Precision": "BF16 autocast, parameters in FP32",
-        "Frozen parts": "none",
-        "Optimizer step": "fused",
-        "Checkpointing": "none",
-        "Framework": "Hugging Face, SDPA, full logits",
+        "Precision": "Weights in FP32, BF16 autocast",
+        "Partial training": "every parameter",
+        "Optimizer step": "Fused",
+        "Checkpointing": "None",
+        "Software": "Hugging Face, SDPA, Full logits",
     }
     answer(training, "method", "qlora")
     answer(training, "lora.dropout", 0.05)
     answer(training, "lora.dora", True)
     answer(training, "gradient_accumulation", 8)
     answer(training, "gradient_clipping", True)
+    answer(training, "activation_checkpointing", "full")
     answer(training, "checkpoint_every", 2)
     answer(training, "profile", "torchtune")
     said = headings(training)
-    assert "Frozen parts" not in said
-    assert said["Adapters"].replace("\u2009", " ") == "in FP32, dropout 5 %, DoRA"
-    assert said["Precision"] == "BF16 autocast, parameters in NF4"
-    assert said["Optimizer step"] == "fused, 8 accumulated, clipped"
-    assert said["Checkpointing"] == "full, every 2 layers"
-    assert said["Framework"] == "torchtune, SDPA, in chunks"
+    assert "Partial training" not in said
+    assert said["Adapters"].replace("\u2009", " ") == "FP32, LoRA dropout 5 %, DoRA"
+    assert said["Precision"] == "Weights in NF4, BF16 autocast"
+    assert said["Optimizer step"] == "Fused, gradient clipping, 8 accumulated"
+    assert said["Checkpointing"] == "Full, every 2 layers"
+    assert said["Software"] == "torchtune, SDPA, In chunks"
 
 
 def test_a_method_moves_what_it_makes_impossible_as_one_step(training: MemoryTab):
@@ -113,7 +115,7 @@ def test_a_method_moves_what_it_makes_impossible_as_one_step(training: MemoryTab
     assert workload(training) == Training(method="qlora", compute="amp-bf16", weights=None)
     assert training.workspace.undo_stack.count() == steps + 1
     assert choices(training, "compute") == ["BF16 autocast", "FP16 autocast"]
-    assert choices(training, "weights") == ["As usual (NF4)", "NF4", "NF4, double quantised"]
+    assert choices(training, "weights") == ["Default (NF4)", "NF4", "NF4, double quantised"]
     training.workspace.undo_stack.undo()
     assert workload(training) == Training(compute="bf16", weights="bf16")
 
@@ -141,7 +143,7 @@ def test_targets_are_those_of_the_network_and_can_be_typed(training: MemoryTab, 
 
 
 def test_every_optimizer_and_every_software_can_be_chosen(training: MemoryTab, catalog):
-    listed = [choice.key for choice in optimizer_choices()]
+    listed = list(optimizer_words())
     assert sorted(listed) == sorted(OPTIMIZERS)
     groups = [library for library, _ in groupby(listed, key=lambda name: OPTIMIZERS[name].library)]
     assert len(groups) == len(set(groups))
@@ -164,7 +166,7 @@ def test_only_some_parts_are_trained(training: MemoryTab, qtbot):
     qtbot.keyClick(line, Qt.Key.Key_Return)
     assert workload(training).trainable == ("lm_head", "layers.31")
     assert training.workspace.evaluation.memory.total_bytes < before / 2
-    assert headings(training)["Frozen parts"] == "all but lm_head, layers.31"
+    assert headings(training)["Partial training"] == "lm_head, layers.31"
 
 
 def test_a_pattern_that_matches_nothing_is_said_beside_the_field(training: MemoryTab):
@@ -177,8 +179,7 @@ def test_a_pattern_that_matches_nothing_is_said_beside_the_field(training: Memor
 def test_what_is_wanted_chooses_task_and_method(tab: MemoryTab, qtbot):
     want(tab, qtbot, "Train")
     assert workload(tab) == Training()
-    assert field(tab, "method").isHidden()
-    assert field(tab, "trainable").isHidden()
+    assert not {"method", "trainable"} & asked(tab)
     want(tab, qtbot, "Fine-tune")
     assert workload(tab).method == "lora"
     assert not field(tab, "method").isHidden()
@@ -201,9 +202,9 @@ def test_adapters_from_elsewhere_are_fine_tuning(tab: MemoryTab, qtbot):
 def test_a_changed_adapter_is_bold_and_resets_alone(training: MemoryTab, qtbot):
     answer(training, "method", "lora")
     answer(training, "lora.rank", 64)
-    label = next(made for made in training.controls.findChildren(QLabel) if made.text() == "&Rank")
+    label = next(made for made in training.controls.findChildren(QLabel) if made.text() == "Lo&RA rank")
     assert label.font().bold()
-    buttons = training.controls.findChildren(QToolButton)
-    qtbot.mouseClick(next(made for made in buttons if made.accessibleName() == "Reset rank"), Qt.MouseButton.LeftButton)
+    buttons = {made.accessibleName(): made for made in training.controls.findChildren(QToolButton)}
+    qtbot.mouseClick(buttons["Reset lora rank"], Qt.MouseButton.LeftButton)
     assert not label.font().bold()
     assert workload(training).lora == Lora()

@@ -25,7 +25,7 @@ def panel(tab: MemoryTab):
 def test_it_is_shown_while_a_plan_is_pinned(tab: MemoryTab, panel, qtbot):
     assert panel.isVisible()
     assert not tab.bar.isVisible()
-    assert panel.view.settings == ("Sequences at once: 1 instead of 8",)
+    assert panel.view.settings == ("Batch size: 1 instead of 8",)
     assert panel.answer.text() == panel.view.other.answer
     qtbot.mouseClick(panel.pin_buttons.unpin, Qt.MouseButton.LeftButton)
     assert not panel.isVisible()
@@ -53,9 +53,9 @@ def test_it_follows_the_plan(tab: MemoryTab, panel):
 def test_a_swap_can_be_undone(tab: MemoryTab, panel, qtbot):
     qtbot.mouseClick(panel.pin_buttons.swap, Qt.MouseButton.LeftButton)
     assert tab.workspace.plan == OTHER
-    assert panel.view.settings == ("Sequences at once: 8 instead of 1",)
+    assert panel.view.settings == ("Batch size: 8 instead of 1",)
     tab.workspace.undo_stack.undo()
-    assert panel.view.settings == ("Sequences at once: 1 instead of 8",)
+    assert panel.view.settings == ("Batch size: 1 instead of 8",)
 
 
 def test_a_part_of_the_bar_opens_its_term(tab: MemoryTab, panel):

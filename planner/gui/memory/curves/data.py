@@ -26,7 +26,7 @@ Corner = Literal["above left", "above right", "below left", "below right"]
 
 @dataclass(frozen=True, slots=True)
 class CurveData:
-    """Memory at ascending values of `axis`, of which `current` is the plan's; `title` says it: *Sequences at once*."""
+    """Memory at ascending values of `axis`, of which `current` is the plan's; `title` says it: *Batch size*."""
 
     axis: Axis
     title: str

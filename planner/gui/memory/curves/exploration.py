@@ -9,7 +9,7 @@ from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from planner.gui.memory.curves.data import CurveData
-from planner.gui.memory.curves.explored import TITLES, Found, compute_curve, find_all, title_of
+from planner.gui.memory.curves.explored import Found, compute_curve, find_all, title_of
 from planner.gui.memory.curves.panel import CurvePanel
 from planner.gui.memory.largest import LargestRow
 from planner.gui.tasks import TaskRunner
@@ -20,6 +20,7 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.explore import Axis, at_value, axes_of
 from planner.plan.plan import Plan
+from planner.present.plan.settings import in_sentence
 
 REST_MS: Final = 120
 _CURVE_HEIGHT: Final = 190
@@ -64,7 +65,7 @@ class Exploration(QWidget):
             return
         if self._axis not in axes:
             self._axis = axes[0]
-        self.curve.offer(tuple((axis, title_of(axis, evaluation).switch) for axis in axes), self._axis)
+        self.curve.offer(tuple((axis, title_of(axis)) for axis in axes), self._axis)
         if self.isVisible():
             self._rest.start()
 
@@ -120,9 +121,8 @@ class Exploration(QWidget):
 
     def _apply(self, asked: str, plan: Plan) -> None:
         """Make `plan` the present one, as one step that is called after what was `asked`."""
-        step = next((title.step for axis, title in TITLES.items() if axis == asked), "card")
         self._workspace.end_gesture()
-        self._workspace.apply(step, workload=plan.workload, gpu=plan.gpu, count=plan.count)
+        self._workspace.apply(in_sentence(title_of(asked)), workload=plan.workload, gpu=plan.gpu, count=plan.count)
         self._workspace.end_gesture()
 
     def _add_row(self) -> None:

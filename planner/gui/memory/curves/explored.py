@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.gui.memory.curves.data import CurveData, curve_values
-from planner.gui.memory.questions.images import makes_images
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, architecture_of
 from planner.plan.explore import Axis, axes_of, current_value, memory_curve, spreading_of
@@ -21,42 +20,16 @@ from planner.plan.solve import (
     smallest_card,
 )
 from planner.present.memory.solved import solved_words
+from planner.present.plan.settings import in_sentence, setting_title
+from planner.workload.fields import field_of
 
 _SHORTEST: Final = 128
 _CARDS_IN_A_ROW: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Title:
-    """What a number is called: `axis` at the axis, `switch` in the list to choose from, `step` in the history."""
-
-    axis: str
-    switch: str
-    step: str
-
-
-TITLES: Final[dict[Axis, Title]] = {
-    "micro_batch": Title("Sequences per step", "Batch", "sequences per step"),
-    "sequence_length": Title("Sequence length, tokens", "Sequence length", "sequence length"),
-    "batch": Title("Sequences at once", "Sequences at once", "sequences at once"),
-    "context_length": Title("Context length, tokens", "Context length", "context length"),
-    "prompt_length": Title("Prompt length, tokens", "Prompt length", "prompt length"),
-    "lora_rank": Title("Rank of the adapters", "LoRA rank", "rank"),
-    "gpu_layers": Title("Layers on the card", "GPU layers", "layers on the card"),
-    "count": Title("Cards", "Cards", "number of cards"),
-}
-_IMAGES: Final = Title("Images at once", "Images at once", "images at once")
 _SOLVED: Final[tuple[Field, ...]] = ("micro_batch", "sequence_length", "batch", "context_length", "gpu_layers")
-_LARGEST: Final[dict[str, str]] = {
-    "micro_batch": "Largest batch that fits",
-    "sequence_length": "Longest sequence that fits",
-    "batch": "Most sequences at once that fit",
-    "context_length": "Longest context that fits",
-    "gpu_layers": "Most layers on the card",
-    "count": "Fewest cards of this kind",
-    "gpu": "Smallest card that fits",
-}
-_MOST_IMAGES: Final = "Most images at once that fit"
+_NAMES: Final[dict[str, str]] = {"lora_rank": "lora.rank"}
+"""The fields of the workload that axes are of, where they have another name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +44,21 @@ class Found:
     is_taken: bool = False
 
 
-def title_of(axis: Axis, evaluation: Evaluation) -> Title:
-    """Return what a number is called for the model of this plan."""
-    return _IMAGES if axis == "batch" and makes_images(evaluation) else TITLES[axis]
+def title_of(axis: str) -> str:
+    """Return what a number is called: in the list to choose from, in the history and at the axis."""
+    return setting_title(_NAMES.get(axis, axis))
+
+
+def _axis_title(axis: Axis) -> str:
+    """Return the title with its unit, where that is no part of it: `Sequence length, tokens`."""
+    found = field_of(_NAMES.get(axis, axis))
+    unit = found.option.unit if found is not None and axis in LENGTHS else ""
+    return ", ".join(part for part in (title_of(axis), unit) if part)
+
+
+def _largest_title(axis: Axis) -> str:
+    title = in_sentence(title_of(axis))
+    return f"{'Most' if title.endswith('s') else 'Largest'} {title}"
 
 
 def find_all(evaluation: Evaluation, catalog: Catalog) -> tuple[Found, ...]:
@@ -102,7 +87,7 @@ def compute_curve(evaluation: Evaluation, catalog: Catalog, axis: Axis, largest:
     points = memory_curve(evaluation.plan, catalog, axis, values)
     return CurveData(
         axis=axis,
-        title=f"Cards {spreading.how}".strip() if spreading else title_of(axis, evaluation).axis,
+        title=f"Cards {spreading.how}".strip() if spreading else _axis_title(axis),
         points=points,
         current=next(point for point in points if point.value == current),
         capacity_bytes=evaluation.memory.capacity_bytes,
@@ -136,21 +121,22 @@ def _largest(evaluation: Evaluation, catalog: Catalog, field: Field) -> Found:
     barely = largest_that_fits(plan, catalog, field, "tight")
     best = surely if surely.value is not None else barely
     is_taken = best.value == current_value(evaluation, field)
-    title = _MOST_IMAGES if field == "batch" and makes_images(evaluation) else _LARGEST[field]
-    return Found(field, title, solved_words(surely, barely), best.value, best.plan, is_taken)
+    return Found(field, _largest_title(field), solved_words(surely, barely), best.value, best.plan, is_taken)
 
 
 def _fewest(plan: Plan, catalog: Catalog) -> Found:
     surely, barely = fewest_cards(plan, catalog), fewest_cards(plan, catalog, "tight")
     best = surely if surely.value is not None else barely
     words = ", ".join(part for part in (solved_words(surely, barely), best.how) if part)
-    return Found("count", _LARGEST["count"], words, best.value, best.plan, best.plan == plan)
+    return Found("count", "Fewest cards of this kind", words, best.value, best.plan, best.plan == plan)
 
 
 def _smallest(plan: Plan, catalog: Catalog) -> Found:
     surely = smallest_card(plan, catalog)
     best = surely if surely.value is not None else smallest_card(plan, catalog, "tight")
-    return Found("gpu", _LARGEST["gpu"], _card_words(best, catalog), best.value, best.plan, best.value == plan.gpu)
+    return Found(
+        "gpu", "Smallest card that fits", _card_words(best, catalog), best.value, best.plan, best.value == plan.gpu
+    )
 
 
 def _card_words(solved: Solved, catalog: Catalog) -> str:

@@ -17,7 +17,7 @@ from planner.present.columns import Column, numbers
 if TYPE_CHECKING:
     from planner.gui.memory.curves.plot import CurvePlot
 
-_WIDEST: Final = "Sequences at once"
+_WIDEST: Final = "Number of cards"
 
 
 def _gib(key: str, title: str, get: Callable[[CurvePoint], int | None]) -> Column[CurvePoint]:

@@ -8,21 +8,31 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from planner.errors import PlannerError
 from planner.gui.choices import card_choices, card_name
 from planner.gui.memory.questions.card_list import CardList
-from planner.gui.memory.questions.questions import at_the_left, bind, explained, new_form, remembered_section
-from planner.gui.memory.questions.sharing import would_do
-from planner.gui.memory.questions.size_field import SizeField
+from planner.gui.memory.questions.inputs import label_of, make_input, tooltip_of
+from planner.gui.memory.questions.questions import (
+    at_the_left,
+    bind,
+    explained,
+    new_form,
+    remembered_section,
+    would_do,
+)
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.inputs.choice_field import PickerField
 from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.popover import SearchPopover
 from planner.gui.workspace import Workspace
+from planner.plan.answers.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
 from planner.present.plan.parallel import cards_phrase
+from planner.present.plan.settings import in_sentence, setting_title
+from planner.workload.fields import fields_of
+from planner.workload.option import GROUPS
 from planner.workload.parallel import CardCount
 
 _LIST_WIDTH = 560
-_COUNT = "number of cards"
+_COUNT = in_sentence(setting_title("count"))
 
 
 class CardsQuestions(QWidget):
@@ -36,7 +46,8 @@ class CardsQuestions(QWidget):
         )
         self.count = NumberField(1, 100_000)
         self.unequal = CardList(workspace, theme)
-        self.others = SizeField()
+        others = fields_of("inference")["other_processes_bytes"]
+        self.others = make_input(others, theme, workspace)
         self.add = link_button(
             "Add &another kind…",
             "Plan for cards that differ, such as the two that are in one machine.",
@@ -46,8 +57,8 @@ class CardsQuestions(QWidget):
         form.add("&Number of cards", self.count, lambda: 1, "Each holds the whole model, unless they share it.")
         form.add_across(self.unequal)
         form.add_below(at_the_left(self.add))
-        form.add("Held &by others", self.others, lambda: 0, "What other processes hold on each card: 2 GiB, 512 MiB.")
-        self._section = remembered_section(workspace, theme, "Cards", form)
+        form.add(label_of(others), self.others, lambda: others.default, tooltip_of(others))
+        self._section = remembered_section(workspace, theme, GROUPS["cards"], form)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._section)
@@ -56,7 +67,7 @@ class CardsQuestions(QWidget):
         bind(
             workspace,
             self.others,
-            lambda value: workspace.answer("memory of other processes", {"workload.other_processes_bytes": value}),
+            lambda value: workspace.answer(in_sentence(others.title), {f"{WORKLOAD}{others.name}": value}),
         )
         self.unequal.edited.connect(self._take)
         self.unequal.finished.connect(workspace.end_gesture)

@@ -1,6 +1,6 @@
-"""The part of a form that belongs to the workload: fields bound to the plan, under headings that say their value."""
+"""The questions about the workload, made from the declarations of its fields: a column of forms under headings."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -9,6 +9,7 @@ from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.errors import PlannerError, SpecError
+from planner.gui.memory.questions.inputs import label_of, make_input, situation_of, tooltip_of
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field
@@ -17,45 +18,51 @@ from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.layout import FlowLayout
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
-from planner.models.architecture import Architecture
+from planner.memory.software import serving_memory
 from planner.plan.answers.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
+from planner.present.plan.parallel import sharing_summary
+from planner.present.plan.settings import choices_in, in_sentence, summary
+from planner.workload.choices import Task
+from planner.workload.fields import TASKS, WorkloadField, fields_of
+from planner.workload.option import GROUPS, Group, Situation
+from planner.workload.rules import reader
 from planner.workload.training import Lora
-from planner.workload.workload import Workload
+from planner.workload.workload import Inference, Training, Workload
 
-_LENGTHS = ("sequence_length", "context_length", "prompt_length")
-_WIDEST_LABEL = "Sequences per step"
+_WIDEST_LABEL = "Compute precision"
+_DEGREES = ("tensor", "pipeline", "context", "expert", "data")
 
 
-@dataclass(frozen=True, slots=True)
-class _Heading:
-    section: Section
+@dataclass
+class _Part:
+    """A section of the form: its fields, and the inputs of those that had a meaning so far."""
+
+    group: Group
     form: LabelledForm
-    summary: Callable[[Workload], str]
+    fields: Sequence[WorkloadField]
+    lines: Mapping[str, int]
+    section: Section | None
 
 
 class Questions(QWidget):
-    """A column of questions. Subclasses ask them in `__init__`, each for one field of the workload.
-
-    A field of a field is named with a point: `engine.slots`. `grown` says that questions were added.
-    """
+    """A column of questions about the fields of `task` in `groups`. `grown` says that questions were added."""
 
     grown = Signal()
 
-    def __init__(self, workspace: Workspace, theme: Theme, defaults: Workload) -> None:
+    def __init__(self, workspace: Workspace, theme: Theme, task: Task, groups: Sequence[Group]) -> None:
         super().__init__()
         self.workspace, self.theme = workspace, theme
-        self.used: Workload = defaults
-        self._defaults = defaults
-        self._fields: dict[str, Field] = {}
-        self._forms: dict[str, LabelledForm] = {}
-        self._later: dict[str, Callable[[], None]] = {}
-        self._options: dict[str, Sequence[tuple[object, str]]] = {}
-        self._headings: list[_Heading] = []
+        self._defaults: Workload = TASKS[task]()
+        self._inputs: dict[str, Field] = {}
+        self._offered: dict[str, Sequence[tuple[object, str]]] = {}
+        self._from_scratch = False
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(theme.spacing.small)
+        declared = sorted(fields_of(task).values(), key=lambda one: not one.option.leads)
+        self._parts = [self._part(group, [one for one in declared if one.group == group]) for group in groups]
 
     def field(self, name: str) -> Field:
         """Return the input for the workload's field `name`.
@@ -63,114 +70,108 @@ class Questions(QWidget):
         Raises:
             KeyError: If there is no such question, or it had no meaning so far.
         """
-        return self._fields[name]
+        return self._inputs[name]
 
     def asked(self, name: str) -> Field | None:
         """Return the input for `name` if there is such a question, and it had a meaning so far."""
-        return self._fields.get(name)
+        return self._inputs.get(name)
 
     def set_goal(self, goal: str) -> None:
-        """Take over what the person wants of the model; most questions are the same whatever that is."""
+        """Take over what the person wants of the model: where it is made from scratch, all of it is trained."""
+        self._from_scratch = goal == "train"
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the workload of the plan; fields that may stay open say what applies instead.
 
         There are no questions about a traced module: nothing is shown of it. A section without a question is left out.
         """
-        architecture = evaluation.architecture
-        if architecture is None:
+        situation = situation_of(evaluation, from_scratch=self._from_scratch)
+        if situation is None:
             return
-        self.used = evaluation.workload
-        self._add_what_matters(architecture)
-        asked: set[LabelledForm] = set()
-        for name, field in self._fields.items():
-            if isinstance(field, NumberField) and value_of(self._defaults, name) is None:
-                implied = value_of(evaluation.workload, name)
-                field.set_implied(implied if isinstance(implied, int) else None)
-            field.set_value(value_of(evaluation.plan.workload, name))
-            meant = self.has_meaning(name, architecture)
-            self._forms[name].set_row_visible(field, meant)
-            if meant:
-                asked.add(self._forms[name])
-        for heading in self._headings:
-            heading.section.setVisible(heading.form in asked)
-            heading.section.set_marked(heading.form.differs)
-            heading.section.set_summary(heading.summary(evaluation.workload))
-
-    def has_meaning(self, name: str, architecture: Architecture) -> bool:
-        """Return whether the workload's field `name` makes a difference for a model of this kind."""
-        return architecture.takes_lengths or name not in _LENGTHS
-
-    def add_form(self, form: LabelledForm) -> None:
-        """Show `form` below what is there."""
-        self._layout.addWidget(form)
-
-    def add_section(self, title: str, form: LabelledForm, summary: Callable[[Workload], str]) -> None:
-        """Show `form` under a heading that unfolds; folded, it says `summary` of the filled-in workload."""
-        section = remembered_section(self.workspace, self.theme, title, form)
-        self._layout.addWidget(section)
-        self._headings.append(_Heading(section, form, summary))
-
-    def ask(self, form: LabelledForm, name: str, label: str, field: Field, hint: str) -> None:
-        """Add the question for the workload's field `name`."""
-        self._ask_in(form.reserve(), form, name, label, field, hint)
-
-    def ask_where_it_matters(
-        self, form: LabelledForm, name: str, label: str, make: Callable[[], Field], hint: str
-    ) -> None:
-        """Add the question for the workload's field `name`, which is made when it first has a meaning.
-
-        Few plans need such a question; the start of the window does not wait for all of them.
-        """
-        line = form.reserve()
-        self._later[name] = lambda: self._ask_in(line, form, name, label, make(), hint)
-
-    def _add_what_matters(self, architecture: Architecture) -> None:
-        names = [name for name in self._later if self.has_meaning(name, architecture)]
-        for name in names:
-            self._later.pop(name)()
-            if name in self._options:
-                self.offer(name, self._options[name])
-        if names:
+        before = len(self._inputs)
+        for part in self._parts:
+            self._refresh(part, situation, evaluation)
+        if len(self._inputs) > before:
             self.grown.emit()
 
-    def _ask_in(self, line: int, form: LabelledForm, name: str, label: str, field: Field, hint: str) -> None:
-        self._fields[name] = field
-        self._forms[name] = form
-        form.add(label, field, lambda: value_of(self._defaults, name), hint, line=line)
-        words = label.replace("&", "").lower()
+    def _part(self, group: Group, fields: Sequence[WorkloadField]) -> _Part:
+        form, heading = new_form(self.theme), GROUPS[group]
+        section = remembered_section(self.workspace, self.theme, heading, form) if heading else None
+        self._layout.addWidget(section or form)
+        return _Part(group, form, fields, {one.name: form.reserve() for one in fields}, section)
+
+    def _refresh(self, part: _Part, situation: Situation, evaluation: Evaluation) -> None:
+        asked = [one for one in part.fields if one.is_asked(situation)]
+        for one in asked:
+            if one.name not in self._inputs:
+                # Few plans need all of them; the start of the window does not wait for the others.
+                self._ask(one, part)
+            self._show(one, situation, evaluation)
+        for one in part.fields:
+            if one.name in self._inputs:
+                part.form.set_row_visible(self._inputs[one.name], one in asked)
+        if part.section is not None:
+            part.section.setVisible(bool(asked))
+            part.section.set_marked(part.form.differs)
+            part.section.set_summary(_summary(part.group, asked, situation))
+
+    def _show(self, one: WorkloadField, situation: Situation, evaluation: Evaluation) -> None:
+        made, value = self._inputs[one.name], value_of(evaluation.plan.workload, one.name)
+        if isinstance(made, ChoiceField):
+            offered = tuple(choices_in(one, situation, value).items())
+            if offered != self._offered.get(one.name):
+                self._offered[one.name] = offered
+                made.set_options(offered)
+        elif isinstance(made, NumberField) and one.is_optional:
+            implied = value_of(_in_use(evaluation), one.name)
+            made.set_implied(implied if isinstance(implied, int) else None)
+        made.set_value(value)
+
+    def _ask(self, one: WorkloadField, part: _Part) -> None:
+        made = self._inputs[one.name] = make_input(one, self.theme, self.workspace)
+        name, step = one.name, in_sentence(one.title)
+        part.form.add(
+            label_of(one), made, lambda: value_of(self._defaults, name), tooltip_of(one), line=part.lines[name]
+        )
         bind(
             self.workspace,
-            field,
-            lambda value: self.workspace.answer(words, {f"{WORKLOAD}{name}": value}),
-            partial(self.explain, name, words),
+            made,
+            lambda value: self.workspace.answer(step, {f"{WORKLOAD}{name}": value}),
+            partial(self._explain, name, step),
         )
 
-    def rename(self, name: str, label: str) -> None:
-        """Ask the question `name` in other words."""
-        self._forms[name].set_label(self._fields[name], label)
+    def _explain(self, name: str, step: str, error: PlannerError) -> str:
+        """Say why an answer is not allowed; with a number of GPUs that does not do, which ones would."""
+        part, _, degree = name.partition(".")
+        if part != "parallel" or degree not in _DEGREES:
+            return explained(error)
+        from planner.plan.answers.degrees import possible_degrees  # few numbers are not possible
 
-    def offer(self, name: str, options: Sequence[tuple[object, str]]) -> None:
-        """Let the question `name` have these answers, and the one that it has now."""
-        self._options[name] = options
-        field = self._fields.get(name)
-        if isinstance(field, ChoiceField):
-            value = value_of(self.workspace.plan.workload, name)
-            known = any(option == value for option, _ in options)
-            field.set_options(options if known else (*options, (value, str(value))))
+        found = possible_degrees(self.workspace.before(step), name, self.workspace.catalog)
+        return f"{explained(error)} {would_do(found)}"
 
-    def explain(self, _name: str, _step: str, error: PlannerError) -> str:
-        """Return what is said beside the question `name`, of the undo step `step`, whose answer is not allowed."""
-        return explained(error)
+
+def _summary(group: Group, fields: Sequence[WorkloadField], situation: Situation) -> str:
+    """Return what a folded section says: of how GPUs share the work as one does, else field by field."""
+    return sharing_summary(situation.used, situation.count) if group == "sharing" else summary(fields, situation)
+
+
+def _in_use(evaluation: Evaluation) -> Workload:
+    """Return the workload with its defaults filled in, and those of its engine on this card."""
+    used = evaluation.workload
+    if evaluation.architecture is None or not isinstance(used, Inference):
+        return used
+    program = serving_memory(used.profile, evaluation.architecture)
+    settings = program.settings_in_use(evaluation.architecture, used, evaluation.gpu)
+    return used.model_copy(update={"engine": settings})
 
 
 def value_of(workload: Workload, name: str) -> object:
     """Return the workload's field `name`; adapters that are left open have their defaults."""
-    outer, _, inner = name.partition(".")
-    held: object = getattr(workload, outer)
-    if not inner:
-        return held
-    return getattr(Lora() if held is None else held, inner, None)
+    part, _, inner = name.partition(".")
+    if part == "lora" and isinstance(workload, Training) and workload.lora is None:
+        return getattr(Lora(), inner)
+    return reader(workload)(name)
 
 
 def explained(error: PlannerError) -> str:
@@ -178,6 +179,11 @@ def explained(error: PlannerError) -> str:
     if isinstance(error, SpecError):
         return error.explained
     return " ".join(part for part in (error.message, error.hint) if part)
+
+
+def would_do(found: tuple[int, ...]) -> str:
+    """Return `1, 2 or 4 would do.`."""
+    return f"{fmt.listing(tuple(map(fmt.integer, found)), 'or')} would do." if found else ""
 
 
 def bind(
@@ -232,13 +238,3 @@ def at_the_left(*buttons: QWidget) -> QWidget:
     for button in buttons:
         layout.addWidget(button)
     return line
-
-
-def length_field(last_stop: int) -> NumberField:
-    """Return the field for a number of tokens that may be left to the model, with a slider up to `last_stop`."""
-    return NumberField(1, 100_000_000, placeholder=fmt.UNKNOWN, stops=token_stops(128, last_stop))
-
-
-def token_stops(first: int, last: int) -> tuple[int, ...]:
-    """Return the powers of two from `first` to `last`, for a slider."""
-    return tuple(1 << exponent for exponent in range(first.bit_length() - 1, last.bit_length()))

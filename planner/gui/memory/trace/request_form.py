@@ -10,7 +10,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from planner.errors import PlannerError, SpecError
-from planner.gui.memory.questions.questions import new_form, remembered_section, token_stops
+from planner.gui.memory.questions.questions import new_form, remembered_section
 from planner.gui.memory.words import TASKS, Options, words_of
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import ChoiceField, RadioField
@@ -21,6 +21,7 @@ from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.plan.trace_request import operators_of
+from planner.present.plan.settings import setting_title
 from planner.trace.request import (
     Argument,
     Parallel,
@@ -31,6 +32,7 @@ from planner.trace.request import (
     with_batch,
     with_sequence,
 )
+from planner.workload.option import doubling
 
 Optimizer = tuple[str, tuple[Argument, ...]]
 Precision = tuple[str | None, str | None]
@@ -71,8 +73,8 @@ _PRECISIONS: Final[Options] = (
     (("fp64", None), "FP64"),
 )
 Put = Callable[[TraceRequest, object], TraceRequest]
-_BATCHES: Final = token_stops(1, 1024)
-_LENGTHS: Final = token_stops(128, 131_072)
+_BATCHES: Final = doubling(1, 1024)
+_LENGTHS: Final = doubling(128, 131_072)
 _SIZES: Final = ("batch", "sequence")
 _AS_GIVEN: Final = "as its inputs are"
 
@@ -292,8 +294,9 @@ class RequestForm(QWidget):
         form, theme = new_form(self._theme), self._theme
         hint = "Full keeps only each layer's input and computes the rest again in the backward pass."
         self._ask(form, "checkpointing", "Checkpointing", ChoiceField(theme, CHECKPOINTING), hint, _training)
+        title = setting_title("gradient_accumulation")
         hint = "Passes whose gradients are added up before the optimizer steps."
-        self._ask(form, "gradient_accumulation", "Accumulated steps", NumberField(1, 10_000), hint, _optimizes)
+        self._ask(form, "gradient_accumulation", title, NumberField(1, 10_000), hint, _optimizes)
         hint = "When the gradients of a step are let go."
         self._ask(form, "zero_grad", "Gra&dients are", ChoiceField(theme, ZERO_GRAD), hint, _optimizes)
         self._add_section("Gradients", form, gradients_words, _training)

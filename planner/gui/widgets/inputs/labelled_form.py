@@ -31,6 +31,7 @@ class LabelledForm(QWidget):
         self._theme = theme
         self._rows: list[_Row] = []
         self._next_line = 0
+        self._label_width: int | None = None
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setHorizontalSpacing(theme.spacing.small)
@@ -60,6 +61,9 @@ class LabelledForm(QWidget):
         words = QLabel(label)
         words.setToolTip(hint)
         words.setBuddy(field)
+        if self._label_width is not None:
+            words.setWordWrap(True)
+            words.setMaximumWidth(self._label_width)
         field.set_name(name)
         field.setToolTip(hint)
         index = self.reserve() if line is None else line
@@ -84,7 +88,8 @@ class LabelledForm(QWidget):
         self._grid.addWidget(widget, self.reserve(), 0, 1, 3)
 
     def set_label_width(self, width: int) -> None:
-        """Give the labels at least `width` pixels, so that several forms line up."""
+        """Give labels `width` pixels, so that several forms line up; longer ones take two lines."""
+        self._label_width = width
         self._grid.setColumnMinimumWidth(0, width)
 
     def set_label(self, field: Field, label: str) -> None:

@@ -119,7 +119,7 @@ ADD: Final = torch.ops.aten.add.Tensor
 ADD_IN_PLACE: Final = torch.ops.aten.add_.Tensor
 _ENGINE: Final = "_engine_run_backward"
 _ON_THE_WAY: Final = (
-    str(Path(__file__).parent),
+    str(Path(__file__).parent.parent),
     *(str(Path(torch.__file__).parent / one) for one in ("_compile", "_dynamo")),
 )
 """Where the functions are that lie between the engine and a mode: our own modes, and PyTorch's wrapper of modes."""

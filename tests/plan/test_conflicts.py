@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import SpecError
-from planner.plan.answers.settle import settle
+from planner.plan.answers.conflicts import resolve_conflicts
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.plan.settled import moved_sentence
+from planner.present.plan.settings import adjustments_sentence
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.software.llama_cpp import LlamaCppSettings
 from planner.workload.software.registry import trainers
@@ -111,13 +111,13 @@ CASES = [
 @pytest.mark.parametrize(("before", "answer", "moved"), CASES, ids=[str(answer) for _, answer, _ in CASES])
 def test_what_an_answer_makes_impossible_moves_along(catalog, before, answer, moved):
     plan = plan_of(before, count=8)
-    settled = settle(plan, {f"workload.{name}": value for name, value in answer.items()}, catalog)
-    workload = settled.plan.workload
+    resolved = resolve_conflicts(plan, {f"workload.{name}": value for name, value in answer.items()}, catalog)
+    workload = resolved.plan.workload
     for name, value in (answer | moved).items():
         outer, _, inner = name.partition(".")
         held = getattr(workload, outer)
         assert (getattr(held, inner, None) if inner else held) == value, name
-    assert set(settled.moved) == set(moved)
+    assert set(resolved.adjustments) == set(moved)
 
 
 @pytest.mark.parametrize(
@@ -133,48 +133,53 @@ def test_what_an_answer_makes_impossible_moves_along(catalog, before, answer, mo
         (Inference(profile="vllm"), {"workload.kv_cache": "q8_0"}, "workload"),
         (Training(), {"count": 0}, "count"),
         (Training(), {"gpu": "gtx-0"}, "gpu"),
+        (Training(), {"model": ModelChoice(id="nobody/nothing")}, "model"),
     ],
 )
 def test_an_answer_that_is_not_allowed_is_refused(catalog, before, answer, field):
     with pytest.raises(SpecError) as caught:
-        settle(plan_of(before, count=8), answer, catalog)
+        resolve_conflicts(plan_of(before, count=8), answer, catalog)
     assert caught.value.field == field
 
 
 def test_one_card_shares_nothing(catalog):
     workload = Training(parallel=Parallel(zero=3, tensor=2, sequence=True, pipeline=2, interleave=2))
-    settled = settle(plan_of(workload, count=8), {"count": 1}, catalog)
-    assert settled.plan.workload.parallel == Parallel()
-    assert set(settled.moved) == {
+    resolved = resolve_conflicts(plan_of(workload, count=8), {"count": 1}, catalog)
+    assert resolved.plan.workload.parallel == Parallel()
+    assert set(resolved.adjustments) == {
         f"parallel.{name}" for name in ("zero", "tensor", "sequence", "pipeline", "interleave")
     }
 
 
 def test_llama_cpp_takes_its_own_format_of_a_quantised_checkpoint(catalog):
     awq = next(name for record in catalog.models.records for name, scheme in record.variants.items() if "awq" in scheme)
-    settled = settle(plan_of(Inference(), model=ModelChoice(id=awq)), {"workload.profile": "llama.cpp"}, catalog)
-    assert settled.plan.workload.weights == "Q4_K_M"
-    assert settled.moved == ("weights",)
+    resolved = resolve_conflicts(
+        plan_of(Inference(), model=ModelChoice(id=awq)), {"workload.profile": "llama.cpp"}, catalog
+    )
+    assert resolved.plan.workload.weights == "Q4_K_M"
+    assert resolved.adjustments == ("weights",)
 
 
 def test_one_card_still_offloads(catalog):
     workload = Training(parallel=Parallel(zero=2, offload="optimizer"))
-    settled = settle(plan_of(workload, count=4), {"count": 1}, catalog)
-    assert settled == (plan_of(workload), ())
+    resolved = resolve_conflicts(plan_of(workload, count=4), {"count": 1}, catalog)
+    assert resolved == (plan_of(workload), ())
 
 
 def test_another_model_takes_what_it_can(catalog):
     workload = Training(method="lora", lora=Lora(rank=8, targets=("q_proj",)), parallel=Parallel(tensor=8))
-    settled = settle(plan_of(workload, count=8), {"model": ModelChoice(id="openai-community/gpt2")}, catalog)
-    assert settled.plan.workload.lora == Lora(rank=8, targets="all-linear")
-    assert set(settled.moved) == {"parallel.tensor", "lora.targets"}
+    resolved = resolve_conflicts(
+        plan_of(workload, count=8), {"model": ModelChoice(id="openai-community/gpt2")}, catalog
+    )
+    assert resolved.plan.workload.lora == Lora(rank=8, targets="all-linear")
+    assert set(resolved.adjustments) == {"parallel.tensor", "lora.targets"}
 
 
 def test_a_workload_from_elsewhere_finds_another_number_of_cards(catalog):
     workload = Training(parallel=Parallel(tensor=4))
-    settled = settle(plan_of(workload, count=3), {"workload.micro_batch": 2}, catalog)
-    assert settled.plan.workload.parallel.tensor == 1
-    assert settled.moved == ("parallel.tensor",)
+    resolved = resolve_conflicts(plan_of(workload, count=3), {"workload.micro_batch": 2}, catalog)
+    assert resolved.plan.workload.parallel.tensor == 1
+    assert resolved.adjustments == ("parallel.tensor",)
 
 
 @st.composite
@@ -216,7 +221,7 @@ def test_whatever_is_answered_the_plan_can_be_evaluated_and_the_answer_holds(cat
     plan = plan_of(before, count=4)
     for name, value in answers:
         try:
-            plan = settle(plan, {f"workload.{name}": value}, catalog).plan
+            plan = resolve_conflicts(plan, {f"workload.{name}": value}, catalog).plan
         except SpecError:
             continue
         assert evaluate(plan, catalog).plan == plan
@@ -231,17 +236,17 @@ def test_whatever_is_answered_the_plan_can_be_evaluated_and_the_answer_holds(cat
 )
 def test_one_kind_of_card_ends_unequal_ones(catalog, answer, cards):
     gpus = (CardCount(id="rtx-4090"), CardCount(id="rtx-3090", count=2))
-    settled = settle(Plan(model=MODEL, workload=Inference(gpus=gpus)), answer, catalog)
-    assert (settled.plan.gpu, settled.plan.count) == cards
-    assert settled.plan.workload.gpus == ()
+    resolved = resolve_conflicts(Plan(model=MODEL, workload=Inference(gpus=gpus)), answer, catalog)
+    assert (resolved.plan.gpu, resolved.plan.count) == cards
+    assert resolved.plan.workload.gpus == ()
 
 
 def test_a_model_that_cannot_be_trained_is_run(catalog):
     pipeline = ModelChoice(id="stable-diffusion-v1-5/stable-diffusion-v1-5")
     before = plan_of(Training(other_processes_bytes=5))
-    settled = settle(before, {"model": pipeline}, catalog)
-    assert settled.plan.workload == Inference(other_processes_bytes=5)
-    assert settled.moved == ("task",)
-    assert moved_sentence(settled.moved, settled.plan.workload) == "Also changed: task to inference."
+    resolved = resolve_conflicts(before, {"model": pipeline}, catalog)
+    assert resolved.plan.workload == Inference(other_processes_bytes=5)
+    assert resolved.adjustments == ("task",)
+    assert adjustments_sentence(resolved.adjustments, resolved.plan.workload) == "Also changed: task to inference."
     with pytest.raises(SpecError, match="no formula"):
-        settle(plan_of(Training(), model=pipeline), {"workload.micro_batch": 2}, catalog)
+        resolve_conflicts(plan_of(Training(), model=pipeline), {"workload.micro_batch": 2}, catalog)

@@ -1,0 +1,98 @@
+"""The input for each kind of field of the workload, and the few that have one of their own."""
+
+from collections.abc import Callable, Sequence
+from typing import Final, get_args
+
+from planner.gui.memory.questions import targets
+from planner.gui.memory.questions.list_field import ListField, numbers, words
+from planner.gui.memory.questions.size_field import SizeField
+from planner.gui.theme import Theme
+from planner.gui.widgets.inputs.choice_field import ChoiceField, PickerField
+from planner.gui.widgets.inputs.field import Field
+from planner.gui.widgets.inputs.number_field import NumberField
+from planner.gui.widgets.search_list import Choice
+from planner.gui.workspace import Workspace
+from planner.memory.software import sharder_of
+from planner.plan.evaluate import Evaluation
+from planner.present import format as fmt
+from planner.present.plan.settings import choices_in, in_sentence, sentence, value_words
+from planner.workload.fields import WorkloadField
+from planner.workload.option import Situation
+from planner.workload.workload import Training
+
+_LARGEST: Final = 100_000_000
+
+
+def make_input(field: WorkloadField, theme: Theme, workspace: Workspace) -> Field:
+    """Return the input for `field`: one of its own, or that of its kind."""
+    if field.name in _OWN:
+        return _OWN[field.name](theme, workspace)
+    if field.option.details is not None:
+        return _picker(field, theme, workspace)
+    if field.kind == "bytes":
+        return SizeField()
+    if field.kind == "list":
+        return ListField(numbers if int in _inside(field) else words, field.option.placeholder)
+    if field.kind == "number":
+        placeholder = fmt.UNKNOWN if field.is_optional else ""
+        stops = tuple(map(int, field.option.stops))
+        return NumberField(field.bound("ge", 0), field.bound("le", _LARGEST), placeholder, stops)
+    return ChoiceField(theme, ())
+
+
+def label_of(field: WorkloadField) -> str:
+    """Return the title with its mnemonic: `&Batch size`."""
+    letter, title = field.option.mnemonic, field.title
+    place = title.lower().find(letter) if letter else -1
+    return title if place < 0 else f"{title[:place]}&{title[place:]}"
+
+
+def tooltip_of(field: WorkloadField) -> str:
+    """Return what the field means, and under it what it does to memory."""
+    return "\n".join(part for part in (sentence(field.help), field.option.explanation) if part)
+
+
+def situation_of(evaluation: Evaluation, *, from_scratch: bool = False) -> Situation | None:
+    """Return what the plan's answers depend on; none for a traced module."""
+    used, architecture = evaluation.workload, evaluation.architecture
+    if architecture is None:
+        return None
+    sharder = sharder_of(used).name if isinstance(used, Training) else ""
+    return Situation(used, architecture, evaluation.plan.count, sharder, from_scratch)
+
+
+def _picker(field: WorkloadField, theme: Theme, workspace: Workspace) -> PickerField:
+    """Return a list to search, for a field of many choices that has something to say of each."""
+    details = field.option.details
+
+    def choices() -> Sequence[Choice]:
+        situation = situation_of(workspace.evaluation)
+        offered = choices_in(field, situation, None) if situation else {}
+        return [
+            Choice(key, title, details(key) if details and key is not None else "", words=str(key or ""))
+            for key, title in offered.items()
+        ]
+
+    def words_of(value: object) -> str:
+        situation = situation_of(workspace.evaluation)
+        return choices_in(field, situation, value)[value] if situation else value_words(field, value)
+
+    return PickerField(theme, choices, words_of, f"Search {in_sentence(field.title)}")
+
+
+def _targets(theme: Theme, workspace: Workspace) -> PickerField:
+    def choices() -> Sequence[Choice]:
+        return targets.target_choices(workspace.evaluation.architecture)
+
+    def typed(text: str) -> Choice | None:
+        return targets.typed_targets(text, workspace.evaluation.architecture)
+
+    return PickerField(theme, choices, targets.target_words, "Search layers, or type names with commas", typed)
+
+
+_OWN: Final[dict[str, Callable[[Theme, Workspace], Field]]] = {"lora.targets": _targets}
+"""The fields that no input of a kind would do for."""
+
+
+def _inside(field: WorkloadField) -> tuple[object, ...]:
+    return get_args(field.info.annotation)

@@ -1,0 +1,141 @@
+"""Every field of a workload by its dotted name, as its model declares it.
+
+The command line, forms, sentences and documentation are made from these: a new option is one declaration.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from types import NoneType
+from typing import Final, Literal, get_args
+
+from pydantic.fields import FieldInfo
+
+from planner.base import Spec
+from planner.workload.choices import Task
+from planner.workload.option import YES_OR_NO, Choices, Group, Option, Situation
+from planner.workload.rules import FieldValue
+from planner.workload.software.registry import servers, serving
+from planner.workload.software.settings import EngineSettings
+from planner.workload.weight_files import OWN_FIELDS
+from planner.workload.workload import Inference, Training
+
+Kind = Literal["choice", "number", "share", "bytes", "list"]
+
+TASKS: Final[dict[Task, type[Training] | type[Inference]]] = {"inference": Inference, "training": Training}
+
+
+@dataclass(frozen=True, eq=False)
+class WorkloadField:
+    """A field of the workloads of `tasks`, with what pydantic knows of it and what it says of itself."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    info: FieldInfo
+    option: Option
+    whole: Option | None = None
+
+    @property
+    def group(self) -> Group:
+        """Return its section in forms: its own, or that of the field which it is a part of."""
+        return self.option.group or (self.whole.group if self.whole else "")
+
+    @property
+    def metavar(self) -> str:
+        """Return what stands for its value in the help of the command line."""
+        return self.option.metavar or self.option.unit.upper() or ("N" if self.kind == "number" else "NAME")
+
+    @property
+    def title(self) -> str:
+        """Return what the field is called: `Micro-batch size`."""
+        return self.info.title or self.name
+
+    @property
+    def help(self) -> str:
+        """Return what it means, in a line that goes on after its name: `sequences per GPU and forward pass`."""
+        return self.info.description or ""
+
+    @property
+    def default(self) -> FieldValue:
+        """Return its own default: none where that depends on the model."""
+        return self.info.default
+
+    @cached_property
+    def is_optional(self) -> bool:
+        """Return whether the field may be left open, to what is usual for the model."""
+        return NoneType in get_args(self.info.annotation)
+
+    @cached_property
+    def kind(self) -> Kind:
+        """Return which kind of input it takes."""
+        kinds = get_args(self.info.annotation) if self.is_optional else (self.info.annotation,)
+        if self.option.choices is not None or bool in kinds:
+            return "choice"
+        if self.name.endswith("_bytes"):
+            return "bytes"
+        return "number" if int in kinds else "share" if float in kinds else "list"
+
+    def is_asked(self, now: Situation) -> bool:
+        """Return whether a form asks for the field: where it has a meaning for the model and what runs it."""
+        if isinstance(now.used, Inference):
+            own = serving(now.used.profile)
+            part, _, setting = self.name.rpartition(".")
+            if part == "engine" and setting not in own.settings.model_fields:
+                return False
+            if self.name in own.ignored_fields or (self.name in OWN_FIELDS and self.name not in own.own_fields):
+                return False
+        return self.option.asked_when(now) and (self.whole is None or self.whole.asked_when(now))
+
+    def bound(self, name: Literal["ge", "le"], otherwise: int) -> int:
+        """Return its smallest or largest value."""
+        found = (getattr(limit, name, None) for limit in self.info.metadata)
+        return next((limit for limit in found if isinstance(limit, int)), otherwise)
+
+    def choices(self, situation: Situation | None) -> Choices:
+        """Return its values with their words; those that depend on the rest of the workload need a situation."""
+        found = self.option.choices
+        if callable(found):
+            return found(situation) if situation is not None else {}
+        return found if found is not None else YES_OR_NO if self.kind == "choice" else {}
+
+
+@lru_cache(maxsize=2)
+def fields_of(task: Task) -> Mapping[str, WorkloadField]:
+    """Return the fields of the workloads of one task by name, in the order in which they are declared."""
+    return {field.name: field for field in _declared(TASKS[task], task)}
+
+
+@lru_cache(maxsize=1)
+def all_fields() -> tuple[WorkloadField, ...]:
+    """Return every field of both tasks once; one that the tasks declare for themselves as each of them does."""
+    found: dict[tuple[str, int], WorkloadField] = {}
+    for task in TASKS:
+        for field in fields_of(task).values():
+            same = found.get((field.name, id(field.option)))
+            tasks = (*same.tasks, task) if same else (task,)
+            found[field.name, id(field.option)] = replace(field, tasks=tasks)
+    return tuple(found.values())
+
+
+def field_of(name: str, task: Task | None = None) -> WorkloadField | None:
+    """Return the field `name`, of one task or of any, or none where there is no such field."""
+    tasks = (task,) if task else tuple(TASKS)
+    return next((found for one in tasks if (found := fields_of(one).get(name))), None)
+
+
+def _declared(model: type[Spec], task: Task, prefix: str = "", whole: Option | None = None) -> Iterator[WorkloadField]:
+    for name, info in model.model_fields.items():
+        option = next((one for one in info.metadata if isinstance(one, Option)), None)
+        parts = _parts(info.annotation)
+        for part in parts:
+            yield from _declared(part, task, f"{prefix}{name}.", option)
+        if option is not None and not parts:
+            yield WorkloadField(f"{prefix}{name}", (task,), info, option, whole)
+
+
+def _parts(annotation: object) -> list[type[Spec]]:
+    """Return the models that a field of this type can hold; of settings those of every program."""
+    if annotation is EngineSettings:
+        return [serving(name).settings for name in servers()]
+    kinds = get_args(annotation) if NoneType in get_args(annotation) else (annotation,)
+    return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Spec)]

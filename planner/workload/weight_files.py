@@ -1,0 +1,64 @@
+"""Which program runs which files of weights, and what formats are called in them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from planner.dtypes import AS_STORED, GGUF_FILE_TYPES, SCHEMES
+from planner.models.architecture import Architecture
+from planner.workload.software.registry import SOFTWARE, servers, serving, setting_owner
+
+USUAL_GGUF: Final = "Q4_K_M"
+"""The GGUF format that a model is usually run in where it is not stored in one."""
+OWN_FIELDS: Final = tuple(name for one in servers() for name in serving(one).own_fields)
+"""The fields of the workload that only one program has."""
+
+_GGUF_NAMES: Final = {"fp32": "F32", "fp16": "F16", "bf16": "BF16"}
+_PLAIN_NAMES: Final = {gguf: plain for plain, gguf in _GGUF_NAMES.items()}
+
+
+def default_profile(
+    settings: Iterable[str], own: Sequence[object], weights: str | None, architecture: Architecture
+) -> str:
+    """Return the engine of a workload that names none: whose settings it has, else the one that reads `weights`.
+
+    `own` are the values of `OWN_FIELDS`.
+    """
+    owners = [owner.name for name in settings if (owner := setting_owner(name))]
+    given = [name for name, value in zip(OWN_FIELDS, own, strict=True) if value is not None]
+    container = "gguf" if _is_gguf(_stored(weights, architecture), architecture) else "safetensors"
+    owners += [name for name in servers() if set(given) & set(serving(name).own_fields)]
+    return next(iter(owners), next(name for name in servers() if serving(name).containers[0] == container))
+
+
+def why_not_run(profile: str, weights: str | None, architecture: Architecture) -> tuple[str, ...]:
+    """Return why a program cannot run the files of `weights` and what to do, or nothing where it can."""
+    if architecture.kind == "diffusion":
+        return ()
+    containers, stored = serving(profile).containers, _stored(weights, architecture)
+    is_gguf = _is_gguf(stored, architecture)
+    if "safetensors" not in containers and not is_gguf and stored not in _GGUF_NAMES:
+        title = "the formats of these files" if stored == AS_STORED else SCHEMES[stored].title
+        hint = f"Choose a GGUF format: {', '.join(GGUF_FILE_TYPES)}."
+        return f"{SOFTWARE[profile].title} runs GGUF files, not {title}", hint
+    if "gguf" not in containers and is_gguf and (stored not in _PLAIN_NAMES or architecture.container == "gguf"):
+        hint = "Choose the profile llama.cpp, or plain weights."
+        return "transformers turns a GGUF file into plain tensors when it loads it", hint
+    return ()
+
+
+def name_in_files(profile: str, weights: str, architecture: Architecture) -> str:
+    """Return `weights` as `profile` calls them: plain formats have names of their own in GGUF files."""
+    containers = serving(profile).containers
+    if "safetensors" not in containers and not _is_gguf(weights, architecture):
+        return _GGUF_NAMES[weights]
+    if "gguf" not in containers and _is_gguf(weights, architecture):
+        return _PLAIN_NAMES[weights]
+    return weights
+
+
+def _stored(weights: str | None, architecture: Architecture) -> str:
+    return architecture.stored_as if weights is None or weights == AS_STORED else weights
+
+
+def _is_gguf(weights: str, architecture: Architecture) -> bool:
+    return architecture.container == "gguf" if weights == AS_STORED else weights in GGUF_FILE_TYPES

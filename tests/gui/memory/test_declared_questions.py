@@ -1,0 +1,134 @@
+"""Forms, the command line and sentences, found to be made from the declarations of the workload's fields."""
+
+from typing import Annotated
+
+import pytest
+from pydantic import Field
+from PySide6.QtWidgets import QLabel
+
+from planner.cli.options import add_workload_options, workload_from
+from planner.cli.parser import Parser
+from planner.gui.memory.questions.inputs import label_of, situation_of, tooltip_of
+from planner.gui.memory.questions.questions import Questions
+from planner.gui.memory.tab import MemoryTab
+from planner.gui.workspace import Workspace
+from planner.plan.plan import ModelChoice, Plan
+from planner.present.plan.settings import adjustments_sentence, in_sentence, setting_title, value_words
+from planner.workload import fields
+from planner.workload.fields import all_fields, fields_of
+from planner.workload.option import GROUPS, Option, never
+from planner.workload.parallel import Parallel
+from planner.workload.workload import Inference, Training
+
+LLAMA, MIXTRAL = "meta-llama/Llama-3.1-8B", "mistralai/Mixtral-8x7B-v0.1"
+SDXL, SEEING = "stabilityai/stable-diffusion-xl-base-1.0", "Qwen/Qwen2-VL-7B-Instruct"
+PLANS = {
+    "full": (LLAMA, Training(activation_checkpointing="full", loss="chunked"), 1),
+    "lora": (LLAMA, Training(method="lora"), 1),
+    "pipeline": (MIXTRAL, Training(parallel=Parallel(tensor=2, pipeline=2)), 8),
+    "fsdp": (LLAMA, Training(parallel=Parallel(zero=3)), 8),
+    "hf": (LLAMA, Inference(), 2),
+    "vllm": (LLAMA, Inference(profile="vllm"), 1),
+    "llama.cpp": (LLAMA, Inference(profile="llama.cpp"), 1),
+    "images": (SDXL, Inference(), 1),
+    "seeing": (SEEING, Inference(), 1),
+    "image encoder": ("google/vit-base-patch16-224", Training(), 1),
+}
+APART = ("gpus", "other_processes_bytes")
+"""What the section about cards asks for, in each plan."""
+
+
+def show(tab: MemoryTab, name: str) -> None:
+    model, workload, count = PLANS[name]
+    plan = Plan(model=ModelChoice(id=model), workload=workload, gpu="h100-sxm5-80gb", count=count)
+    tab.workspace.apply(name, model=plan.model, workload=workload, gpu=plan.gpu, count=count)
+    tab.workspace.end_gesture()
+
+
+def asked(tab: MemoryTab) -> set[str]:
+    task = tab.workspace.plan.workload.task
+    forms: tuple[Questions, ...] = (tab.controls.questions[task], tab.controls.sharing[task])
+    made = {field.name: [form.asked(field.name) for form in forms] for field in all_fields()}
+    return {name for name, inputs in made.items() if any(one is not None and not one.isHidden() for one in inputs)}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_form_asks_for_each_field_that_has_a_meaning(tab: MemoryTab, name: str):
+    show(tab, name)
+    situation = situation_of(tab.workspace.evaluation)
+    assert situation is not None
+    declared = fields_of(tab.workspace.plan.workload.task).values()
+    wanted = {field.name: field for field in declared if field.name not in APART and field.is_asked(situation)}
+    assert asked(tab) == wanted.keys()
+    labels = {label.text(): label.toolTip() for label in tab.controls.findChildren(QLabel)}
+    for field in wanted.values():
+        assert labels[label_of(field)] == tooltip_of(field)
+        assert tooltip_of(field).startswith(field.help[:1].upper())
+
+
+def test_each_field_is_asked_for_somewhere(tab: MemoryTab):
+    found = set()
+    for name in PLANS:
+        show(tab, name)
+        found |= asked(tab)
+    declared = {field.name for field in all_fields() if field.option.asked_when is not never}
+    assert declared - found == set(APART)
+    assert "Used by other programs" in {label.text() for label in tab.controls.cards.findChildren(QLabel)}
+
+
+def help_of_fit() -> str:
+    parser = Parser("gpu-planner fit", "", "")
+    add_workload_options(parser)
+    return parser.format_help()
+
+
+@pytest.mark.parametrize("field", all_fields(), ids=lambda field: f"{field.name} {' '.join(field.tasks)}")
+def test_the_command_line_has_each_field(field):
+    lines = help_of_fit().splitlines()
+    start = f"  {field.option.flag} " if field.option.flag else f"  {field.name} "
+    assert any(line.startswith(start) for line in lines)
+
+
+@pytest.mark.parametrize("field", all_fields(), ids=lambda field: f"{field.name} {' '.join(field.tasks)}")
+def test_sentences_speak_of_each_field_by_its_title(field):
+    workload = fields.TASKS[field.tasks[0]]()
+    assert setting_title(field.name) in {one.title for one in all_fields() if one.name == field.name}
+    assert f" {in_sentence(setting_title(field.name))} to " in adjustments_sentence((field.name,), workload)
+    for value, words in field.choices(None).items():
+        assert value_words(field, value) == words
+
+
+def test_every_section_has_fields():
+    assert {field.group for field in all_fields()} == set(GROUPS)
+
+
+def test_a_new_option_is_one_declaration(tab: MemoryTab, workspace: Workspace, monkeypatch):
+    class Wider(Training):
+        echoes: Annotated[
+            int,
+            Field(ge=0, le=9, title="Echo count", description="times that each batch is read again"),
+            Option("--echoes", "main", explanation="It changes nothing."),
+        ] = 0
+
+    monkeypatch.setitem(fields.TASKS, "training", Wider)
+    caches = (all_fields, fields_of)
+    for cache in caches:
+        cache.cache_clear()
+    try:
+        assert "times that each batch is read again [0]" in " ".join(help_of_fit().split())
+        parser = Parser("gpu-planner fit", "", "")
+        add_workload_options(parser)
+        made = workload_from(parser.parse_args(["--task", "training", "--echoes", "3"]))
+        assert made == Wider(echoes=3)
+        workspace.apply("wider", workload=made)
+        form = Questions(workspace, tab.controls.questions["inference"].theme, "training", ("main",))
+        form.refresh(workspace.evaluation)
+        assert form.field("echoes").value == 3
+        form.field("echoes").edited.emit(5)
+        assert workspace.plan.workload == Wider(echoes=5)
+        assert workspace.undo_stack.undoText() == "echo count"
+        assert adjustments_sentence(("echoes",), workspace.plan.workload) == "Also changed: echo count to 5."
+    finally:
+        monkeypatch.undo()
+        for cache in caches:
+            cache.cache_clear()
