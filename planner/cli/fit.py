@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from planner.cli.options import check_lengths, in_options, used_defaults
 from planner.cli.parser import Parser
-from planner.cli.plan_arguments import GivenRecipe, add_plan_options, plan_from_arguments, recipe_block, save_plan_as
+from planner.cli.plan_arguments import GivenRecipe, add_plan_options, plan_from_arguments, save_plan_as
 from planner.cli.report import report
 from planner.cli.table import terminal_width
 from planner.cli.user_catalog import user_catalog
@@ -195,7 +195,11 @@ def _text(
 ) -> str:
     defaults = () if evaluation.traced else used_defaults(evaluation.plan.workload, evaluation.workload)
     view, width = evaluation_view(evaluation, catalog), terminal_width()
-    more = [recipe_block(recipe, width, explain=arguments.explain)] if recipe else []
+    more: list[str] = []
+    if recipe is not None:
+        from planner.cli.presets import recipe_block  # most plans start from a model
+
+        more.append(recipe_block(recipe.recipe, recipe.path.name, width, explain=arguments.explain))
     if preset is not None:
         from planner.cli.presets import preset_block
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, get_args
 
-from planner.hardware.gpu import Gpu
+from planner.hardware.gpu import Gpu, computes_bf16
 from planner.workload.workload import Workload
 
 Cost = Literal["none", "time", "less", "much-time", "hardware"]
@@ -15,7 +15,6 @@ Risk = Literal["none", "small", "real"]
 COSTS: Final[tuple[Cost, ...]] = get_args(Cost)
 RISKS: Final[tuple[Risk, ...]] = get_args(Risk)
 
-_BF16_CAPABILITY: Final = 8.0
 _FEWEST_TOKENS: Final = 32
 
 
@@ -55,16 +54,6 @@ class Change(NamedTuple):
         if self.shares_states and workload.parallel.state_shards == 1:
             return False
         return all(_value(workload, name) in values for name, values in self.applies.items())
-
-
-def computes_bf16(gpu: Gpu) -> bool:
-    """Return whether `gpu` computes bf16 itself; NVIDIA's cards before Ampere emulate it.
-
-    **Source**: CUDA C++ Programming Guide, arithmetic instructions by compute capability: bf16 from 8.0 on.
-    """
-    if gpu.vendor != "NVIDIA" or not gpu.compute_capability:
-        return True
-    return float(gpu.compute_capability) >= _BF16_CAPABILITY
 
 
 def _value(workload: Workload, path: str) -> object:
