@@ -3,7 +3,7 @@
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planner.cli.options import check_lengths, in_options, used_defaults
 from planner.cli.parser import Parser
@@ -59,6 +59,15 @@ tight: it fits in 50 to 95 of 100 cases, and the answer says in how many; --chec
 exit codes: 0 done, 1 does not fit (only with --check; tight counts as fitting), 2 wrong input"""
 
 
+class _Asked(NamedTuple):
+    """What was asked for beside the estimate; none of what was not."""
+
+    comparison: "Comparison | None"
+    recipe: GivenRecipe | None
+    preset: "Preset | None"
+    versus: "Versus | None"
+
+
 def run(argv: list[str]) -> int:
     """Answer and return the exit code; errors name the options that were given, not the fields that they set."""
     arguments = _parser().parse_args(argv)
@@ -78,13 +87,11 @@ def _answer(arguments: argparse.Namespace) -> int:
     plan, comparison = _with_log(plan, catalog, arguments)
     evaluation = evaluate(plan, catalog)
     check_lengths(arguments, plan.workload, evaluation.architecture)
-    beside = _beside(evaluation, catalog, arguments.versus)
+    asked = _Asked(comparison, recipe, preset, _beside(evaluation, catalog, arguments.versus))
     if arguments.save:
         save_plan_as(arguments.save, plan)
-    if arguments.json:
-        print(_json(evaluation, catalog, arguments, comparison, recipe, preset, beside))
-    else:
-        print(_text(evaluation, catalog, arguments, comparison, recipe, preset, beside))
+    answer = _json if arguments.json else _text
+    print(answer(evaluation, catalog, arguments, asked))
     return DOES_NOT_FIT if arguments.check and evaluation.memory.verdict not in ("fits", "tight") else 0
 
 
@@ -156,64 +163,49 @@ def _list_presets(catalog: Catalog, *, as_json: bool) -> int:
     return 0
 
 
-def _json(
-    evaluation: Evaluation,
-    catalog: Catalog,
-    arguments: argparse.Namespace,
-    comparison: "Comparison | None",
-    recipe: GivenRecipe | None,
-    preset: "Preset | None",
-    beside: "Versus | None",
-) -> str:
+def _json(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, asked: _Asked) -> str:
     """Return the evaluation, with what else was asked for under keys of its own."""
     more: dict[str, object] = {}
     if arguments.advise or arguments.solve:
         from planner.cli.advice import advice_fields  # most starts do without, and are quicker
 
         more.update(advice_fields(evaluation, catalog, arguments.solve, advised=arguments.advise))
-    if comparison is not None:
-        more["comparison"] = comparison.model_dump(mode="json")
-    if recipe is not None:
-        more["recipe"] = recipe.recipe.model_dump(mode="json")
-    if preset is not None:
-        more["preset"] = preset.model_dump(mode="json", exclude_unset=True)
-    if beside is not None:
-        more["versus"] = beside.model_dump(mode="json")
+    if asked.comparison is not None:
+        more["comparison"] = asked.comparison.model_dump(mode="json")
+    if asked.recipe is not None:
+        more["recipe"] = asked.recipe.recipe.model_dump(mode="json")
+    if asked.preset is not None:
+        more["preset"] = asked.preset.model_dump(mode="json", exclude_unset=True)
+    if asked.versus is not None:
+        more["versus"] = asked.versus.model_dump(mode="json")
     if not more:
         return evaluation.model_dump_json(indent=2)
     return json.dumps({**evaluation.model_dump(mode="json"), **more}, indent=2, ensure_ascii=False)
 
 
-def _text(
-    evaluation: Evaluation,
-    catalog: Catalog,
-    arguments: argparse.Namespace,
-    comparison: "Comparison | None",
-    recipe: GivenRecipe | None,
-    preset: "Preset | None",
-    beside: "Versus | None",
-) -> str:
+def _text(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, asked: _Asked) -> str:
     defaults = () if evaluation.traced else used_defaults(evaluation.plan.workload, evaluation.workload)
     view, width = evaluation_view(evaluation, catalog), terminal_width()
     more: list[str] = []
-    if recipe is not None:
+    if asked.recipe is not None:
         from planner.cli.presets import recipe_block  # most plans start from a model
 
-        more.append(recipe_block(recipe.recipe, recipe.path.name, width, explain=arguments.explain))
-    if preset is not None:
+        given = asked.recipe
+        more.append(recipe_block(given.recipe, given.path.name, width, explain=arguments.explain))
+    if asked.preset is not None:
         from planner.cli.presets import preset_block
 
-        more.append(preset_block(preset, width))
+        more.append(preset_block(asked.preset, width))
     if arguments.solve or arguments.advise or in_need(evaluation.memory):
         from planner.cli.advice import advice_blocks
 
         more.extend(advice_blocks(evaluation, catalog, arguments.solve, width, asked=arguments.advise))
-    if comparison is not None:
+    if asked.comparison is not None:
         from planner.cli.comparisons import comparison_block
 
-        more.append(comparison_block(comparison, width))
-    if beside is not None:
+        more.append(comparison_block(asked.comparison, width))
+    if asked.versus is not None:
         from planner.cli.comparisons import versus_block
 
-        more.append(versus_block(evaluation, beside, catalog, width))
+        more.append(versus_block(evaluation, asked.versus, catalog, width))
     return report(view, plan_phrase(evaluation, catalog), defaults, width, explain=arguments.explain, more=tuple(more))

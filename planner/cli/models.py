@@ -6,7 +6,7 @@ from typing import Final
 from pydantic_core import to_json
 
 from planner.cli.parser import Parser
-from planner.cli.table import Head, details, table, terminal_width
+from planner.cli.table import details, listing
 from planner.models.catalog import ModelCatalog, ModelRecord, load_models, normalised
 from planner.models.load import load_model
 from planner.paths import catalog_dir
@@ -77,9 +77,7 @@ def _listed(arguments: argparse.Namespace, catalog: ModelCatalog) -> str:
         return to_json([record.model_dump(mode="json") for record in found], indent=2).decode()
     if not found:
         return f"No model of {len(catalog.records):,} matches; a config.json can be read as well."
-    heads = [Head(column.title, column.align, column.key == "name", column.unit) for column in MODEL_COLUMNS]
-    rows = [[column.text(record) for column in MODEL_COLUMNS] for record in found]
-    return f"{table(heads, rows, terminal_width())}\n\n{len(found):,} of {len(catalog.records):,} models"
+    return f"{listing(MODEL_COLUMNS, found, ('name',))}\n\n{len(found):,} of {len(catalog.records):,} models"
 
 
 def _matches(record: ModelRecord, words: list[str]) -> bool:

@@ -26,13 +26,11 @@ _JOBS: Final = {
     "hours_per_day": "daily-hours",
 }
 
-
 _KINDS: Final[Mapping[str, type[Run | Service | DailyHours]]] = {
     "run": Run,
     "service": Service,
     "daily-hours": DailyHours,
 }
-
 
 JOB_OPTIONS: Final = (
     Option("--tokens", "job.amount", "N", "a run over N tokens, such as 50e6"),

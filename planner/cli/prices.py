@@ -9,7 +9,7 @@ from typing import Final
 from pydantic_core import to_json
 
 from planner.cli.parser import Parser, with_descending
-from planner.cli.table import Head, table, terminal_width
+from planner.cli.table import listing
 from planner.cost.refresh.store import PriceStore, Stored, offers_in_use, read_offers
 from planner.cost.renting.offer import Offer
 from planner.errors import PriceError, SpecError
@@ -198,9 +198,7 @@ def _sorted(rows: list[ListedOffer], field: str) -> list[ListedOffer]:
 def _report(rows: Sequence[ListedOffer], everything: Sequence[Offer], stored: Stored, today: date) -> Iterator[str]:
     if rows:
         columns = [column for column in OFFER_COLUMNS if column.shown]
-        flexible = ("provider", "instance", "card", "region")
-        heads = [Head(column.title, column.align, column.key in flexible, column.unit, 8) for column in columns]
-        yield table(heads, [[column.text(row) for column in columns] for row in rows], terminal_width())
+        yield listing(columns, rows, ("provider", "instance", "card", "region"), narrowest=8)
         yield ""
     else:
         yield "No offer matches; --history also lists those older than twelve months."

@@ -4,12 +4,11 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-if TYPE_CHECKING:
-    from planner.present.columns import Detail, DetailGroup
+from planner.present.columns import Column, Detail, DetailGroup, Row
 
 _GAP: Final = "  "
 _NARROWEST_PROSE: Final = 20
@@ -57,6 +56,12 @@ def table(
     return "\n".join(_line(heads, widths, line) for line in whole)
 
 
+def listing(columns: Sequence[Column[Row]], rows: Sequence[Row], flexible: Collection[str], narrowest: int = 12) -> str:
+    """Return `rows` as a table as wide as the terminal; the columns whose keys are `flexible` give way in it."""
+    heads = [Head(column.title, column.align, column.key in flexible, column.unit, narrowest) for column in columns]
+    return table(heads, [[column.text(row) for column in columns] for row in rows], terminal_width())
+
+
 def folded(text: str, width: int | None, first: str = "") -> str:
     """Return a paragraph behind `first`, in lines of at most `width`; longer words, such as addresses, stay whole."""
     if width is None:
@@ -102,12 +107,8 @@ def _shrunk(heads: Sequence[Head], widths: list[int], width: int) -> list[int]:
 
 
 def _cell(text: str, head: Head, size: int) -> str:
-    shown = text if len(text) <= size else _cut(text, size, head)
+    shown = text if len(text) <= size else (f"…{text[1 - size :]}" if head.keep == "end" else f"{text[: size - 1]}…")
     return shown.rjust(size) if head.align == "right" else shown.ljust(size)
-
-
-def _cut(text: str, size: int, head: Head) -> str:
-    return f"…{text[1 - size :]}" if head.keep == "end" else f"{text[: size - 1]}…"
 
 
 _HEADS: Final = (
@@ -118,7 +119,7 @@ _HEADS: Final = (
 )
 
 
-def details(name: str, groups: "Sequence[DetailGroup]", notes: Sequence[str]) -> str:
+def details(name: str, groups: Sequence[DetailGroup], notes: Sequence[str]) -> str:
     """Return `name`, its figures under their headings, their sources and the notes."""
     numbers: dict[str, int] = {}
     rows: list[tuple[str, str, str, str]] = []
@@ -134,7 +135,7 @@ def details(name: str, groups: "Sequence[DetailGroup]", notes: Sequence[str]) ->
     return "\n\n".join(block for block in blocks if block)
 
 
-def _row(detail: "Detail", numbers: dict[str, int]) -> tuple[str, str, str, str]:
+def _row(detail: Detail, numbers: dict[str, int]) -> tuple[str, str, str, str]:
     """Return one line; a source that is new gets the next number."""
     text = f"{detail.text} ({detail.exact})" if detail.exact else detail.text
     source = "; ".join(part for part in (detail.basis, detail.source, detail.as_of) if part)

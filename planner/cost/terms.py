@@ -15,7 +15,6 @@ RENT_MODES: Final[tuple[RentMode, ...]] = get_args(RentMode)
 HISTORY_DAYS: Final = 365
 """From this age on an offer is history: what was once asked, not what is asked."""
 
-
 PlaceKind = Literal["desk", "lab", "colocation", "data-centre"]
 ColocationPower = Literal["included", "metered"]
 DepreciationMethod = Literal["straight-line", "declining", "macrs-5"]

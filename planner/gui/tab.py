@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QPixmap, QShowEvent
-from PySide6.QtWidgets import QAbstractButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
@@ -86,10 +86,9 @@ class QuestionTab(Tab):
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__(workspace, theme, tasks)
         self._body = QWidget()
-        self._column = QVBoxLayout(self._body)
         space = theme.spacing
-        self._column.setContentsMargins(space.large, space.medium, space.large, space.small)
-        self._column.setSpacing(space.medium)
+        margins = (space.large, space.medium, space.large, space.small)
+        self._column = in_column(owner=self._body, margins=margins, spacing=space.medium)
         workspace.pin.changed.connect(self._on_pinned)
 
     def _lay_out(self, questions: QWidget, *fixed: QWidget) -> None:

@@ -168,9 +168,9 @@ DERIVED_FIGURES: Final[Mapping[str, DerivedFigure]] = {
 """
 
 
-def derived_figures(gpu: Gpu, price_usd: float | None = None) -> Mapping[str, float | None]:
-    """Return every derived figure of `gpu` by its query word, in the unit of `DERIVED_FIGURES`; none where unknown.
+def derived_figures(gpu: Gpu) -> Mapping[str, float | None]:
+    """Return every derived figure of `gpu` by its query word, by the price at launch; none where unknown.
 
-    `price_usd` is the price of one card: of one kind, on one day. Without it, it is that at launch.
+    The units are those of `DERIVED_FIGURES`.
     """
-    return {key: figure.value(gpu, price_usd) for key, figure in DERIVED_FIGURES.items()}
+    return {key: figure.value(gpu) for key, figure in DERIVED_FIGURES.items()}

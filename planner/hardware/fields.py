@@ -16,11 +16,7 @@ _OF: Final = Words[Gpu]()
 
 
 def _rate(dtype: str) -> Callable[[Gpu], float | None]:
-    def read(gpu: Gpu) -> float | None:
-        rate = gpu.rate(dtype)
-        return None if rate is None else rate.ops_per_s
-
-    return read
+    return lambda gpu: gpu.ops_per_s(dtype)
 
 
 def _nvlink(gpu: Gpu) -> bool | None:

@@ -20,11 +20,7 @@ _CERTAINTY: Final = "confirmed where two documents agree; single-source, conflic
 
 
 def _rate(dtype: str) -> Callable[[EquippedSystem], float | None]:
-    def read(machine: EquippedSystem) -> float | None:
-        rate = None if machine.gpu is None else machine.gpu.rate(dtype)
-        return None if rate is None else machine.together(rate.ops_per_s)
-
-    return read
+    return lambda machine: machine.together(None if machine.gpu is None else machine.gpu.ops_per_s(dtype))
 
 
 def _bandwidth(machine: EquippedSystem) -> float | None:

@@ -8,8 +8,9 @@ from planner.present import format as fmt
 from planner.present.names import CERTAINTY_WORDS
 
 if TYPE_CHECKING:  # tables of models and of readings have neither
-    from planner.hardware.gpu import Provenance
+    from planner.hardware.gpu import Gpu, Provenance
     from planner.hardware.software import SoftwareFact
+    from planner.hardware.system import System
 
 Row = TypeVar("Row")
 Sortable = str | int | float
@@ -220,6 +221,17 @@ def figure(title: str, text: str, provenance: "Provenance", exact: str = "") -> 
     certainty = CERTAINTY_WORDS[provenance.certainty]
     as_of = f"{'said' if is_own else 'read'} {fmt.date(provenance.as_of)}"
     return Detail(title, text, provenance.source, basis, certainty, as_of, exact, provenance_mark(provenance))
+
+
+def field_detail(record: "Gpu | System", field: str, title: str, text: str) -> Detail:
+    """Return the line of a field of a card's or a system's record."""
+    return figure(title, text, record.provenance_of(field))
+
+
+def bytes_detail(record: "Gpu | System", field: str, title: str, value: int | None) -> Detail:
+    """Return the line of a field that is a size, with its exact bytes."""
+    exact = "" if value is None else fmt.exact_bytes(value)
+    return figure(title, fmt.size(value), record.provenance_of(field), exact)
 
 
 def lacking_detail(title: str, fact: "SoftwareFact") -> Detail:

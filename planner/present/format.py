@@ -5,7 +5,6 @@ dash in a range, a true minus before a negative number. What is not known is sai
 """
 
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from planner.units import GIB, KIB, MIB
@@ -182,10 +181,10 @@ def signed_percent(fraction: float) -> str:
     return f"{sign}{precise_percent(abs(fraction))}"
 
 
-def duration(seconds: float | None, unknown: str = UNKNOWN) -> str:
+def duration(seconds: float | None) -> str:
     """Return a time in the unit that suits it: `12.3 ms`, `1.24 s`, `18.5 min`, `3.20 h`, `12.5 days`."""
     if seconds is None:
-        return unknown
+        return UNKNOWN
     unit, factor = _time_unit(seconds)
     return f"{significant(seconds / factor)}{THIN}{unit}"
 
@@ -199,12 +198,10 @@ def duration_with_range(seconds: float, low: float | None, high: float | None) -
     return f"{middle}{THIN}{unit}{told}"
 
 
-def number_range(
-    value: float, low: float | None, high: float | None, show: Callable[[float], str] = significant
-) -> str:
+def number_range(value: float, low: float | None, high: float | None) -> str:
     """Return `6,610 (5,800 – 7,500)`, without a range where there is none."""
-    ends = [show(value if end is None else end) for end in (low, high)]
-    middle = show(value)
+    ends = [significant(value if end is None else end) for end in (low, high)]
+    middle = significant(value)
     return middle if ends == [middle, middle] else f"{middle} ({ends[0]} {_DASH} {ends[1]})"
 
 
@@ -225,9 +222,9 @@ def short_date(iso: str | None, unknown: str = UNKNOWN) -> str:
     return " ".join([*(_MONTHS[int(month) - 1][:_SHORT_MONTH] for month in rest[:1]), year])
 
 
-def yes_no(value: bool | None, unknown: str = UNKNOWN) -> str:
+def yes_no(value: bool | None) -> str:
     """Return `yes`, `no` or `unknown`."""
-    return unknown if value is None else "yes" if value else "no"
+    return UNKNOWN if value is None else "yes" if value else "no"
 
 
 def count_of(number: int, name: str) -> str:

@@ -4,13 +4,12 @@ import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from planner.present.columns import Column
+from planner.present.columns import Column
 
 
-def to_tsv(columns: "Sequence[Column[Any]]", records: Sequence[Any]) -> str:
+def to_tsv(columns: Sequence[Column[Any]], records: Sequence[Any]) -> str:
     """Return a header and a line a record, as the table shows them."""
     lines = [[column.header for column in columns]]
     lines += [[column.text(record) for column in columns] for record in records]

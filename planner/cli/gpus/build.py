@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Final, cast
 
 from pydantic_core import to_json
@@ -20,6 +21,7 @@ from planner.hardware.power import (
     Build,
     BuildCards,
     PowerAndCooling,
+    PowerFigure,
     Rating,
     least_circuit,
     machine_steps,
@@ -97,8 +99,7 @@ def _print_machine(arguments: argparse.Namespace, system: System, highest_watts:
     if arguments.json:
         print(to_json(_record(PowerAndCooling(steps, (), ())), indent=2).decode())
     else:
-        rows = [(step.title, _value(step.value, step.unit), step.formula, step.source) for step in steps]
-        print(f"{system.name}, {circuit.name}\n\n{table(_HEADS, rows, terminal_width(), wraps=True)}")
+        print(f"{system.name}, {circuit.name}\n\n{_table(steps)}")
     return 0
 
 
@@ -126,23 +127,22 @@ def _held(gpu: Gpu, limit_watts: float | None) -> Gpu:
 
 
 def _record(needs: PowerAndCooling) -> dict[str, object]:
-    steps = [
-        {"key": step.key, "title": step.title, "value": step.value, "unit": step.unit, "formula": step.formula,
-         "source": step.source}
-        for step in needs.steps
-    ]  # fmt: skip
-    return {"figures": steps, "connectors": needs.connectors, "warnings": needs.warnings}
+    figures = [asdict(step) for step in needs.steps]
+    return {"figures": figures, "connectors": needs.connectors, "warnings": needs.warnings}
+
+
+def _table(steps: Sequence[PowerFigure]) -> str:
+    rows = [(step.title, _value(step.value, step.unit), step.formula, step.source) for step in steps]
+    return table(_HEADS, rows, terminal_width(), wraps=True)
 
 
 def _text(build: Build, needs: PowerAndCooling) -> str:
     width = terminal_width()
     named = " + ".join(map(_named, build.cards))
-    rows = [(step.title, _value(step.value, step.unit), step.formula, step.source) for step in needs.steps]
-    shown = table(_HEADS, rows, width, wraps=True)
     return "\n\n".join(
         (
             folded(f"{named}, host of {build.host_watts:,.0f} W, 80 PLUS {build.rating}, {build.circuit.name}", width),
-            shown,
+            _table(needs.steps),
             f"{_listed('Cables:', needs.connectors or (fmt.UNKNOWN,), width)}\n"
             f"{_listed('Noise:', (f'unknown, {NOISE}.',), width)}",
             _listed("Mind:", needs.warnings, width) if needs.warnings else "Nothing speaks against it.",

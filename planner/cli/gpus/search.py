@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from pydantic_core import to_json
 
-from planner.cli.table import Head, table, terminal_width
+from planner.cli.table import listing
 from planner.cost.market import CardPrices
 from planner.errors import SpecError
 from planner.hardware.fields import PRICE_WORDS, QUERY_FIELDS
@@ -62,12 +62,6 @@ def columns_of(columns: Sequence[Column[Row]], usual: Sequence[str], asked: Iter
     """Return the usual columns by their keys, and then those that the list is filtered or sorted by."""
     by_key, wanted = {column.key: column for column in columns}, set(asked)
     return [by_key[key] for key in (*usual, *(key for key in by_key if key in wanted and key not in usual))]
-
-
-def listing(rows: Sequence[Row], columns: Sequence[Column[Row]], flexible: Sequence[str] = ("name",)) -> str:
-    """Return `rows` as a table; the columns whose keys are `flexible` give way where it is too wide."""
-    heads = [Head(column.title, column.align, column.key in flexible, column.unit) for column in columns]
-    return table(heads, [[column.text(row) for column in columns] for row in rows], terminal_width())
 
 
 _LISTED: Final = ("name", "year", "memory", "bandwidth", "bf16", "power", "price")
@@ -125,7 +119,7 @@ def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> 
     elif rows:
         usual = _LISTED_WHEN_JUDGED if judged else _LISTED
         shown = columns_of(GPU_COLUMNS, usual, (COLUMN_OF[word] for word in used_words(query)))
-        print(f"{listing(rows, shown)}\n\n{len(rows):,} of {everything:,} accelerators")
+        print(f"{listing(shown, rows, ('name',))}\n\n{len(rows):,} of {everything:,} accelerators")
     else:
         print(f"No accelerator of {everything:,} matches.")
     return 0

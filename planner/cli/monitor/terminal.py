@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self, TextIO
 
-from planner.cli.table import Head, table, terminal_width
+from planner.cli.table import listing, terminal_width
 from planner.present.columns import Column, Row
 
 _UP: Final = "\x1b[{}F"
@@ -65,8 +65,7 @@ def fitting_table(
     width = terminal_width()
     for count in range(len(dispensable) + 1):
         left = [column for column in columns if column.key not in dispensable[:count]]
-        heads = [Head(column.title, column.align, column.key == flexible, column.unit) for column in left]
-        text = table(heads, [[column.text(row) for column in left] for row in rows], width)
+        text = listing(left, rows, (flexible,))
         if width is None or max(map(len, text.splitlines())) <= width:
             break
     return text

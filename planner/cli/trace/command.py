@@ -210,13 +210,9 @@ def _recording(arguments: argparse.Namespace, catalog: Catalog, gpu: Gpu | None)
             raise SpecError(given[0], f"{path} is a trace already", "Trace its target again to change how it runs.")
         return load_recording(path), ()
     target = target_of(arguments.target, catalog.models)
-    request = request_from(arguments, target, _compute_capability(gpu))
+    request = request_from(arguments, target, gpu.compute_capability if gpu and gpu.vendor == "NVIDIA" else None)
     with ProgressLine(sys.stderr) as line:
         return trace(request, _limits(arguments), line.show), used_defaults(arguments, request)
-
-
-def _compute_capability(gpu: Gpu | None) -> str | None:
-    return gpu.compute_capability if gpu and gpu.vendor == "NVIDIA" else None
 
 
 def _limits(arguments: argparse.Namespace) -> Limits:

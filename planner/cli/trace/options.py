@@ -22,7 +22,6 @@ _Parsed = TypeVar("_Parsed")
 _HELP_COMMAND: Final = "Try: gpu-planner trace --help"
 _CALL: Final = re.compile(r"(?P<name>[^\W\d]\w*)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
 
-
 OPTIONS: Final = (
     Option("--task", "task", "TASK", "inference or training [inference]"),
     Option("--batch", "batch", "N", "samples at once [1, or as the inputs have it]"),

@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import Final
 
 from planner.cost.figure import Figure
-from planner.cost.owning.costs import Shape
+from planner.cost.owning.costs import Shape, bought, kept
 from planner.cost.owning.residual import ResaleCurve
-from planner.cost.rent_or_buy.streams import Streams, Usage, streams
+from planner.cost.rent_or_buy.streams import Streams
 
 RESALE: Final = "resale_share"
 RENT_PRICE: Final = "rent_usd_per_hour"
@@ -62,10 +62,20 @@ class Case:
 
     def with_values(self, values: Mapping[str, float], resale_deviations: float = 0.0) -> Streams:
         """Return the streams with these values of all figures."""
-        usage = Usage(
-            busy_hours_per_year=self.busy_hours_per_year * values[USE] * values[TIME],
+        purchase = bought(values, self.shape)
+        yearly = kept(values, self.shape, purchase)
+        return Streams(
+            capex_usd=purchase.usd,
+            resale_base_usd=purchase.cards,
+            own_usd_per_year=yearly.usd_per_year,
+            own_usd_per_hour=yearly.usd_per_busy_hour,
             rent_usd_per_hour=values[RENT_PRICE] * self.billed_per_busy_hour,
             rent_usd_per_year=self.rent_usd_per_year + values[RENT_PRICE] * self.billed_hours_per_year,
             rent_term_years=self.rent_term_years,
+            busy_hours_per_year=self.busy_hours_per_year * values[USE] * values[TIME],
+            drift=values[DRIFT],
+            discount_rate=self.discount_rate,
+            shape=self.shape,
+            resale=self.resale,
+            resale_deviations=resale_deviations,
         )
-        return streams(values, self.shape, usage, self.resale, self.discount_rate, values[DRIFT], resale_deviations)

@@ -5,7 +5,7 @@ from typing import Final
 
 from planner.cost.finance import annuity, ceiling, discounted
 from planner.cost.job import HOURS_PER_YEAR
-from planner.cost.owning.costs import Shape, Values, bought, financed, kept
+from planner.cost.owning.costs import Shape, financed
 from planner.cost.owning.residual import ResaleCurve
 from planner.cost.result import BreakEven
 
@@ -60,45 +60,6 @@ class Streams:
     def saving_usd(self, years: float) -> float:
         """Return what owning saves over renting by `years`; negative where renting is cheaper."""
         return self.rent_usd(years) - self.own_usd(years)
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """How the machines are used, and what renting them costs at the start."""
-
-    busy_hours_per_year: float
-    rent_usd_per_hour: float
-    rent_usd_per_year: float
-    rent_term_years: float = 0.0
-
-
-def streams(
-    values: Values,
-    shape: Shape,
-    usage: Usage,
-    resale: ResaleCurve,
-    discount_rate: float,
-    drift: float = 0.0,
-    resale_deviations: float = 0.0,
-) -> Streams:
-    """Return the streams of owning with these figures, beside those of renting."""
-    purchase = bought(values, shape)
-    yearly = kept(values, shape, purchase)
-    return Streams(
-        capex_usd=purchase.usd,
-        resale_base_usd=purchase.cards,
-        own_usd_per_year=yearly.usd_per_year,
-        own_usd_per_hour=yearly.usd_per_busy_hour,
-        rent_usd_per_hour=usage.rent_usd_per_hour,
-        rent_usd_per_year=usage.rent_usd_per_year,
-        rent_term_years=usage.rent_term_years,
-        busy_hours_per_year=usage.busy_hours_per_year,
-        drift=drift,
-        discount_rate=discount_rate,
-        shape=shape,
-        resale=resale,
-        resale_deviations=resale_deviations,
-    )
 
 
 _STEPS_PER_YEAR: Final = 52

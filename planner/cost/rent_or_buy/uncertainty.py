@@ -68,7 +68,7 @@ def simulate(
     **Source** Epoch AI, training-cost-trends: log-normals from 90 % ranges
     **Assumes** that the inputs do not depend on each other.
     """
-    moments = _moments(case)
+    moments = [_moment(case, case.horizon_years * step / _POINTS) for step in range(_POINTS + 1)]
     rng = random.Random(seed)
     rents: list[list[float]] = [[] for _ in moments]
     owns: list[list[float]] = [[] for _ in moments]
@@ -99,10 +99,6 @@ def _outcome(
         owning_cheaper_fraction=sum(saving > 0 for saving in savings) / draws,
         band=band,
     )
-
-
-def _moments(case: Case) -> list[_Moment]:
-    return [_moment(case, case.horizon_years * step / _POINTS) for step in range(_POINTS + 1)]
 
 
 def _moment(case: Case, years: float) -> _Moment:

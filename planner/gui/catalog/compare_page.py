@@ -10,7 +10,6 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QCheckBox, QPushButton, QStackedWidget, QWidget
 
-from planner.errors import PlannerError
 from planner.gui.catalog.compare_table import CompareTable
 from planner.gui.choices import hardware_choices, several_of
 from planner.gui.tasks import TaskRunner
@@ -19,6 +18,7 @@ from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.popover import SearchPopover
+from planner.gui.widgets.result_menu import save_as
 from planner.gui.workspace import Workspace
 from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
@@ -37,12 +37,9 @@ from planner.present.catalog.comparison import (
 )
 from planner.present.catalog.gpu_row import GpuRow, plain_row
 from planner.present.record_text import rows_to_csv
-from planner.storage import write_atomically
 
 if TYPE_CHECKING:
     from planner.cost.market import CardPrices
-
-_ENDINGS = (".md", ".csv", ".png")
 
 
 class NothingCompared(QWidget):
@@ -202,16 +199,7 @@ class ComparePage(QWidget):
         Raises:
             PlannerError: If the file cannot be written.
         """
-        texts = {".md": self.as_markdown, ".csv": self.as_csv}
-        ending = path.suffix.lower()
-        try:
-            if ending in texts:
-                write_atomically(path, texts[ending]())
-            elif ending != ".png" or not self.picture().save(str(path)):
-                raise OSError("the comparison could not be written")
-        except OSError as error:
-            hint = f"Choose another folder, or a name that ends in {', '.join(_ENDINGS)}."
-            raise PlannerError(f"{path} could not be written: {error.strerror or error}", hint) from error
+        save_as(path, {".md": self.as_markdown, ".csv": self.as_csv, ".png": self.picture}, ".png")
 
     def _rows(self) -> tuple[ComparedRow, ...]:
         rows = side_by_side(self.entries(), self._tried)

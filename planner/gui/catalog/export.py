@@ -1,16 +1,15 @@
 """Copy or save the rows that are shown, or what is side by side."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Slot
-from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
-from planner.errors import PlannerError
+from planner.gui.widgets.result_menu import Copied, put_on_clipboard, save_as
 from planner.present.record_text import to_csv, to_json, to_tsv
-from planner.storage import write_atomically
 
 if TYPE_CHECKING:
     from planner.gui.catalog.tab import CatalogTab
@@ -25,12 +24,7 @@ def write_rows(path: Path, fields: Sequence[str], rows: Sequence[Mapping[str, ob
     Raises:
         PlannerError: If the file cannot be written.
     """
-    text = to_json(rows) if path.suffix.lower() == ".json" else to_csv(fields, rows)
-    try:
-        write_atomically(path, text)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise PlannerError(f"{path} could not be written: {reason}", "Choose another folder.") from error
+    save_as(path, {".csv": partial(to_csv, fields, rows), ".json": partial(to_json, rows)}, ".csv")
 
 
 class ExportMenu(QMenu):
@@ -46,15 +40,22 @@ class ExportMenu(QMenu):
         """Offer what there is to do in the present view."""
         self.clear()
         compare = self._tab.compare
+        copies: dict[str, Copied]
         if self._tab.view == "compare":
-            self.addAction("Copy as &Markdown", lambda: _copy(compare.as_markdown()))
-            self.addAction("Copy as &CSV", lambda: _copy(compare.as_csv()))
-            self.addAction("Copy as &picture", lambda: QGuiApplication.clipboard().setPixmap(compare.picture()))
+            copies = {
+                "Copy as &Markdown": compare.as_markdown,
+                "Copy as &CSV": compare.as_csv,
+                "Copy as &picture": compare.picture,
+            }
         else:
-            self.addAction("Copy as &table", self._copy_table)
             page = self._tab.page
-            self.addAction("Copy as &CSV", lambda: _copy(to_csv(page.export_fields, page.export_rows())))
-            self.addAction("Copy as &JSON", lambda: _copy(to_json(page.export_rows())))
+            copies = {
+                "Copy as &table": lambda: to_tsv(page.table.visible_columns, page.table.records().records),
+                "Copy as &CSV": lambda: to_csv(page.export_fields, page.export_rows()),
+                "Copy as &JSON": lambda: to_json(page.export_rows()),
+            }
+        for words, copied in copies.items():
+            self.addAction(words, partial(put_on_clipboard, copied))
         self.addSeparator()
         self.addAction("&Save…", self.save)
 
@@ -67,11 +68,3 @@ class ExportMenu(QMenu):
         chosen, _ = QFileDialog.getSaveFileName(self._tab, "Export", name, kinds)
         if chosen:
             self._tab.export_to(Path(chosen))
-
-    def _copy_table(self) -> None:
-        table = self._tab.page.table
-        _copy(to_tsv(table.visible_columns, table.records().records))
-
-
-def _copy(text: str) -> None:
-    QGuiApplication.clipboard().setText(text)

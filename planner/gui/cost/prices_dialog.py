@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
     QFileDialog,
-    QHBoxLayout,
     QLineEdit,
     QPlainTextEdit,
     QProgressBar,
@@ -30,7 +29,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.dialogs import closing_buttons
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import in_column
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.marks import age_mark
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
@@ -253,20 +252,21 @@ class PricesDialog(QDialog):
         self.log.setAccessibleName("What came of fetching")
         self.log.setPlaceholderText(f"Fetching asks {hosts}; nothing is sent but the request.")
         self.remove_button.setEnabled(False)
-        column = in_column(self.state, self.about, self.held, owner=self, margins=None, spacing=space.small)
-        for parts in (
-            (self.refresh_button, self.cancel_button, self.accept_button, self.discard_button, self.bundled_button),
-            (self.search, self.history, self.add_button, self.remove_button),
-        ):
-            line = QHBoxLayout()
-            for part in parts:
-                line.addWidget(part, 1 if part is self.search else 0)
-            line.addStretch(0 if self.search in parts else 1)
-            column.addLayout(line)
-        column.addWidget(self._progress)
-        column.addWidget(self.table, 1)
-        column.addWidget(self.log)
-        column.addWidget(closing_buttons(self))
+        of_held = (self.accept_button, self.discard_button)
+        in_column(
+            self.state,
+            self.about,
+            self.held,
+            in_row(self.refresh_button, self.cancel_button, *of_held, self.bundled_button, STRETCH),
+            in_row((self.search, 1), self.history, self.add_button, self.remove_button),
+            self._progress,
+            (self.table, 1),
+            self.log,
+            closing_buttons(self),
+            owner=self,
+            margins=None,
+            spacing=space.small,
+        )
         self._set_busy(busy=False)
 
 

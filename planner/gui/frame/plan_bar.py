@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from planner.errors import SpecError
 from planner.gui.choices import card_choices, choose_model, hub_choice, model_choices
@@ -18,7 +18,7 @@ from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import NumberField
-from planner.gui.widgets.layout import in_column, in_row
+from planner.gui.widgets.layout import hairline, in_column, in_row
 from planner.gui.widgets.marks import verdict_mark
 from planner.gui.widgets.popover import Popover, SearchPopover
 from planner.gui.workspace import Workspace
@@ -323,17 +323,10 @@ class PlanBar(QWidget):
         for part in (self._verdict, self._time, self._cost):
             # The answers are said in full; the questions before them give way.
             part.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        self._lines: dict[PartButton, QFrame] = {}
+        self._lines: dict[PartButton, QWidget] = {}
         for part in (self._model, self._workload, self._cards, self._verdict, self._time, self._cost):
             if part is not self._model:
-                self._lines[part] = _line()
+                self._lines[part] = hairline(Qt.Orientation.Vertical)
                 layout.addWidget(self._lines[part])
             layout.addWidget(part)
         layout.addStretch(1)
-
-
-def _line() -> QFrame:
-    line = QFrame()
-    mark(line, "hairline")
-    line.setFixedWidth(1)
-    return line

@@ -22,7 +22,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.dialogs import closing_buttons
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import in_column, in_row
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable, show_rows
 from planner.gui.workspace import Workspace
@@ -294,14 +294,7 @@ class LogDialog(QDialog):
         for button in self.findChildren(QPushButton):
             button.setAutoDefault(False)
         self.problem.hide()
-        layout = in_column(owner=self, margins=space.large, spacing=space.small)
-        above: tuple[QWidget, ...] = (self.source, self.problem, self.sentence, self._subject)
-        below: tuple[QWidget, ...] = (self.reason, self._notes, self.use, self.about)
-        for widget in above:
-            layout.addWidget(widget)
         self.table.horizontalHeader().setStretchLastSection(True)
-        layout.addWidget(self.table)
-        for widget in below:
-            layout.addWidget(widget)
-        layout.addStretch(1)
-        layout.addWidget(buttons)
+        above = (self.source, self.problem, self.sentence, self._subject)
+        below = (self.reason, self._notes, self.use, self.about)
+        in_column(*above, self.table, *below, STRETCH, buttons, owner=self, margins=space.large, spacing=space.small)

@@ -6,7 +6,7 @@ from typing import Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QToolButton, QWidget
+from PySide6.QtWidgets import QWidget
 
 from planner.gui.memory.bar.bar import StackedBar
 from planner.gui.memory.bar.layout import longest
@@ -120,14 +120,11 @@ class VersusPanel(QWidget):
     def _set_up_menu(self, workspace: Workspace) -> None:
         self.menu = ResultMenu(Result(self._text, self._csv, self._json, self.picture), "comparison", self)
         self.menu.failed.connect(workspace.failed)
-        self.export.setMenu(self.menu)
-        self.export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.export.set_menu(self.menu)
 
     def _lay_out(self, theme: Theme) -> None:
         head = in_row((self.sentence, 1), (self.pin_buttons, 0, Qt.AlignmentFlag.AlignTop), spacing=theme.spacing.small)
-        column = self._column = in_column(head, self.settings, owner=self, spacing=theme.spacing.tiny)
-        for widgets in ((self._here, self.bars[0]), (self._there, self.answer, self.bars[1])):
-            column.addSpacing(theme.spacing.small)
-            for widget in widgets:
-                column.addWidget(widget)
-        column.addSpacing(theme.spacing.small)
+        small = theme.spacing.small
+        here, there = (self._here, self.bars[0]), (self._there, self.answer, self.bars[1])
+        items = (head, self.settings, small, *here, small, *there, small)
+        self._column = in_column(*items, owner=self, spacing=theme.spacing.tiny)

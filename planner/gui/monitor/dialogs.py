@@ -6,16 +6,15 @@ from html import escape
 from typing import Final
 
 from PySide6.QtCore import QSize, Signal, Slot
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QPlainTextEdit, QPushButton, QTextBrowser, QWidget
+from PySide6.QtWidgets import QDialog, QPlainTextEdit, QPushButton, QTextBrowser, QWidget
 
 from planner.errors import PlannerError
 from planner.gui.monitor.settings_dialog import TariffField
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.dialogs import closing_buttons
+from planner.gui.widgets.dialogs import closing_buttons, copy_button
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import in_column
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.speed_questions import SpeedQuestions
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
@@ -49,7 +48,7 @@ class DoctorDialog(QDialog):
         self.text = QPlainTextEdit(readOnly=True)
         self.text.setPlainText("Looking…")
         self.text.setAccessibleName("What works, what does not, and why")
-        self.copy = QPushButton("&Copy")
+        self.copy = copy_button(self.text.toPlainText)
         buttons = closing_buttons(self, self.copy)
         in_column(
             make_label("✓ works, ! in part, ✗ does not, · for your information", "muted"),
@@ -60,7 +59,6 @@ class DoctorDialog(QDialog):
             spacing=theme.spacing.small,
         )
         self.resize(_DOCTOR_SIZE)
-        self.copy.clicked.connect(self._copy_text)
         tasks.run(_CHECK_UP, partial(_checks, latest), self._show, self._fail)
 
     def done(self, result: int) -> None:
@@ -73,10 +71,6 @@ class DoctorDialog(QDialog):
 
     def _fail(self, error: BaseException) -> None:
         self.text.setPlainText(error.message if isinstance(error, PlannerError) else repr(error))
-
-    @Slot()
-    def _copy_text(self) -> None:
-        QGuiApplication.clipboard().setText(self.text.toPlainText())
 
 
 def _checks(latest: Latest) -> tuple[Check, ...]:
@@ -133,10 +127,9 @@ class SummaryDialog(QDialog):
         self._model = RecordTableModel(SUMMARY_COLUMNS, lambda card: card.device.uuid, self)
         self.table = RecordTable(self._model, theme, name="Summary of each card: averages and peaks")
         self.replay, self.export = QPushButton("&Replay it"), QPushButton("&Export…")
-        self.copy = QPushButton("&Copy")
+        self.copy = copy_button(lambda: self.text)
         self._lay_out(theme)
         self.tariff.valueChanged.connect(self._on_tariff)
-        self.copy.clicked.connect(self._copy_text)
         self.replay.clicked.connect(self._on_replay)
         self.export.clicked.connect(lambda: self.export_wanted.emit(self.recording))
         self._show()
@@ -164,17 +157,10 @@ class SummaryDialog(QDialog):
         self.replay_wanted.emit(self.recording)
         self.close()
 
-    @Slot()
-    def _copy_text(self) -> None:
-        QGuiApplication.clipboard().setText(self.text)
-
     def _lay_out(self, theme: Theme) -> None:
-        price = QHBoxLayout()
         label = make_label("&Electricity costs")
         label.setBuddy(self.tariff)
-        price.addWidget(label)
-        price.addWidget(self.tariff)
-        price.addStretch(1)
+        price = in_row(label, self.tariff, STRETCH)
         buttons = closing_buttons(self, self.replay, self.export, self.copy)
         in_column(
             self._answer,
@@ -242,12 +228,12 @@ class VerdictDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle(f"Diagnosis of {card}")
-        self._copied = "\n\n".join(part for part in (found.sentence, found.details, checklist_text(checklist)) if part)
+        copied = "\n\n".join(part for part in (found.sentence, found.details, checklist_text(checklist)) if part)
         sentence = make_label(found.sentence, font=theme.font("title", bold=True), wrap=True)
         self.text = QTextBrowser()
         self.text.setHtml(verdict_html(found, checklist, theme))
         self.text.setAccessibleName("What was seen, what to try, and what to optimise next")
-        self._copy = QPushButton("&Copy")
+        self._copy = copy_button(lambda: copied)
         buttons = closing_buttons(self, self._copy)
         in_column(
             make_label(card, "muted"),
@@ -259,8 +245,3 @@ class VerdictDialog(QDialog):
             spacing=theme.spacing.small,
         )
         self.resize(_VERDICT_SIZE)
-        self._copy.clicked.connect(self._copy_text)
-
-    @Slot()
-    def _copy_text(self) -> None:
-        QGuiApplication.clipboard().setText(self._copied)

@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 
 from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QCloseEvent, QHideEvent, QShowEvent
-from PySide6.QtWidgets import QMenu, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 
 from planner.gui.monitor.card_lines import CardLines
 from planner.gui.monitor.controller import Controller
@@ -23,7 +23,7 @@ from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import ElidedLabel
-from planner.gui.widgets.layout import scrolled
+from planner.gui.widgets.layout import in_column, scrolled
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.monitor.history import History
@@ -302,19 +302,21 @@ class MonitorTab(Tab):
         space = self.theme.spacing
         body = QWidget()
         self._area = scrolled(body)
-        column, inner = QVBoxLayout(self), QVBoxLayout(body)
-        column.setContentsMargins(space.medium, space.small, space.medium, space.small)
-        inner.setContentsMargins(0, 0, 0, 0)
-        for layout in (column, inner):
-            layout.setSpacing(space.small)
-        for fixed in (self.toolbar, self.replay_bar, self.left_over, self._area):
-            column.addWidget(fixed)
-        for widget in (self.outlook, self.faults, self.empty_state, self.take_up, self.cards, self.plan_strip):
-            inner.addWidget(widget)
-        inner.setAlignment(self.take_up, Qt.AlignmentFlag.AlignLeft)
-        inner.addWidget(self.machine)
-        inner.addWidget(self.plots, 1)
-        inner.addWidget(self.process_section)
+        fixed = (self.toolbar, self.replay_bar, self.left_over, self._area)
+        in_column(*fixed, owner=self, margins=(space.medium, space.small), spacing=space.small)
+        in_column(
+            self.outlook,
+            self.faults,
+            self.empty_state,
+            (self.take_up, 0, Qt.AlignmentFlag.AlignLeft),
+            self.cards,
+            self.plan_strip,
+            self.machine,
+            (self.plots, 1),
+            self.process_section,
+            owner=body,
+            spacing=space.small,
+        )
 
     def _connect(self) -> None:
         feed, controller, toolbar = self.feed, self.controller, self.toolbar

@@ -3,7 +3,7 @@
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
-from PySide6.QtWidgets import QComboBox, QMenu, QPushButton, QSlider, QToolButton, QWidget
+from PySide6.QtWidgets import QComboBox, QMenu, QPushButton, QSlider, QWidget
 
 from planner.gui.monitor.replay import SPEEDS, Replay
 from planner.gui.monitor.settings import MonitorSettings
@@ -50,8 +50,7 @@ class Toolbar(QWidget):
         self.note = IconButton(theme, "flag", "Mark this moment with a note")
         self.alerts = IconButton(theme, "bell", "Alerts")
         self._more = IconButton(theme, "more", "More")
-        self._more.setMenu(more)
-        self._more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._more.set_menu(more)
         self._fill(settings)
         self._every = make_label("every", "muted")
         in_row(

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.labels import ElidedLabel, make_label
+from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.result_menu import Copied, ExportMenu, FileFormat
 from planner.present.columns import Column
 from planner.present.record_text import rows_to_csv
@@ -45,8 +46,7 @@ class PlotPanel(QWidget):
         self._as_table.toggled.connect(self._show_page)
         self.export = self._export_menu(what, file_stem)
         self._export_button = IconButton(theme, "save", f"Copy or save the {what}")
-        self._export_button.setMenu(self.export)
-        self._export_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._export_button.set_menu(self.export)
         self._export_button.setEnabled(False)
         self._pages = _Pages(usual_height)
         self._pages.addWidget(make_label(f"Drawing the {what}…", "muted"))
@@ -125,17 +125,10 @@ class PlotPanel(QWidget):
         return "\n".join("\t".join(row) for row in self.csv_rows())
 
     def _lay_out(self, heading: str) -> None:
-        self._bar = QHBoxLayout()
-        self._bar.setSpacing(self._theme.spacing.tiny)
-        self._bar.addWidget(make_label(heading, font=self._theme.font(bold=True)))
-        self._bar.addWidget(self._read_out, 1)
-        self._bar.addWidget(self._as_table)
-        self._bar.addWidget(self._export_button)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(self._theme.spacing.tiny)
-        self._column.addLayout(self._bar)
-        self._column.addWidget(self._pages, 1)
+        title = make_label(heading, font=self._theme.font(bold=True))
+        tiny = self._theme.spacing.tiny
+        self._bar = in_row(title, (self._read_out, 1), self._as_table, self._export_button, spacing=tiny)
+        self._column = in_column(self._bar, (self._pages, 1), owner=self, spacing=tiny)
 
 
 class _Pages(QStackedWidget):

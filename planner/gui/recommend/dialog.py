@@ -1,4 +1,4 @@
-"""The dialog that chooses hardware for the plan's job, and the form that asks what is wished for."""
+"""The dialog that chooses hardware for the plan's job: what is wished for, every option, and three named answers."""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime
@@ -6,12 +6,11 @@ from functools import partial
 from threading import Event
 from typing import Final
 
-from PySide6.QtCore import QSize, QTimer, Signal, Slot
+from PySide6.QtCore import QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QGuiApplication
 from PySide6.QtWidgets import QCheckBox, QDialog, QProgressBar, QPushButton, QWidget
 
 from planner.errors import PlannerError
-from planner.gui.recommend.awards import Awards
 from planner.gui.recommend.pareto import ParetoPanel
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
@@ -30,6 +29,7 @@ from planner.present import format as fmt
 from planner.present.cost.prices import age_phrase
 from planner.present.cost.recommendation import (
     OPTION_COLUMNS,
+    AwardView,
     OptionRow,
     award_views,
     left_out_sentence,
@@ -126,6 +126,51 @@ class WishForm(QWidget):
             owner=self,
             spacing=theme.spacing.small,
         )
+
+
+class Awards(QWidget):
+    """The three named answers, a line each, with what would change them; `used` carries the option that is taken."""
+
+    used = Signal(object)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._views: tuple[AwardView, ...] = ()
+        self._rows: list[tuple[QWidget, object]] = []
+        self._column = in_column(owner=self, spacing=theme.spacing.small)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return the answers as text."""
+        return tuple(f"{view.award.capitalize()}: {view.sentence} {view.reason} {view.change}" for view in self._views)
+
+    def show_views(self, views: tuple[AwardView, ...]) -> None:
+        """Show other answers."""
+        self._views = views
+        while self._column.count():
+            item = self._column.takeAt(0)
+            widget = item.widget() if item is not None else None
+            if widget is not None:
+                widget.deleteLater()
+        for view in views:
+            self._column.addWidget(self._line(view))
+
+    def _line(self, view: AwardView) -> QWidget:
+        line = QWidget()
+        title = f"{view.award.capitalize()}: {view.sentence}"
+        reason = " ".join(part for part in (view.reason, view.change) if part)
+        words = in_column(
+            make_label(title, font=self._theme.font(bold=True), wrap=True),
+            make_label(reason, "muted", wrap=True),
+            spacing=0,
+        )
+        use = QPushButton("Use this")
+        use.setAccessibleName(f"Use the {view.award} one")
+        option: Option = view.row.option
+        use.clicked.connect(lambda: self.used.emit(option))
+        in_row((words, 1), (use, 0, Qt.AlignmentFlag.AlignTop), owner=line, spacing=self._theme.spacing.medium)
+        return line
 
 
 class RecommendDialog(QDialog):
@@ -276,11 +321,15 @@ class RecommendDialog(QDialog):
         self._use.setEnabled(False)
         self._middle = in_row((self.table, 3), (self.pareto, 2), spacing=space.medium)
         buttons = closing_buttons(self, self._use, self._copy)
-        column = in_column(self.form, owner=self, margins=None, spacing=space.medium)
-        looking = in_row((self.progress, 1), self.stop)
-        column.addLayout(looking)
-        for widget in (self.nothing, self.awards):
-            column.addWidget(widget)
-        column.addLayout(self._middle, 1)
-        column.addWidget(self.about)
-        column.addWidget(buttons)
+        in_column(
+            self.form,
+            in_row((self.progress, 1), self.stop),
+            self.nothing,
+            self.awards,
+            (self._middle, 1),
+            self.about,
+            buttons,
+            owner=self,
+            margins=None,
+            spacing=space.medium,
+        )

@@ -3,11 +3,12 @@
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from planner.gui.plot.legend import Legend, LegendEntry
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column, in_row
 from planner.plan.recommend.option import Having
 from planner.present.cost.recommendation import OptionRow
 
@@ -34,17 +35,10 @@ class ParetoPanel(QWidget):
         self.plot: ParetoPlot | None = None
         self.legend = Legend(theme)
         self.setMinimumWidth(_SMALLEST_WIDTH)
-        heading = QHBoxLayout()
-        heading.setSpacing(theme.spacing.large)
-        heading.addWidget(make_label("Time against cost", font=theme.font(bold=True)))
-        heading.addWidget(self.legend, 1)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(theme.spacing.tiny)
-        self._column.addLayout(heading)
-        self._column.addWidget(
-            make_label("Dashed: nothing beats these in both time and cost.", "muted", theme.font("small"))
-        )
+        title = make_label("Time against cost", font=theme.font(bold=True))
+        about = make_label("Dashed: nothing beats these in both time and cost.", "muted", theme.font("small"))
+        heading = in_row(title, (self.legend, 1), spacing=theme.spacing.large)
+        self._column = in_column(heading, about, owner=self, spacing=theme.spacing.tiny)
 
     def set_rows(self, rows: tuple[OptionRow, ...]) -> None:
         """Show other options; the first ones import the plotting library."""

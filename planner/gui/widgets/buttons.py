@@ -1,7 +1,7 @@
 """Buttons that say what they do, those that are only an icon, and those that look like a link."""
 
 from PySide6.QtCore import Slot
-from PySide6.QtWidgets import QPushButton, QToolButton
+from PySide6.QtWidgets import QMenu, QPushButton, QToolButton
 
 from planner.gui.theme import Theme, mark
 
@@ -25,6 +25,11 @@ class IconButton(QToolButton):
         """Show another icon."""
         self._icon_name, self._role = icon_name, role or self._role
         self._tint()
+
+    def set_menu(self, menu: QMenu) -> None:
+        """Open a menu as soon as the button is pressed."""
+        self.setMenu(menu)
+        self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
 
     @Slot()
     def _tint(self) -> None:

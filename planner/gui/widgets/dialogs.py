@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QMessageBox, QPushButton, QWidget
 
 
@@ -13,6 +14,13 @@ def closing_buttons(dialog: QDialog, *actions: QPushButton) -> QDialogButtonBox:
         buttons.addButton(action, QDialogButtonBox.ButtonRole.ActionRole)
     buttons.rejected.connect(dialog.reject)
     return buttons
+
+
+def copy_button(text: Callable[[], str]) -> QPushButton:
+    """Return a button that puts what `text` returns on the clipboard."""
+    button = QPushButton("&Copy")
+    button.clicked.connect(lambda: QGuiApplication.clipboard().setText(text()))
+    return button
 
 
 def open_once(dialog: QDialog) -> None:

@@ -15,6 +15,7 @@ from planner.storage import write_atomically
 
 _PICTURE_SCALE: Final = 2
 Copied = Callable[[], str | QPixmap]
+Content = Callable[[], str | bytes | QPixmap]
 
 
 class FileFormat(NamedTuple):
@@ -22,7 +23,7 @@ class FileFormat(NamedTuple):
 
     name: str
     ending: str
-    content: Callable[[], str | bytes | QPixmap]
+    content: Content
 
 
 class ExportMenu(QMenu):
@@ -45,7 +46,7 @@ class ExportMenu(QMenu):
         super().__init__(parent)
         self._what, self._file_stem, self._formats = what, file_stem, formats
         for words, copied in copies.items():
-            self.addAction(words, partial(_copy, copied))
+            self.addAction(words, partial(put_on_clipboard, copied))
         self.addSeparator()
         self.addAction("&Save…", self.save)
 
@@ -62,10 +63,9 @@ class ExportMenu(QMenu):
         """Write in the format that `path` ends in, a picture if in none of them; what fails is emitted."""
         known = {kind.ending: kind.content for kind in self._formats}
         try:
-            _write(path, known.get(path.suffix.lower(), known[".png"])())
-        except OSError as error:
-            hint = f"Choose another folder, or a name that ends in {fmt.listing(tuple(known), 'or')}."
-            self.failed.emit(PlannerError(f"{path}: {error.strerror or error}", hint))
+            save_as(path, known, ".png")
+        except PlannerError as error:
+            self.failed.emit(error)
 
 
 class Result(NamedTuple):
@@ -105,12 +105,26 @@ def picture_of(widget: QWidget, area: QRect, margin: int) -> QPixmap:
     return pixmap
 
 
-def _copy(content: Copied) -> None:
+def put_on_clipboard(content: Copied) -> None:
+    """Copy a text or a picture."""
     copied = content()
     if isinstance(copied, QPixmap):
         QGuiApplication.clipboard().setPixmap(copied)
     else:
         QGuiApplication.clipboard().setText(copied)
+
+
+def save_as(path: Path, contents: Mapping[str, Content], usual: str) -> None:
+    """Write that of `contents` whose ending `path` has, the `usual` one if it has none of them.
+
+    Raises:
+        PlannerError: If the file cannot be written.
+    """
+    try:
+        _write(path, contents.get(path.suffix.lower(), contents[usual])())
+    except OSError as error:
+        hint = f"Choose another folder, or a name that ends in {fmt.listing(tuple(contents), 'or')}."
+        raise PlannerError(f"{path} could not be written: {error.strerror or error}", hint) from error
 
 
 def _write(path: Path, content: str | bytes | QPixmap) -> None:

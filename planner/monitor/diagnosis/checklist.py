@@ -97,7 +97,6 @@ CHECKLIST: Final = (
 )
 """What there is to do to a training, in the order in which it is worth while."""
 
-
 _NAMED_BY: Final = {
     Kind.INPUT_BOUND: ("data-loading",),
     Kind.UNDER_FILLED: ("batch-size",),

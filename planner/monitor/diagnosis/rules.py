@@ -70,7 +70,6 @@ AT_REST: Final = (
 )
 """What is asked before anything that holds of cards at work."""
 
-
 FULL_USE: Final = (
     Rule(
         Kind.POWER_CAPPED,
@@ -189,7 +188,6 @@ FULL_USE: Final = (
     ),
 )
 """What holds of cards that do not wait; the last of them holds of any that works."""
-
 
 HELD_BACK: Final = (
     Rule(
@@ -332,7 +330,6 @@ HELD_BACK: Final = (
     ),
 )
 """What waits for data, the program, copies or other cards; the narrower before the wider."""
-
 
 OF_WORK: Final = (*AT_REST, *HELD_BACK, *FULL_USE)
 """The rules of which one holds: the first."""

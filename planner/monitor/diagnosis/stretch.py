@@ -158,7 +158,6 @@ STATISTICS: Final[Mapping[str, Callable[[Stretch], float]]] = {
 `lately` is that of the last half minute: what slowed a card and is over is no trouble any more.
 """
 
-
 ACTIVE: Final = 0.1
 """From here on a card does something. **Source** gpu-usage-audit: a utilisation of 10 % or more is active."""
 

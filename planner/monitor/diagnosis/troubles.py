@@ -13,6 +13,15 @@ _COOLING: Final = (
     "Lower the power limit a little (sudo nvidia-smi -pl WATTS): it costs less speed than heat does.",
 )
 
+
+def _now_and_then(metric: str) -> tuple[Condition, ...]:
+    """Return that something slows the card now and then, and has not stopped doing so."""
+    return (
+        Condition(metric, "share", ">", 0.05, sources.NOW_AND_THEN),
+        Condition(metric, "lately", ">", 0, sources.NOT_OVER),
+    )
+
+
 TROUBLES: Final = (
     Rule(
         Kind.MEMORY_ERRORS,
@@ -37,10 +46,7 @@ TROUBLES: Final = (
         "warning",
         "slowed by heat",
         "It lowers its clock because it, or its memory, is too hot.",
-        (
-            Condition("slowed_by_heat", "share", ">", 0.05, sources.NOW_AND_THEN),
-            Condition("slowed_by_heat", "lately", ">", 0, sources.NOT_OVER),
-        ),
+        _now_and_then("slowed_by_heat"),
         _COOLING,
         (("temperature_celsius", "most"), ("temperature_margin_celsius", "last"), ("sm_clock_mhz", "median")),
         is_of_moment=True,
@@ -50,10 +56,7 @@ TROUBLES: Final = (
         "warning",
         "slowed by the power supply",
         "The machine's power supply asks it to slow down.",
-        (
-            Condition("slowed_by_supply", "share", ">", 0.05, sources.NOW_AND_THEN),
-            Condition("slowed_by_supply", "lately", ">", 0, sources.NOT_OVER),
-        ),
+        _now_and_then("slowed_by_supply"),
         (
             "See whether the supply is strong enough and all its cables are in.",
             "In a rack, see the power budget of the chassis.",
@@ -66,10 +69,7 @@ TROUBLES: Final = (
         "warning",
         "slowed by the card itself",
         "The card halves its clock or more: for heat, for an external brake, or because it draws too much too fast.",
-        (
-            Condition("slowed_by_card", "share", ">", 0.05, sources.NOW_AND_THEN),
-            Condition("slowed_by_card", "lately", ">", 0, sources.NOT_OVER),
-        ),
+        _now_and_then("slowed_by_card"),
         _COOLING,
         (("temperature_celsius", "most"), ("power_watts", "median"), ("sm_clock_mhz", "median")),
         is_of_moment=True,

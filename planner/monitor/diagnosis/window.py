@@ -250,7 +250,6 @@ DERIVED: Final[Mapping[str, Callable[[Window], Stretch | None]]] = {
 }
 """What follows from what was read, by name."""
 
-
 SECONDS: Final = 120.0
 """How much is looked at: long enough for a saw-tooth of slow batches, short enough to see a change."""
 LONG_SECONDS: Final = 600.0

@@ -182,10 +182,8 @@ RESTART: Final = 75
 
 _CRASHES: Final = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL")
 
-
 # Windows ends a process that crashed with its exception's code, an error from 0xC0000000 on.
 _FIRST_EXCEPTION: Final = 0xC0000000
-
 
 _CALL: Final = re.compile(r"\bin (nvml\w+)")
 

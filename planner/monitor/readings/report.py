@@ -79,12 +79,7 @@ def _quantities(metrics: Iterable[Metric], readings: Mapping[str, Reading]) -> d
 
 
 def _process(process: CardProcess) -> dict[str, Any]:
-    quantities = {
-        "memory_bytes": process.memory_bytes,
-        "sm_fraction": process.sm_fraction,
-        "memory_controller_fraction": process.memory_controller_fraction,
-    }
-    host = process.host
+    quantities, host = process.quantities, process.host
     return {
         "pid": process.pid,
         "kind": process.kind,

@@ -43,6 +43,12 @@ class CardProcess:
     host: HostProcess | None = None
     is_reliable: bool = True
 
+    @property
+    def quantities(self) -> dict[str, Reading]:
+        """Return what the driver measured of it, by the names of the fields."""
+        names = ("memory_bytes", "sm_fraction", "memory_controller_fraction")
+        return {name: getattr(self, name) for name in names}
+
 
 Readings = Mapping[str, Reading]
 """Readings by the names of `metrics`. What is not there was not read this time: its last reading stands."""

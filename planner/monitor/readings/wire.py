@@ -98,9 +98,7 @@ def process_object(process: CardProcess) -> dict[str, Any]:
         "pid": process.pid,
         "uuid": process.uuid,
         "kind": process.kind,
-        "memory_bytes": to_plain(process.memory_bytes),
-        "sm_fraction": to_plain(process.sm_fraction),
-        "memory_controller_fraction": to_plain(process.memory_controller_fraction),
+        **_plain(process.quantities),
         "host": None if process.host is None else process.host._asdict(),
         "is_reliable": process.is_reliable,
     }

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, get_args
 from planner.monitor.readings.events import Moment
 from planner.monitor.readings.inventory import Device, DeviceState, Inventory
 from planner.monitor.readings.metrics import BY_NAME, HOST_BY_NAME
-from planner.monitor.readings.reading import Reading, is_number
+from planner.monitor.readings.reading import is_number
 from planner.monitor.readings.sample import CardProcess, HostProcess, Kind, Readings, Sample
 from planner.monitor.readings.wire import BadLineError, Message, inventory_line, read_line, sample_line
 
@@ -88,17 +88,13 @@ def _only(readings: Readings, names: frozenset[str]) -> Readings:
 
 
 def _check_readings(readings: Readings) -> None:
-    _check_values(readings.values())
-
-
-def _check_values(readings: Iterable[Reading]) -> None:
-    check_numbers(reading.value for reading in readings if reading.value is not None)
+    check_numbers(reading.value for reading in readings.values() if reading.value is not None)
 
 
 def _check_process(process: CardProcess) -> None:
     check_numbers([process.pid])
     check_texts([process.uuid])
-    _check_values((process.memory_bytes, process.sm_fraction, process.memory_controller_fraction))
+    _check_readings(process.quantities)
     _check_choice(process.kind, _PROCESS_KINDS)
     _check_choice(process.is_reliable, (True, False))
     if process.host is not None:

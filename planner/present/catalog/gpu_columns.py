@@ -245,8 +245,7 @@ def _usable_text(row: GpuRow) -> str:
 
 def _rate(dtype: str, *, shown: bool = True, about: str = _DENSE) -> Column[GpuRow]:
     def get(row: GpuRow) -> float | None:
-        rate = row.gpu.rate(dtype)
-        return None if rate is None else rate.ops_per_s
+        return row.gpu.ops_per_s(dtype)
 
     known = _source(f"rate.{dtype}", get)
 

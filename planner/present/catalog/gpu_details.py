@@ -13,7 +13,15 @@ from planner.hardware.speeds import TASK_WORDS, MeasuredSpeed
 from planner.hardware.usable import UsableMemory
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import DTYPE_TITLES, SEGMENT_WORDS
-from planner.present.columns import ASSUMED_MARK, Detail, DetailGroup, figure, lacking_detail
+from planner.present.columns import (
+    ASSUMED_MARK,
+    Detail,
+    DetailGroup,
+    bytes_detail,
+    field_detail,
+    figure,
+    lacking_detail,
+)
 from planner.present.cost.prices import MODE_WORDS, age_phrase, count_words, month_words, remark_words
 from planner.present.names import CERTAINTY_WORDS
 
@@ -43,22 +51,22 @@ def _memory(gpu: Gpu, usable: UsableMemory | None) -> tuple[Detail, ...]:
     each = ", on each device" if gpu.device_count > 1 else ""
     bus = fmt.quantity(gpu.memory_bus_bits, "bit", fmt.NOT_PUBLISHED)
     return (
-        _field(gpu, "memory_label", "As sold", gpu.memory_label),
-        _bytes(gpu, "memory_bytes", "Physical", gpu.memory_bytes),
+        field_detail(gpu, "memory_label", "As sold", gpu.memory_label),
+        bytes_detail(gpu, "memory_bytes", "Physical", gpu.memory_bytes),
         replace(_usable(gpu, usable), title=f"Usable by a program{each}"),
-        _bytes(gpu, "smi_memory_bytes", f"Total in nvidia-smi{each}", gpu.smi_memory_bytes),
-        _field(gpu, "device_count", "Devices on the card", str(gpu.device_count)),
-        _field(gpu, "memory_type", "Type", gpu.memory_type or fmt.UNKNOWN),
-        _field(gpu, "memory_bus_bits", "Bus", bus),
-        _field(gpu, "bandwidth_bytes_per_s", "Bandwidth", fmt.bandwidth(gpu.bandwidth_bytes_per_s)),
-        _field(gpu, "unified_memory", "Unified memory", fmt.yes_no(gpu.unified_memory)),
+        bytes_detail(gpu, "smi_memory_bytes", f"Total in nvidia-smi{each}", gpu.smi_memory_bytes),
+        field_detail(gpu, "device_count", "Devices on the card", str(gpu.device_count)),
+        field_detail(gpu, "memory_type", "Type", gpu.memory_type or fmt.UNKNOWN),
+        field_detail(gpu, "memory_bus_bits", "Bus", bus),
+        field_detail(gpu, "bandwidth_bytes_per_s", "Bandwidth", fmt.bandwidth(gpu.bandwidth_bytes_per_s)),
+        field_detail(gpu, "unified_memory", "Unified memory", fmt.yes_no(gpu.unified_memory)),
     )
 
 
 def _usable(gpu: Gpu, usable: UsableMemory | None) -> Detail:
     title = "Usable by a program"
     if usable is None or gpu.usable_memory_bytes is not None:
-        return _bytes(gpu, "usable_memory_bytes", title, gpu.usable_memory_bytes)
+        return bytes_detail(gpu, "usable_memory_bytes", title, gpu.usable_memory_bytes)
     exact = f"{fmt.exact_bytes(usable.bytes)}; {fmt.size_range(usable.low_bytes, usable.high_bytes)}"
     certainty = CERTAINTY_WORDS[usable.certainty]
     return Detail(
@@ -89,31 +97,31 @@ def _missing_rates(gpu: Gpu, lacks: Mapping[str, SoftwareFact]) -> tuple[Detail,
 def _chip(gpu: Gpu) -> tuple[Detail, ...]:
     clock = fmt.quantity(None if gpu.boost_clock_hz is None else gpu.boost_clock_hz / 1e6, "MHz", fmt.NOT_PUBLISHED)
     return (
-        _field(gpu, "architecture", "Architecture", gpu.architecture),
+        field_detail(gpu, "architecture", "Architecture", gpu.architecture),
         *_target(gpu),
-        _field(gpu, "shader_cores", "Shader cores", _count(gpu.shader_cores)),
-        _field(gpu, "tensor_cores", "Matrix units", _count(gpu.tensor_cores)),
-        _field(gpu, "boost_clock_hz", "Boost clock", clock),
+        field_detail(gpu, "shader_cores", "Shader cores", _count(gpu.shader_cores)),
+        field_detail(gpu, "tensor_cores", "Matrix units", _count(gpu.tensor_cores)),
+        field_detail(gpu, "boost_clock_hz", "Boost clock", clock),
     )
 
 
 def _target(gpu: Gpu) -> tuple[Detail, ...]:
     title = _TARGET_TITLES.get(gpu.vendor)
-    return (_field(gpu, "compute_capability", title, gpu.compute_capability or fmt.UNKNOWN),) if title else ()
+    return (field_detail(gpu, "compute_capability", title, gpu.compute_capability or fmt.UNKNOWN),) if title else ()
 
 
 def _board(gpu: Gpu) -> tuple[Detail, ...]:
     return (
-        _field(gpu, "vendor", "Vendor", gpu.vendor),
-        _field(gpu, "segment", "Segment", SEGMENT_WORDS[gpu.segment]),
-        _field(gpu, "released", "Released", fmt.date(gpu.released)),
-        _field(gpu, "board_power_watts", "Board power", fmt.power(gpu.board_power_watts)),
+        field_detail(gpu, "vendor", "Vendor", gpu.vendor),
+        field_detail(gpu, "segment", "Segment", SEGMENT_WORDS[gpu.segment]),
+        field_detail(gpu, "released", "Released", fmt.date(gpu.released)),
+        field_detail(gpu, "board_power_watts", "Board power", fmt.power(gpu.board_power_watts)),
         *_power_limit(gpu),
-        _field(gpu, "form_factor", "Form factor", gpu.form_factor or fmt.UNKNOWN),
-        _field(gpu, "interconnect", "Interconnect", gpu.interconnect or fmt.UNKNOWN),
-        _field(gpu, "mig", "MIG", fmt.yes_no(gpu.mig)),
-        _field(gpu, "ecc", "ECC", fmt.yes_no(gpu.ecc)),
-        _field(gpu, "launch_price_usd", "Launch price", fmt.money(gpu.launch_price_usd)),
+        field_detail(gpu, "form_factor", "Form factor", gpu.form_factor or fmt.UNKNOWN),
+        field_detail(gpu, "interconnect", "Interconnect", gpu.interconnect or fmt.UNKNOWN),
+        field_detail(gpu, "mig", "MIG", fmt.yes_no(gpu.mig)),
+        field_detail(gpu, "ecc", "ECC", fmt.yes_no(gpu.ecc)),
+        field_detail(gpu, "launch_price_usd", "Launch price", fmt.money(gpu.launch_price_usd)),
         Detail("Id in the catalog", gpu.id),
     )
 
@@ -122,19 +130,11 @@ def _power_limit(gpu: Gpu) -> tuple[Detail, ...]:
     """Return the person's limit, to which power, heat and the cost of running hold; cards without one have no line."""
     if gpu.power_limit_watts is None:
         return ()
-    return (_field(gpu, "power_limit_watts", "Power limit of your own", fmt.power(gpu.power_limit_watts)),)
+    return (field_detail(gpu, "power_limit_watts", "Power limit of your own", fmt.power(gpu.power_limit_watts)),)
 
 
 def _count(value: int | None) -> str:
     return fmt.NOT_PUBLISHED if value is None else fmt.integer(value)
-
-
-def _bytes(gpu: Gpu, field: str, title: str, value: int | None) -> Detail:
-    return figure(title, fmt.size(value), gpu.provenance_of(field), "" if value is None else fmt.exact_bytes(value))
-
-
-def _field(gpu: Gpu, field: str, title: str, text: str) -> Detail:
-    return figure(title, text, gpu.provenance_of(field))
 
 
 BOUGHT_WORDS: Final = {
@@ -242,15 +242,11 @@ def _usd(usd: float) -> str:
 def _history(series: tuple[PricePoint, ...]) -> Detail:
     """Return what one seller asked on each day that is known."""
     last = series[-1]
-    told = ", then ".join(_on_a_day(point) for point in series)
+    told = ", then ".join(f"{_usd(point.price_usd)} on {fmt.date(point.price_date)}" for point in series)
     if len({point.price_usd for point in series}) == 1:
         told = f"{_usd(last.price_usd)} from {fmt.date(series[0].price_date)} to {fmt.date(last.price_date)}"
     together = f", {fmt.plural(round(last.cards), 'card')} together" if last.cards > 1 else ""
     return Detail(f"  over time, {_seller(last)}{together}", told, last.source, as_of=age_phrase(last.age_days))
-
-
-def _on_a_day(point: PricePoint) -> str:
-    return f"{_usd(point.price_usd)} on {fmt.date(point.price_date)}"
 
 
 def _offer(point: PricePoint) -> Detail:

@@ -1,18 +1,16 @@
 """The plan placed on each entry of a comparison: whether it fits there, what it takes, and what it costs."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from planner.cost.estimate import CostEstimate
+from planner.performance.result import TimeResult
 from planner.plan.evaluate import Evaluation
 from planner.plan.placement import Placement
 from planner.present import format as fmt
 from planner.present.cost.summary import own_sentence, rent_sentence
 from planner.present.cost.time import no_time, time_answer
 from planner.present.memory.verdict import more_cards, no_fit_sentence, verdict_phrase
-
-if TYPE_CHECKING:
-    from planner.cost.estimate import CostEstimate
-    from planner.performance.result import TimeResult
 
 _NOT_JUDGED: Final = "How much of the card a program can use is not known."
 
@@ -51,7 +49,7 @@ def _needed(tried: Placement | None) -> Figure:
     return Figure(fmt.size(needed), float(needed), fmt.exact_bytes(needed))
 
 
-def _timed(read: "Callable[[TimeResult, float], tuple[str, float | None]]") -> Callable[[Placement | None], Figure]:
+def _timed(read: Callable[[TimeResult, float], tuple[str, float | None]]) -> Callable[[Placement | None], Figure]:
     """Return a figure of the time, whose text and value `read` takes from it and its seconds."""
 
     def figure(tried: Placement | None) -> Figure:
@@ -67,11 +65,11 @@ def _timed(read: "Callable[[TimeResult, float], tuple[str, float | None]]") -> C
     return figure
 
 
-def _seconds(time: "TimeResult", seconds: float) -> tuple[str, float]:
+def _seconds(time: TimeResult, seconds: float) -> tuple[str, float]:
     return f"{fmt.duration(seconds)} a {'step' if time.kind == 'step' else 'request'}", seconds
 
 
-def _pace(time: "TimeResult", _seconds: float) -> tuple[str, float | None]:
+def _pace(time: TimeResult, _seconds: float) -> tuple[str, float | None]:
     tokens = time.tokens_per_second
     pace, unit = (tokens, "tokens/s") if tokens else (time.samples_per_second, "samples/s")
     return fmt.quantity(pace, unit), pace
@@ -90,7 +88,7 @@ def why_not(evaluation: Evaluation) -> str:
     return no_fit_sentence(" there") if memory.verdict == "does-not-fit" else _NOT_JUDGED
 
 
-def _priced(read: "Callable[[CostEstimate], Figure | None]", unknown: str) -> Callable[[Placement | None], Figure]:
+def _priced(read: Callable[[CostEstimate], Figure | None], unknown: str) -> Callable[[Placement | None], Figure]:
     """Return a figure of the cost, which `read` takes from an estimate; `unknown` says why there may be none."""
 
     def figure(tried: Placement | None) -> Figure:
@@ -106,14 +104,14 @@ def _priced(read: "Callable[[CostEstimate], Figure | None]", unknown: str) -> Ca
     return figure
 
 
-def _rent(estimate: "CostEstimate") -> Figure | None:
+def _rent(estimate: CostEstimate) -> Figure | None:
     rent = estimate.result.rent
     if rent is None:
         return None
     return Figure(f"{fmt.money(rent.usd)} a {estimate.demand.period}", rent.usd, rent_sentence(rent))
 
 
-def _rent_hour(estimate: "CostEstimate") -> Figure | None:
+def _rent_hour(estimate: CostEstimate) -> Figure | None:
     rent = estimate.result.rent
     if rent is None:
         return None
@@ -122,12 +120,12 @@ def _rent_hour(estimate: "CostEstimate") -> Figure | None:
     return Figure(f"{fmt.money(usd)} an hour", usd, f"{each}\n{rent_sentence(rent)}")
 
 
-def _rent_tokens(estimate: "CostEstimate") -> Figure | None:
+def _rent_tokens(estimate: CostEstimate) -> Figure | None:
     rent = estimate.result.rent
     return None if rent is None else _million(rent.usd_per_million_tokens, rent_sentence(rent))
 
 
-def _own(estimate: "CostEstimate") -> Figure | None:
+def _own(estimate: CostEstimate) -> Figure | None:
     own = estimate.result.own
     if own is None:
         return None
@@ -135,7 +133,7 @@ def _own(estimate: "CostEstimate") -> Figure | None:
     return Figure(text, own.usd_per_period, own_sentence(own, estimate.demand))
 
 
-def _own_tokens(estimate: "CostEstimate") -> Figure | None:
+def _own_tokens(estimate: CostEstimate) -> Figure | None:
     own = estimate.result.own
     return None if own is None else _million(own.usd_per_million_tokens, own_sentence(own, estimate.demand))
 

@@ -5,20 +5,19 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from planner.base import Spec
+from planner.cost.market import CardPrices, PriceSpread
+from planner.cost.terms import RentMode
 from planner.hardware.derived import DERIVED_FIGURES, derived_figures
 from planner.hardware.gpu import Gpu, Provenance
 from planner.hardware.power import least_circuit, machine_steps
-from planner.hardware.system import System, together
+from planner.hardware.software import FeatureSupport
+from planner.hardware.speeds import MeasuredSpeed
+from planner.hardware.system import EquippedSystem, System, together
 from planner.present.catalog.gpu_columns import DTYPE_TITLES
 from planner.present.catalog.gpu_row import GpuRow, JobWords
 from planner.present.catalog.system_row import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, FP16, MEMORY, SystemRow
 
-if TYPE_CHECKING:
-    from planner.cost.market import CardPrices, PriceSpread
-    from planner.cost.terms import RentMode
-    from planner.hardware.software import FeatureSupport
-    from planner.hardware.speeds import MeasuredSpeed
-    from planner.hardware.system import EquippedSystem
+if TYPE_CHECKING:  # a list compares nothing, and is quicker without
     from planner.present.catalog.comparison import Entry
 
 DERIVED_NAMES: Final[Mapping[str, str]] = {
@@ -36,7 +35,7 @@ def derived_fields(gpu: Gpu) -> dict[str, float | None]:
     return {DERIVED_NAMES[key]: value for key, value in derived_figures(gpu).items()}
 
 
-def price_fields(prices: "CardPrices | None", count: int = 1) -> dict[str, object]:
+def price_fields(prices: CardPrices | None, count: int = 1) -> dict[str, object]:
     """Return the prices of `count` cards: medians of shops and second hand, the lowest to rent on demand.
 
     Each stands with the source and the day of its newest price; none where the catalog has no such price.
@@ -51,7 +50,7 @@ def price_fields(prices: "CardPrices | None", count: int = 1) -> dict[str, objec
     return fields | rent_fields(rented, count)
 
 
-def rent_fields(rented: "PriceSpread | None", count: int = 1) -> dict[str, object]:
+def rent_fields(rented: PriceSpread | None, count: int = 1) -> dict[str, object]:
     """Return the lowest price of `count` by the hour with its source and its day; none where there is no offer."""
     return {
         "rent_usd_per_hour": None if rented is None else rented.low.price_usd * count,
@@ -60,7 +59,7 @@ def rent_fields(rented: "PriceSpread | None", count: int = 1) -> dict[str, objec
 
 
 def around_card(
-    gpu: Gpu, prices: "CardPrices", software: "Iterable[FeatureSupport]", speeds: "Iterable[MeasuredSpeed]"
+    gpu: Gpu, prices: CardPrices, software: Iterable[FeatureSupport], speeds: Iterable[MeasuredSpeed]
 ) -> dict[str, object]:
     """Return what is known beside a card's record: derived figures, prices, software, measured speeds."""
     return {
@@ -74,7 +73,7 @@ def around_card(
     }
 
 
-def around_system(row: "SystemRow") -> dict[str, object]:
+def around_system(row: SystemRow) -> dict[str, object]:
     """Return what a detail pane shows beside a system's record: totals, what the chip lacks, rents, and what feeds it.
 
     The power is none where that of the machine is not known.
@@ -112,7 +111,7 @@ def accelerator_fields(gpu: Gpu | None, count: int | None) -> dict[str, object]:
     }
 
 
-def each_fields(machine: "EquippedSystem | None") -> dict[str, object]:
+def each_fields(machine: EquippedSystem | None) -> dict[str, object]:
     """Return what a system's accelerators are, and what each of them has."""
     return {
         "architecture": None if machine is None else machine.architecture,
@@ -121,7 +120,7 @@ def each_fields(machine: "EquippedSystem | None") -> dict[str, object]:
     }
 
 
-def _derived_by_kind(gpu: Gpu, prices: "CardPrices") -> dict[str, float | None]:
+def _derived_by_kind(gpu: Gpu, prices: CardPrices) -> dict[str, float | None]:
     """Return the figures of what is paid for, by the median of each kind of price that is known."""
     return {
         f"{DERIVED_NAMES[key]}_{kind}": figure.value(gpu, spread.median_usd)
@@ -131,18 +130,18 @@ def _derived_by_kind(gpu: Gpu, prices: "CardPrices") -> dict[str, float | None]:
     }
 
 
-def _power(system: "System") -> dict[str, object] | None:
+def _power(system: System) -> dict[str, object] | None:
     if system.max_power_watts is None:
         return None
     circuit = least_circuit(system.max_power_watts)
     return {"circuit": circuit.name, "figures": [asdict(step) for step in machine_steps(system, circuit)]}
 
 
-def _rented(rented: "Mapping[RentMode, PriceSpread]") -> dict[str, object]:
+def _rented(rented: Mapping[RentMode, PriceSpread]) -> dict[str, object]:
     return {mode: _spread(spread, "usd_per_hour") for mode, spread in rented.items()}
 
 
-def _spread(spread: "PriceSpread", unit: str) -> dict[str, object]:
+def _spread(spread: PriceSpread, unit: str) -> dict[str, object]:
     return {
         f"low_{unit}": spread.low.price_usd,
         f"median_{unit}": spread.median_usd,

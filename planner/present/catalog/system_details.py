@@ -17,7 +17,7 @@ from planner.hardware.system import System
 from planner.present import format as fmt
 from planner.present.catalog.gpu_details import rent_group
 from planner.present.catalog.system_row import BF16, FP16, TOTALS, SystemRow, Total
-from planner.present.columns import Detail, DetailGroup, figure, lacking_detail
+from planner.present.columns import Detail, DetailGroup, bytes_detail, field_detail, figure, lacking_detail
 from planner.units import GB
 
 _DERIVED_MARK = "ƒ"
@@ -72,15 +72,15 @@ def system_details(row: SystemRow) -> tuple[DetailGroup, ...]:
 def _accelerators(row: SystemRow) -> tuple[Detail, ...]:
     system = row.system
     return (
-        _field(system, "gpu_id", "Accelerators", row.accelerators or fmt.UNKNOWN),
-        _field(system, "memory_label", "Memory as sold", system.memory_label or fmt.NOT_PUBLISHED),
-        _bytes(system, "memory_bytes", "Memory together", system.memory_bytes),
+        field_detail(system, "gpu_id", "Accelerators", row.accelerators or fmt.UNKNOWN),
+        field_detail(system, "memory_label", "Memory as sold", system.memory_label or fmt.NOT_PUBLISHED),
+        bytes_detail(system, "memory_bytes", "Memory together", system.memory_bytes),
         *(_together(row, total) for total in TOTALS if total is not FP16 or _older(row)),
-        _field(system, "interconnect", "Interconnect", system.interconnect or fmt.UNKNOWN),
-        _field(system, "topology", "Topology", system.topology or fmt.UNKNOWN),
+        field_detail(system, "interconnect", "Interconnect", system.interconnect or fmt.UNKNOWN),
+        field_detail(system, "topology", "Topology", system.topology or fmt.UNKNOWN),
         *_links(row),
-        _field(system, "performance_label", "Performance as sold", system.performance_label or fmt.NOT_PUBLISHED),
-        _field(system, "performance_basis", "What that counts", system.performance_basis or fmt.UNKNOWN),
+        field_detail(system, "performance_label", "Performance as sold", system.performance_label or fmt.NOT_PUBLISHED),
+        field_detail(system, "performance_basis", "What that counts", system.performance_basis or fmt.UNKNOWN),
     )
 
 
@@ -111,12 +111,12 @@ def _together(row: SystemRow, total: Total) -> Detail:
 
 def _machine(system: System) -> tuple[Detail, ...]:
     return (
-        _field(system, "vendor", "Vendor", system.vendor),
-        _field(system, "kind", "Kind", system.kind),
-        _field(system, "released", "Released", fmt.date(system.released)),
-        _field(system, "host_cpu", "Processor", system.host_cpu or fmt.UNKNOWN),
-        _bytes(system, "host_memory_bytes", "Processor memory", system.host_memory_bytes),
-        _field(system, "max_power_watts", "Highest power", fmt.power(system.max_power_watts)),
+        field_detail(system, "vendor", "Vendor", system.vendor),
+        field_detail(system, "kind", "Kind", system.kind),
+        field_detail(system, "released", "Released", fmt.date(system.released)),
+        field_detail(system, "host_cpu", "Processor", system.host_cpu or fmt.UNKNOWN),
+        bytes_detail(system, "host_memory_bytes", "Processor memory", system.host_memory_bytes),
+        field_detail(system, "max_power_watts", "Highest power", fmt.power(system.max_power_watts)),
         Detail("Id in the catalog", system.id),
     )
 
@@ -124,15 +124,6 @@ def _machine(system: System) -> tuple[Detail, ...]:
 def _price(system: System) -> tuple[Detail, ...]:
     kind = f"Price ({system.price_kind})" if system.price_kind else "Price"
     return (
-        _field(system, "price_usd", kind, fmt.money(system.price_usd)),
-        _field(system, "price_date", "Price of", fmt.date(system.price_date)),
+        field_detail(system, "price_usd", kind, fmt.money(system.price_usd)),
+        field_detail(system, "price_date", "Price of", fmt.date(system.price_date)),
     )
-
-
-def _field(system: System, field: str, title: str, text: str) -> Detail:
-    return figure(title, text, system.provenance_of(field))
-
-
-def _bytes(system: System, field: str, title: str, value: int | None) -> Detail:
-    exact = "" if value is None else fmt.exact_bytes(value)
-    return figure(title, fmt.size(value), system.provenance_of(field), exact)

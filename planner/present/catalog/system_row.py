@@ -135,11 +135,8 @@ class Total:
 
 
 def _rate(dtype: str) -> Total:
-    def each(gpu: Gpu) -> float | None:
-        rate = gpu.rate(dtype)
-        return None if rate is None else rate.ops_per_s
-
-    return Total(dtype, f"{dtype.upper()} dense", "PFLOPS", 1e15, each, fmt.rate, f"rate.{dtype}")
+    title = f"{dtype.upper()} dense"
+    return Total(dtype, title, "PFLOPS", 1e15, lambda gpu: gpu.ops_per_s(dtype), fmt.rate, f"rate.{dtype}")
 
 
 MEMORY: Final = Total(

@@ -78,7 +78,7 @@ def time_view(time: TimeResult) -> TimeView:
     if time.seconds is None:
         return TimeView("", no_time(time), (), time.notes)
     rows = tuple(_row(term, time.seconds) for term in _in_order(time))
-    return TimeView(time_answer(time), _reason(time), rows, time.notes)
+    return TimeView(time_answer(time), " ".join(_reasons(time)), rows, time.notes)
 
 
 def no_time(time: TimeResult) -> str:
@@ -126,10 +126,6 @@ def _pace(time: TimeResult, before: str) -> str:
     if time.samples_per_second is not None:
         return f"{before}{fmt.significant(time.samples_per_second)} samples/s"
     return ""
-
-
-def _reason(time: TimeResult) -> str:
-    return " ".join(_reasons(time))
 
 
 def _reasons(time: TimeResult) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Final
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import Reading
-from planner.monitor.readings.sample import CardProcess, HostProcess
+from planner.monitor.readings.sample import CardProcess
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.present.monitor.events import elapsed
@@ -100,10 +100,6 @@ def _said(row: ProcessRow) -> str:
     return " ".join(parts).casefold()
 
 
-def _of_host(row: ProcessRow, get: Callable[[HostProcess], float | None]) -> float | None:
-    return None if row.process.host is None else get(row.process.host)
-
-
 def _measured(
     key: str, title: str, get: Callable[[ProcessRow], Reading], unit: str, per_unit: float
 ) -> Column[ProcessRow]:
@@ -139,25 +135,15 @@ _KNOWN: Final = {column.key: column for column in PROCESS_COLUMNS}
 DETAILED_PROCESS_COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
     replace(_KNOWN["pid"], width=8),
     Column("card", "Card", lambda row: row.device.index, lambda row: card_label(row.device).strip(), width=6),
-    words("user", "User", lambda row: row.process.host.user if row.process.host else None, unknown=NOT_TOLD, width=9),
+    replace(_KNOWN["user"], width=9),
     _measured("memory", "GPU memory", lambda row: row.process.memory_bytes, "GiB", GIB),
     _measured("sm", "SM", lambda row: row.process.sm_fraction, "%", 0.01),
     _measured("controller", "Mem. bus", lambda row: row.process.memory_controller_fraction, "%", 0.01),
-    numbers(
-        "cpu",
-        "CPU",
-        lambda row: _of_host(row, lambda host: host.cpu_fraction),
-        unit="%",
-        per_unit=0.01,
-        show=lambda value: f"{value:.0f}",
-        unknown=NOT_TOLD,
-        width=7,
-        tooltip=lambda row: "of one core" if row.process.host else _HOST_UNKNOWN,
-    ),
+    replace(_KNOWN["cpu"], width=7, tooltip=lambda row: "of one core" if row.process.host else _HOST_UNKNOWN),
     numbers(
         "ram",
         "RAM",
-        lambda row: _of_host(row, lambda host: float(host.memory_bytes)),
+        lambda row: row.process.host.memory_bytes if row.process.host else None,
         unit="GiB",
         per_unit=GIB,
         show=_gib,
@@ -166,7 +152,7 @@ DETAILED_PROCESS_COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
         tooltip=lambda row: fmt.exact_bytes(row.process.host.memory_bytes) if row.process.host else _HOST_UNKNOWN,
     ),
     Column("runtime", "Runtime", runtime_seconds, _runtime, align="right", width=11),
-    words("kind", "Kind", lambda row: row.process.kind, width=9),
-    words("command", "Command", process_command, width=30, tooltip=process_command),
+    replace(_KNOWN["kind"], width=9),
+    replace(_KNOWN["command"], width=30, tooltip=process_command),
 )
 """What the window shows of processes."""

@@ -199,12 +199,9 @@ def _describe(stage: str, step: int, steps: int, events: int) -> str:
 
 _HUNG: Final = "Look for a loop without an end, or allow more time."
 
-
 _CLOSED: Final = "The module's own code closes files that it did not open."
 
-
 _LOOK_THERE: Final = "What the module's own code does there ends the process."
-
 
 _OUT_OF_MEMORY: Final = "The system does so when memory runs out; close other programs, or see what the module loads."
 

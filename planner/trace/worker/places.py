@@ -14,7 +14,6 @@ _OURS: Final = (str(_TORCH), str(Path(__file__).parent), "<")
 _SPREADS: Final = (str(_TORCH / "distributed"), str(_TORCH / "nn" / "parallel"))
 _VIEWS_IN_A_ROW: Final = 16
 
-
 _Kind = Literal["person", "torch", "ranks"]
 
 

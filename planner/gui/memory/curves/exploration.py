@@ -6,15 +6,16 @@ from typing import Final, NamedTuple
 
 from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from planner.gui.memory.curves.data import CurveData
 from planner.gui.memory.curves.explored import Found, compute_curve, find_all, title_of
 from planner.gui.memory.curves.panel import CurvePanel
-from planner.gui.memory.largest import LargestRow
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.threads import make_classes
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
@@ -32,6 +33,39 @@ class Explored(NamedTuple):
 
     found: tuple[Found, ...]
     curve: CurveData
+
+
+class LargestRow(QWidget):
+    """Says what was found; `used` carries it when the button is pressed."""
+
+    used = Signal(object)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self.found: Found | None = None
+        self._title = make_label(role="muted", font=theme.font("small"))
+        self._value = make_label(font=theme.font(bold=True), wrap=True)
+        self.use = QPushButton("Use")
+        in_column(self._title, in_row((self._value, 1), self.use), owner=self, spacing=theme.spacing.tiny)
+        self.use.clicked.connect(self._on_clicked)
+
+    @property
+    def words(self) -> str:
+        """Return what is said."""
+        return f"{self._title.text()}: {self._value.text()}"
+
+    def show_found(self, found: Found) -> None:
+        """Say what was found; it cannot be taken where the plan has it already, or where there is none."""
+        self.found = found
+        self._title.setText(found.title)
+        self._value.setText(found.words)
+        self.use.setVisible(found.plan is not None)
+        self.use.setEnabled(not found.is_taken)
+        self.use.setAccessibleName(f"{self.use.text()}: {self.words}")
+
+    @Slot()
+    def _on_clicked(self) -> None:
+        self.used.emit(self.found)
 
 
 class Exploration(QWidget):
@@ -134,15 +168,8 @@ class Exploration(QWidget):
     def _lay_out(self, aside_width: int) -> None:
         aside = QWidget()
         aside.setFixedWidth(aside_width)
-        self._column = QVBoxLayout(aside)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(self._theme.spacing.small)
-        self._column.addStretch(1)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(self._theme.spacing.large)
-        layout.addWidget(self.curve, 1)
-        layout.addWidget(aside)
+        self._column = in_column(STRETCH, owner=aside, spacing=self._theme.spacing.small)
+        in_row((self.curve, 1), aside, owner=self, spacing=self._theme.spacing.large)
 
 
 def explore(evaluation: Evaluation, catalog: Catalog, axis: Axis) -> Explored:

@@ -278,8 +278,7 @@ class TraceTables(QWidget):
         menu = QMenu(self)
         menu.addAction("Copy", self.copy)
         menu.addAction("Save…", self.save)
-        button.setMenu(menu)
-        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        button.set_menu(menu)
         return button
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from PySide6.QtCore import QSize, QTimer, Signal, Slot
 from PySide6.QtGui import QActionGroup, QFontMetrics, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QScrollArea, QWidget
 
 from planner.gui.monitor.plots.curves import Owner, is_known, owners_of
 from planner.gui.monitor.plots.event_band import EventBand
@@ -17,6 +17,7 @@ from planner.gui.plot.legend import Legend, LegendEntry
 from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme
 from planner.gui.threads import is_imported
+from planner.gui.widgets.layout import in_column
 from planner.monitor.history import HOST, History
 
 _DRAWING: Final = "planner.gui.monitor.plots.metric_plot"
@@ -256,12 +257,7 @@ class PlotGrid(QWidget):
         self._scroll.setMinimumHeight(QFontMetrics(self._theme.font()).height() * _LEAST_LINES)
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
         self._scroll.setAccessibleName("Plots")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(spacing.small)
-        column.addWidget(self.legend)
-        column.addWidget(self._scroll, 1)
-        column.addWidget(self.band)
+        in_column(self.legend, (self._scroll, 1), self.band, owner=self, spacing=spacing.small)
 
 
 class _Panels(QScrollArea):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QFontMetrics
-from PySide6.QtWidgets import QMenu, QToolButton
+from PySide6.QtWidgets import QMenu
 
 from planner.gui.monitor.plots.curves import Curve, Key, LimitLine, Owner, curve, keys_of, range_of
 from planner.gui.monitor.plots.specs import PlotSpec, Range, axis_range, value_text
@@ -174,8 +174,7 @@ class MetricPanel(PlotPanel):
         menu.addAction("Move &before the one before", lambda: self.moved.emit(-1))
         menu.addAction("Move &after the next", lambda: self.moved.emit(1))
         menu.addAction("&Hide this plot", self.hidden.emit)
-        more.setMenu(menu)
-        more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        more.set_menu(menu)
         self._bar.addWidget(more)
 
 

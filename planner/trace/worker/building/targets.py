@@ -136,11 +136,7 @@ def _offered(module: ModuleType, name: str) -> list[str]:
 
 
 def _is_module(value: object) -> bool:
-    return isinstance(value, nn.Module) or _is_class(value)
-
-
-def _is_class(value: object) -> bool:
-    return inspect.isclass(value) and issubclass(value, nn.Module)
+    return isinstance(value, nn.Module) or (inspect.isclass(value) and issubclass(value, nn.Module))
 
 
 def _called(found: Callable[..., Any], arguments: Sequence[Argument], title: str) -> Any:

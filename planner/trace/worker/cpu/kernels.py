@@ -312,7 +312,6 @@ _known: dict[Any, Formula | None] = {
     _aten.copy_.default: _nothing,
 }
 
-
 _HALF: Final = ("bf16", "fp16")
 _CONVOLUTION_SCRATCH: Final = 2355 * KIB
 """The most that a convolution in half precision was seen to hold beside the formulas: one with a stride, forward."""

@@ -114,7 +114,6 @@ _CORRECTIONS: Final[dict[Any, Callable[[tuple[Any, ...], Any], None]]] = {
     _aten.mkldnn_rnn_layer.default: _recurrent,
 }
 
-
 ADD: Final = torch.ops.aten.add.Tensor
 ADD_IN_PLACE: Final = torch.ops.aten.add_.Tensor
 _ENGINE: Final = "_engine_run_backward"
