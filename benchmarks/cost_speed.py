@@ -9,9 +9,9 @@ from datetime import date
 
 from speed import beside_loop, print_beside
 
-from planner.cost.demand import demand_of
+from planner.cost.demand import Pace, demand_of
 from planner.cost.estimate import estimate_cost
-from planner.cost.job import Pace, Run
+from planner.cost.job import Run
 from planner.cost.rent_or_buy.uncertainty import simulate, tornado
 from planner.cost.renting.rent import RentFacts
 from planner.cost.renting.table import Candidate, offer_rows

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from planner.ggml import GGML_TYPES
 from planner.units import ceil_div
@@ -39,8 +39,7 @@ class Overhead:
         return 1
 
 
-@dataclass(frozen=True, slots=True)
-class Scheme:
+class Scheme(NamedTuple):
     """A way to store weights.
 
     `data_bits` are the bits of each element itself, `overheads` what comes beside them (scales, zero points, or the

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planner.cli.options import check_lengths, in_options, used_defaults
 from planner.cli.parser import Parser
-from planner.cli.plan_arguments import GivenRecipe, add_plan_options, plan_from_arguments, recipe_block, save_plan_as
+from planner.cli.plan_arguments import GivenRecipe, add_plan_options, plan_from_arguments, save_plan_as
 from planner.cli.report import report
 from planner.cli.table import terminal_width
 from planner.cli.user_catalog import user_catalog
@@ -186,7 +186,12 @@ def _json(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespac
 def _text(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, asked: _Asked) -> str:
     defaults = () if evaluation.traced else used_defaults(evaluation.plan.workload, evaluation.workload)
     view, width = evaluation_view(evaluation, catalog), terminal_width()
-    more = [recipe_block(asked.recipe, width, explain=arguments.explain)] if asked.recipe else []
+    more: list[str] = []
+    if asked.recipe is not None:
+        from planner.cli.presets import recipe_block  # most plans start from a model
+
+        given = asked.recipe
+        more.append(recipe_block(given.recipe, given.path.name, width, explain=arguments.explain))
     if asked.preset is not None:
         from planner.cli.presets import preset_block
 

@@ -10,13 +10,11 @@ from pydantic import ValidationError
 from planner.cli.named_plan import plan_about
 from planner.cli.options import add_workload_options, workload_from
 from planner.cli.parser import Parser
-from planner.cli.report import prose_width, wrapped
 from planner.cli.user_catalog import named_cards
 from planner.errors import PlanFileError, PlannerError, SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.files import is_plan_file, save_plan
 from planner.plan.plan import Plan
-from planner.present.plan.starting_points import recipe_details, recipe_summary
 from planner.workload.workload import Workload
 
 if TYPE_CHECKING:
@@ -64,14 +62,6 @@ def plan_with_recipe(given: GivenRecipe, word: str | None, catalog: Catalog) -> 
     if word is None or Path(word) == given.path:
         return plan_of_recipe(given.recipe, given.path, catalog.models)
     return with_recipe(plan_about(word, catalog), given.recipe)
-
-
-def recipe_block(given: GivenRecipe, width: int | None, *, explain: bool) -> str:
-    """Return what was read of the training file as text; with `explain` a line for every key."""
-    prose = prose_width(width)
-    if explain:
-        return "\n".join(wrapped(line, prose, rest="      ") for line in recipe_details(given.recipe, given.path.name))
-    return "\n".join(wrapped(line, prose) for line in recipe_summary(given.recipe, given.path.name))
 
 
 def _recipe_path(word: str | Path | None) -> Path | None:

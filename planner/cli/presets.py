@@ -1,4 +1,4 @@
-"""Recipes to start from on the command line: `--preset NAME` and `--list-presets`."""
+"""What a plan on the command line starts from: `--preset NAME`, `--list-presets`, and what a training file says."""
 
 from pathlib import Path
 from typing import Final
@@ -12,7 +12,8 @@ from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.recipes.preset import Preset, find_preset, load_presets, plan_of_preset, with_preset
-from planner.present.plan.starting_points import preset_detail, preset_notes
+from planner.present.plan.starting_points import preset_detail, preset_notes, recipe_details, recipe_summary
+from planner.workload.recipes.recipe import Recipe
 
 _HEADS: Final = (Head("Preset"), Head("Runs", flexible=True), Head("What it is", flexible=True))
 
@@ -45,3 +46,11 @@ def preset_block(preset: Preset, width: int | None) -> str:
     """Return what the preset is and where it stands as text."""
     notes = (wrapped(line, prose_width(width), rest="    ") for line in preset_notes(preset))
     return "\n".join([*notes, *(f"    {source}" for source in preset.sources)])
+
+
+def recipe_block(recipe: Recipe, name: str, width: int | None, *, explain: bool) -> str:
+    """Return what was read of the training file `name` as text; with `explain` a line for every key."""
+    prose = prose_width(width)
+    if explain:
+        return "\n".join(wrapped(line, prose, rest="      ") for line in recipe_details(recipe, name))
+    return "\n".join(wrapped(line, prose) for line in recipe_summary(recipe, name))

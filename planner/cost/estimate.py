@@ -7,9 +7,9 @@ from typing import Final
 
 from planner.cost.carbon import rented_footprint
 from planner.cost.catalog import CostCatalog
-from planner.cost.demand import Demand, demand_of, groups_of, loads_of
+from planner.cost.demand import Demand, Pace, demand_of, groups_of, loads_of
 from planner.cost.figure import TEN_TO_NINETY
-from planner.cost.job import HOURS_PER_YEAR, Pace, Service
+from planner.cost.job import HOURS_PER_YEAR, Service
 from planner.cost.owning.accounting import break_even_utilization, payback_month
 from planner.cost.owning.costs import Values, full_power_watts
 from planner.cost.owning.own_terms import book_servers, book_utilization, own_cost

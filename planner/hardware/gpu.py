@@ -68,6 +68,7 @@ _MOST_HZ: Final = 1e12
 _MOST_UNITS: Final = 10_000_000
 MOST_WATTS: Final = 1e5
 MOST_USD: Final = 1e7
+_BF16_CAPABILITY: Final = 8.0
 
 
 class Provenance(Spec):
@@ -256,3 +257,13 @@ def links_bytes_per_s(interconnect: str | None) -> float | None:
     """
     found = _LINKS.search(interconnect or "")
     return float(found[1]) * 1e9 if found else None
+
+
+def computes_bf16(gpu: Gpu) -> bool:
+    """Return whether `gpu` computes bf16 itself; NVIDIA's cards before Ampere emulate it.
+
+    **Source**: CUDA C++ Programming Guide, arithmetic instructions by compute capability: bf16 from 8.0 on.
+    """
+    if gpu.vendor != "NVIDIA" or not gpu.compute_capability:
+        return True
+    return float(gpu.compute_capability) >= _BF16_CAPABILITY

@@ -5,9 +5,8 @@ Brand words may be left out but not be wrong: "4090" is the GeForce RTX 4090, "G
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from planner.errors import AmbiguousNameError, SpecError
 from planner.hardware.catalog import HardwareCatalog
@@ -43,8 +42,7 @@ _SUFFIXED_NUMBER: Final = re.compile(r"\b(\d{3,4})(?=(?:ti|super|xtx?|gre|d)\b)"
 _SPELLINGS: Final = {"mobile": "laptop", "notebook": "laptop", "max-q": "maxq"}
 
 
-@dataclass(frozen=True)
-class _Name:
+class _Name(NamedTuple):
     """One spelling of one record, taken apart."""
 
     gpu: Gpu

@@ -5,8 +5,7 @@ every card of it shares them.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -59,8 +58,7 @@ class SoftwareFact(Spec):
     as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day the source was read")
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureSupport:
+class FeatureSupport(NamedTuple):
     """What is known of one feature on one card; `support` is none where nothing is, and `reason` then says why."""
 
     feature: Feature

@@ -8,7 +8,7 @@ page tables have taken their part. Windows reports nearly the physical bytes, bu
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from planner.base import Spec
 from planner.hardware.gpu import Gpu
@@ -41,8 +41,7 @@ class Spread:
     count: int
 
 
-@dataclass(frozen=True, eq=False)
-class UsableShares:
+class UsableShares(NamedTuple):
     """What the measured devices of each family lose.
 
     `lost_share` is 1 − usable ÷ physical bytes; `smi_gap_bytes` is what nvidia-smi's total has above the usable bytes.

@@ -18,7 +18,6 @@ from planner.models.architecture import Architecture
 from planner.plan.cards import cards_of
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
-from planner.trace.analysis.memory import traced_fits_on, traced_memory
 from planner.trace.facts import TracedFacts
 from planner.workload.workload import Workload
 
@@ -103,6 +102,8 @@ def _evaluate_estimated(plan: Plan, catalog: Catalog) -> Evaluation:
 
 
 def _evaluate_traced(plan: Plan, facts: TracedFacts, catalog: Catalog, gpu: Gpu | None) -> Evaluation:
+    from planner.trace.analysis.memory import traced_memory  # few plans are of a trace
+
     usable = catalog.hardware.usable_memory(gpu) if gpu else None
     return Evaluation(
         plan=plan,
@@ -191,6 +192,8 @@ def _fits(
 def _traced_fits(
     facts: TracedFacts, other_processes_bytes: int, catalog: Catalog, ids: tuple[str, ...] | None
 ) -> Mapping[str, CardFit]:
+    from planner.trace.analysis.memory import traced_fits_on  # few plans are of a trace
+
     return {fit.gpu_id: fit for fit in traced_fits_on(facts, _cards(catalog, ids), other_processes_bytes)}
 
 

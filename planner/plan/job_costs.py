@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from typing import Literal, NamedTuple
 
-from planner.cost.demand import Demand, demand_of
-from planner.cost.job import Pace, usd_per_million_tokens
+from planner.cost.demand import Demand, Pace, demand_of, usd_per_million_tokens
 from planner.cost.renting.rent import RentFacts
 from planner.cost.renting.table import Candidate, OfferRow, cheapest, offer_rows
 from planner.errors import SpecError

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
+from planner.cost.demand import Pace
 from planner.cost.estimate import CostEstimate, estimate_cost
-from planner.cost.job import Pace, Service
+from planner.cost.job import Service
 from planner.cost.result import OwnCost
 from planner.errors import SpecError
 from planner.hardware.system import System

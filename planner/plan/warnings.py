@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Literal
 
 from planner.base import Spec
+from planner.hardware.gpu import computes_bf16
 from planner.hardware.software import SoftwareFact, software_of
 from planner.memory.estimate import estimate_memory
 from planner.memory.result import MemoryResult
 from planner.memory.software import memory_of
 from planner.models.architecture import Architecture, Attention, LatentAttention, Moe
-from planner.plan.advice.change import computes_bf16
 from planner.plan.evaluate import Evaluation
 from planner.units import GIB
 from planner.workload.software.registry import DEFAULT, SOFTWARE

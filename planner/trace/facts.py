@@ -1,13 +1,41 @@
 """The summary of a trace that travels in a plan: enough to judge any card, without the timeline."""
 
-from typing import Self
+from typing import Final, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
 from planner.base import Spec
 from planner.memory.result import PhaseName
-from planner.trace.recording import Category, Difference
 from planner.trace.request import TraceRequest
+
+Category = Literal[
+    "parameters",
+    "adapters",
+    "buffers",
+    "inputs",
+    "gradients",
+    "optimizer_states",
+    "activations",
+    "kv_cache",
+    "communication",
+    "temporaries",
+]
+CATEGORIES: Final[tuple[Category, ...]] = get_args(Category)
+
+
+class Difference(Spec):
+    """Something the trace assumed, or that no dispatcher sees, with how much it may matter.
+
+    `bytes` are in the recording already; the truth lies between `low_bytes` and `high_bytes` instead of them.
+    """
+
+    name: str
+    explanation: str
+    source: str
+    bytes: int = 0
+    low_bytes: int = 0
+    high_bytes: int = 0
+    place: str = ""
 
 
 class CategoryShare(Spec):

@@ -16,7 +16,8 @@ from planner.errors import PlannerError, SpecError
 from planner.storage import UnreadableFileError, read_regular, write_atomically
 from planner.trace.analysis.course import span_at
 from planner.trace.analysis.summary import digest_of
-from planner.trace.recording import CATEGORIES, NEVER_FREED, RECORDING_VERSION, Recording
+from planner.trace.facts import CATEGORIES
+from planner.trace.recording import NEVER_FREED, RECORDING_VERSION, Recording
 from planner.trace.result import Timeline
 from planner.units import MIB
 

@@ -1,29 +1,16 @@
 """What one traced run did: every allocation and free, in order, with where it came from."""
 
-from typing import Final, Literal, Self, get_args
+from typing import Final, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
 from planner.base import Spec
 from planner.memory.result import PhaseName
+from planner.trace.facts import CATEGORIES, Difference
 from planner.trace.request import TraceRequest
 
 RECORDING_VERSION: Final = 1
 NEVER_FREED: Final = -1
-
-Category = Literal[
-    "parameters",
-    "adapters",
-    "buffers",
-    "inputs",
-    "gradients",
-    "optimizer_states",
-    "activations",
-    "kv_cache",
-    "communication",
-    "temporaries",
-]
-CATEGORIES: Final[tuple[Category, ...]] = get_args(Category)
 
 
 class Allocations(Spec):
@@ -74,21 +61,6 @@ class Environment(Spec):
     transformers: str | None
     tested: bool
     """Whether this version of PyTorch is one that tracing was tested with."""
-
-
-class Difference(Spec):
-    """Something the trace assumed, or that no dispatcher sees, with how much it may matter.
-
-    `bytes` are in the recording already; the truth lies between `low_bytes` and `high_bytes` instead of them.
-    """
-
-    name: str
-    explanation: str
-    source: str
-    bytes: int = 0
-    low_bytes: int = 0
-    high_bytes: int = 0
-    place: str = ""
 
 
 class ModuleInfo(Spec):

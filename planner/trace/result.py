@@ -2,7 +2,8 @@
 
 from planner.base import Spec
 from planner.memory.result import MemoryResult, PhaseName
-from planner.trace.recording import Category, Difference, Environment, Span
+from planner.trace.facts import Category, Difference
+from planner.trace.recording import Environment, Span
 from planner.trace.request import TraceRequest
 
 

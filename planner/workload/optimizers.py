@@ -3,7 +3,6 @@
 What the amounts come to for the tensors of a network is worked out by `planner.memory.training`.
 """
 
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 Optimizer = Literal[
@@ -67,8 +66,7 @@ class Amount(NamedTuple):
     bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OptimizerState:
+class OptimizerState(NamedTuple):
     """What is kept of each of some tensors: what it is called, as a formula, and the amounts that it is made of."""
 
     name: str
@@ -78,8 +76,7 @@ class OptimizerState:
     tensors: Tensors = "all"
 
 
-@dataclass(frozen=True, slots=True)
-class StepWorkings:
+class StepWorkings(NamedTuple):
     """What a step holds beside parameters, gradients and states: `copies` of what `kind` says."""
 
     kind: Working
@@ -88,8 +85,7 @@ class StepWorkings:
     copies: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OptimizerKind:
+class OptimizerKind(NamedTuple):
     """An optimizer by its title and library, the ways it can step, the usual one first, and what it keeps.
 
     A tensor has the first of `states` that it falls under; `formula` is that of all of them, `symbols` what it is made

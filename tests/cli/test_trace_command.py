@@ -17,8 +17,8 @@ from planner.cli.trace.report import ProgressLine, trace_report
 from planner.present.format import THIN
 from planner.present.trace.view import trace_view
 from planner.trace.analysis.conclude import conclude
+from planner.trace.facts import Difference
 from planner.trace.files import load_recording, save_recording
-from planner.trace.recording import Difference
 from planner.trace.run import Progress
 from planner.units import GIB, MIB
 

@@ -5,10 +5,10 @@ import math
 import pytest
 
 from planner.cost.constants import Constant
-from planner.cost.demand import HOURS_PER_MONTH, demand_of, load_at, loads_of
+from planner.cost.demand import HOURS_PER_MONTH, Pace, demand_of, load_at, loads_of, run_hours, usd_per_million_tokens
 from planner.cost.figure import NINETY_PERCENT, Figure
 from planner.cost.finance import annuity, equivalent_annual, irr, loan_value
-from planner.cost.job import DailyHours, Job, Pace, Run, Service, run_hours, usd_per_million_tokens
+from planner.cost.job import DailyHours, Job, Run, Service
 from planner.cost.owning.accounting import OwnedServers, break_even_utilization, owned_month, payback_month
 from planner.cost.owning.costs import FIGURES, Shape, bought, financed, full_power_watts, kept, kilowatt_hours
 from planner.cost.owning.residual import own_curve, resale_curve, yearly_depreciation

@@ -4,8 +4,8 @@ from datetime import date
 
 import pytest
 
-from planner.cost.demand import demand_of
-from planner.cost.job import DailyHours, Pace, Run
+from planner.cost.demand import Pace, demand_of
+from planner.cost.job import DailyHours, Run
 from planner.cost.renting.offer import AMBIGUOUS, FROM_PRICE, UNVERIFIED, ExchangeRate, Offer
 from planner.cost.renting.rent import RentFacts
 from planner.cost.renting.table import (

@@ -7,10 +7,10 @@ from statistics import fmean
 import pytest
 
 from planner.cost.carbon import carbon_by_region, rented_footprint
-from planner.cost.demand import groups_of, loads_of
+from planner.cost.demand import Pace, groups_of, loads_of
 from planner.cost.estimate import CostEstimate, estimate_cost, flip_value, hybrid_of_plan
 from planner.cost.figure import Figure
-from planner.cost.job import DailyHours, Pace, Run, Service
+from planner.cost.job import DailyHours, Run, Service
 from planner.cost.owning.purchase import card_price
 from planner.cost.rent_or_buy.case import RENT_PRICE, RESALE, USE, Case
 from planner.cost.rent_or_buy.hybrid import best_mix

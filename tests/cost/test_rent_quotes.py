@@ -2,8 +2,8 @@
 
 import pytest
 
-from planner.cost.demand import Demand, demand_of
-from planner.cost.job import DailyHours, Pace, Run, Service
+from planner.cost.demand import Demand, Pace, demand_of
+from planner.cost.job import DailyHours, Run, Service
 from planner.cost.renting.offer import ExchangeRate, Offer
 from planner.cost.renting.rent import RentFacts, RentQuote, commitment_share, quote
 from planner.cost.renting.rent_terms import rent_cost

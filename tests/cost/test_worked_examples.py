@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.cost.job import Pace, usd_per_million_tokens
+from planner.cost.demand import Pace, usd_per_million_tokens
 from planner.cost.owning.accounting import OwnedServers, break_even_utilization, owned_month, payback_month
 from planner.cost.owning.costs import FIGURES, Shape, bought, kilowatt_hours
 from planner.cost.owning.residual import value_lost_per_hour, yearly_depreciation

@@ -11,7 +11,8 @@ from planner.memory.training.full import head_matrix
 from planner.models.architecture import Architecture
 from planner.models.readers.config_json import read_config
 from planner.trace.analysis.summary import facts_of
-from planner.trace.recording import CATEGORIES, Recording
+from planner.trace.facts import CATEGORIES
+from planner.trace.recording import Recording
 from planner.trace.request import TraceRequest
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training

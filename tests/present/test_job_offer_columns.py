@@ -2,8 +2,9 @@
 
 from datetime import date
 
+from planner.cost.demand import Pace
 from planner.cost.estimate import estimate_cost
-from planner.cost.job import Pace, Run
+from planner.cost.job import Run
 from planner.cost.terms import CostTerms
 from planner.present.cost.offers import JOB_OFFER_COLUMNS, offer_row_id
 

@@ -6,10 +6,11 @@ from datetime import date
 import pytest
 
 from planner.cost.carbon import footprint
+from planner.cost.demand import Pace
 from planner.cost.energy import Region
 from planner.cost.estimate import CostEstimate, estimate_cost, hybrid_of_plan
 from planner.cost.figure import Figure
-from planner.cost.job import DailyHours, Job, Pace, Run, Service
+from planner.cost.job import DailyHours, Job, Run, Service
 from planner.cost.rent_or_buy.uncertainty import Swing, simulate, tornado
 from planner.cost.result import Answer, BreakEven, CostResult, MoneySymbol, MoneyTerm
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms

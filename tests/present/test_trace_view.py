@@ -7,7 +7,7 @@ from planner.present.format import THIN
 from planner.present.plan.phrase import request_phrase
 from planner.present.trace.view import notable_modules, subject, trace_view
 from planner.trace.analysis.conclude import conclude
-from planner.trace.recording import Difference
+from planner.trace.facts import Difference
 from planner.trace.request import Lora, Parallel, TraceRequest
 from planner.trace.result import OutOfMemory
 from planner.units import GIB, MIB

@@ -3,7 +3,7 @@
 import pytest
 
 from planner.present.trace.view import CATEGORY_TITLES, operator_name, short_place
-from planner.trace.recording import CATEGORIES
+from planner.trace.facts import CATEGORIES
 
 
 def test_every_category_has_a_title():

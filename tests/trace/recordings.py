@@ -4,16 +4,8 @@ from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
-from planner.trace.recording import (
-    CATEGORIES,
-    Allocations,
-    Category,
-    Difference,
-    Environment,
-    ModuleInfo,
-    Recording,
-    Span,
-)
+from planner.trace.facts import CATEGORIES, Category, Difference
+from planner.trace.recording import Allocations, Environment, ModuleInfo, Recording, Span
 from planner.trace.request import Target, TraceRequest
 
 

@@ -11,7 +11,7 @@ from torch.nn import functional
 from torch.optim import optimizer
 from torch.utils.checkpoint import checkpoint
 
-from planner.trace.recording import Difference
+from planner.trace.facts import Difference
 from planner.trace.worker.cuda.operators import CudaOperators
 
 HALF, BRAIN, SINGLE = torch.float16, torch.bfloat16, torch.float32

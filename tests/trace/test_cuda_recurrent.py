@@ -5,7 +5,7 @@ import torch
 from cuda_runs import on_cuda
 from torch import nn
 
-from planner.trace.recording import Difference
+from planner.trace.facts import Difference
 from planner.trace.worker.cuda.rnn import Call, reserve_bounds, reserve_bytes, workspace_bytes
 
 HALF, SINGLE = torch.float16, torch.float32

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from planner.trace.recording import CATEGORIES
+from planner.trace.facts import CATEGORIES
 from planner.trace.worker.fake_tensors.assumed import Assumptions
 from planner.trace.worker.fake_tensors.values import KnownValues
 from planner.trace.worker.ledger import Flops, HiddenBytes, Ledger

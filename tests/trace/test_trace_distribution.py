@@ -8,7 +8,8 @@ import pytest
 
 from planner.errors import TraceError
 from planner.trace.analysis.summary import facts_of
-from planner.trace.recording import CATEGORIES, Recording
+from planner.trace.facts import CATEGORIES
+from planner.trace.recording import Recording
 from planner.trace.request import Input, Parallel, Target, TensorInput, TraceRequest
 from planner.trace.worker.job import record
 

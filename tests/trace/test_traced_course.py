@@ -6,7 +6,8 @@ from recordings import Recorder, any_recordings, two_steps
 
 from planner.trace.analysis.conclude import timeline_of
 from planner.trace.analysis.course import Maker, alive_at, course_of, maker_of, span_at
-from planner.trace.recording import CATEGORIES, Recording
+from planner.trace.facts import CATEGORIES
+from planner.trace.recording import Recording
 
 
 def level(recording: Recording, time: int) -> dict[int, int]:

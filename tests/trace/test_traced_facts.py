@@ -9,8 +9,7 @@ from planner.trace.allocator.replay import least_capacity, replay
 from planner.trace.allocator.settings import AllocatorSettings
 from planner.trace.analysis.course import course_of
 from planner.trace.analysis.summary import digest_of, facts_of, together
-from planner.trace.facts import CategoryShare, TracedFacts
-from planner.trace.recording import Difference
+from planner.trace.facts import CategoryShare, Difference, TracedFacts
 
 MIB = 1 << 20
 

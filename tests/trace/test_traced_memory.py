@@ -11,8 +11,7 @@ from planner.memory.overhead import cublas_workspace_bytes, fixed_overhead, fram
 from planner.memory.result import MemoryResult
 from planner.trace.analysis.memory import allocator_capacity, traced_fits_on, traced_memory
 from planner.trace.analysis.summary import facts_of
-from planner.trace.facts import TracedFacts
-from planner.trace.recording import Difference
+from planner.trace.facts import Difference, TracedFacts
 from planner.trace.request import Parallel
 
 MIB = 1 << 20

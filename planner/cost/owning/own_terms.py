@@ -5,9 +5,9 @@ from typing import Final
 
 from planner.cost.carbon import footprint
 from planner.cost.catalog import CostCatalog
-from planner.cost.demand import Demand
+from planner.cost.demand import Demand, Pace, usd_per_million_tokens
 from planner.cost.finance import annuity, equivalent_annual, irr
-from planner.cost.job import HOURS_PER_YEAR, Pace, usd_per_million_tokens
+from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.owning.accounting import OwnedServers, owned_month
 from planner.cost.owning.costs import Bought, RunningCosts, bought, full_power_watts, kept, kilowatt_hours
 from planner.cost.owning.residual import value_lost_per_hour, yearly_depreciation

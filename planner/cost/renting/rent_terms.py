@@ -1,8 +1,7 @@
 """A quote for renting, put into terms that say how each figure was found."""
 
-from planner.cost.demand import Demand
+from planner.cost.demand import Demand, Pace, usd_per_million_tokens
 from planner.cost.figure import Figure
-from planner.cost.job import Pace, usd_per_million_tokens
 from planner.cost.renting.rent import TERM_YEARS, RentFacts, RentQuote, commitment_share, is_scattered
 from planner.cost.result import Commitment, MoneySymbol, MoneyTerm, RentCost, symbol
 from planner.cost.terms import RentTerms

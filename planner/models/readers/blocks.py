@@ -1,7 +1,6 @@
 """The sizes of a stack and the two blocks of its layers, each described by a style that a configuration fills."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from planner.models.architecture import Attention, Layer, Mixer, Mlp, Moe, Norm
@@ -24,8 +23,7 @@ HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
 CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx", "max_sequence_length")
 
 
-@dataclass(frozen=True)
-class Sizes:
+class Sizes(NamedTuple):
     """The dimensions of a stack; those of attention and of the vocabulary are 0 where it has none."""
 
     hidden: int
@@ -116,8 +114,7 @@ class ForwardBlock(NamedTuple):
     tensors: Tensors
 
 
-@dataclass(frozen=True)
-class AttentionStyle:
+class AttentionStyle(NamedTuple):
     """How a family writes its attention; the defaults are Llama's.
 
     `key_bias` is `bias` unless it is said; `qk_tensors` are those of the norms of queries and keys.
@@ -143,8 +140,7 @@ class AttentionStyle:
     position_bias: bool = False
 
 
-@dataclass(frozen=True)
-class MlpStyle:
+class MlpStyle(NamedTuple):
     """How a family writes its feed-forward block; the defaults are Llama's.
 
     Two names make a plain block, or a gated one whose gate and up are `fused`. `ratio` gives the width of families
@@ -265,8 +261,7 @@ def no_tensors(_: Fields, __: Sizes) -> Tensors:
     return ()
 
 
-@dataclass(frozen=True)
-class LayerStyle:
+class LayerStyle(NamedTuple):
     """How a family of encoders or towers writes a whole layer: attention, a feed-forward block, and their norms.
 
     A layer that also attends to another stack has `cross`, of which only the names and biases count.

@@ -6,8 +6,7 @@ include it.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from planner.models.readers.fields import Fields
 from planner.models.readers.parts import LAYER, Tensors, linear, norm_tensors, tensor
@@ -17,8 +16,7 @@ MASKED: Final = "ForMaskedLM"
 _DEFAULT_LABELS: Final = 2
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(NamedTuple):
     """What a network has behind its last layer for one task."""
 
     after: Tensors = ()
@@ -65,8 +63,7 @@ def masked_head(
     return Head(after=transform, head=(*own, *(tensor(bias, rows, role="bias") if biased else ())), tied=tied)
 
 
-@dataclass(frozen=True)
-class EncoderHeads:
+class EncoderHeads(NamedTuple):
     """The heads of a family of text encoders; the defaults are BERT's.
 
     `transform` are the projection and the norm before the scores of the vocabulary, at the width of the embedding

@@ -1,10 +1,9 @@
 """Ways to need less memory, and what each costs. What one saves is not written down: the whole estimate is asked."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Literal, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
-from planner.hardware.gpu import Gpu
+from planner.hardware.gpu import Gpu, computes_bf16
 from planner.workload.workload import Workload
 
 Cost = Literal["none", "time", "less", "much-time", "hardware"]
@@ -16,12 +15,10 @@ Risk = Literal["none", "small", "real"]
 COSTS: Final[tuple[Cost, ...]] = get_args(Cost)
 RISKS: Final[tuple[Risk, ...]] = get_args(Risk)
 
-_BF16_CAPABILITY: Final = 8.0
 _FEWEST_TOKENS: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One way to need less memory.
 
     `lever` names what it turns: of two changes with one lever, one is enough. `applies` are the values that fields of
@@ -37,9 +34,9 @@ class Change:
     lever: str
     sentence: str
     source: str
-    settings: Mapping[str, object] = field(default_factory=dict)
-    applies: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
-    hardware: Mapping[str, object] = field(default_factory=dict)
+    settings: Mapping[str, object] = {}
+    applies: Mapping[str, tuple[object, ...]] = {}
+    hardware: Mapping[str, object] = {}
     cost: Cost = "none"
     slower_by_about: float | None = 1.0
     costs: str = ""
@@ -59,16 +56,6 @@ class Change:
         return all(_value(workload, name) in values for name, values in self.applies.items())
 
 
-def computes_bf16(gpu: Gpu) -> bool:
-    """Return whether `gpu` computes bf16 itself; NVIDIA's cards before Ampere emulate it.
-
-    **Source**: CUDA C++ Programming Guide, arithmetic instructions by compute capability: bf16 from 8.0 on.
-    """
-    if gpu.vendor != "NVIDIA" or not gpu.compute_capability:
-        return True
-    return float(gpu.compute_capability) >= _BF16_CAPABILITY
-
-
 def _value(workload: Workload, path: str) -> object:
     """Return the value at `path` of the workload, none where it has no such field."""
     value: object = workload
@@ -77,8 +64,7 @@ def _value(workload: Workload, path: str) -> object:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class Ladder:
+class Ladder(NamedTuple):
     """The values of one number, and the change that each of them is; `lever` is what it turns.
 
     They go from the mildest to the hardest; each needs no more memory than the one before, so that the first one that

@@ -68,7 +68,7 @@ def around_card(
             "bought": {kind: _spread(spread, "usd") for kind, spread in prices.bought.items()},
             "rented": _rented(prices.rented),
         },
-        "software": [{"title": support.title, **asdict(support)} for support in software],
+        "software": [{"title": support.title, **support._asdict()} for support in software],
         "speeds": [speed.model_dump(mode="json") for speed in speeds],
     }
 

@@ -14,7 +14,8 @@ from planner.present.names import PHASE_MOMENTS
 from planner.present.plan.phrase import request_phrase
 from planner.trace.analysis.memory import TERM_OF
 from planner.trace.analysis.summary import together
-from planner.trace.recording import CATEGORIES, Category, Difference, Environment
+from planner.trace.facts import CATEGORIES, Category, Difference
+from planner.trace.recording import Environment
 from planner.trace.request import TraceRequest
 from planner.trace.result import Alive, ModuleShare, OutOfMemory, PeakMoment, Reservation, Timeline, TraceResult
 

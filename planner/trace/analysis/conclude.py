@@ -12,8 +12,8 @@ from planner.trace.allocator.settings import DEFAULTS, AllocatorSettings
 from planner.trace.analysis.course import Course, course_of, maker_of, module_shares, peak_moment, span_at
 from planner.trace.analysis.memory import allocator_capacity, traced_memory
 from planner.trace.analysis.summary import facts_of
-from planner.trace.facts import TracedFacts
-from planner.trace.recording import CATEGORIES, NEVER_FREED, Allocations, Recording
+from planner.trace.facts import CATEGORIES, TracedFacts
+from planner.trace.recording import NEVER_FREED, Allocations, Recording
 from planner.trace.result import ModuleShare, OutOfMemory, PeakMoment, Reservation, Series, Timeline, TraceResult
 from planner.units import ceil_div
 

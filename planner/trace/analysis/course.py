@@ -9,7 +9,8 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from planner.trace.recording import CATEGORIES, NEVER_FREED, Allocations, Recording, Span
+from planner.trace.facts import CATEGORIES
+from planner.trace.recording import NEVER_FREED, Allocations, Recording, Span
 from planner.trace.result import Alive, ModuleShare, PeakMoment, Series
 
 

@@ -12,8 +12,7 @@ from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import MemoryResult, Part, Term, TermName
 from planner.memory.support import unsupported_backend
 from planner.memory.terms import term, traced
-from planner.trace.facts import CategoryShare, TracedFacts, TracedPhase
-from planner.trace.recording import Category, Difference
+from planner.trace.facts import Category, CategoryShare, Difference, TracedFacts, TracedPhase
 from planner.trace.request import Parallel
 from planner.units import MIB
 

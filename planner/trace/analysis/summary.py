@@ -9,8 +9,8 @@ from planner.memory.result import PhaseName
 from planner.trace.allocator.replay import least_capacity, replay
 from planner.trace.allocator.settings import AllocatorSettings
 from planner.trace.analysis.course import Course, alive_at, course_of, maker_of
-from planner.trace.facts import CategoryShare, TracedFacts, TracedPhase
-from planner.trace.recording import CATEGORIES, Difference, Recording, Span
+from planner.trace.facts import CATEGORIES, CategoryShare, Difference, TracedFacts, TracedPhase
+from planner.trace.recording import Recording, Span
 
 _DEFAULTS: Final = AllocatorSettings()
 

@@ -13,7 +13,8 @@ from torch import nn
 import planner
 from planner.errors import TraceError
 from planner.memory.result import PhaseName
-from planner.trace.recording import Category, Difference, Environment, ModuleInfo, Recording
+from planner.trace.facts import Category, Difference
+from planner.trace.recording import Environment, ModuleInfo, Recording
 from planner.trace.request import TraceRequest
 from planner.trace.worker.building.build import Built, build
 from planner.trace.worker.building.distribution import Distribute, fake_ranks

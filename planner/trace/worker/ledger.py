@@ -11,7 +11,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import flop_registry
 
 from planner.memory.result import PhaseName
-from planner.trace.recording import CATEGORIES, Allocations, Category, Span
+from planner.trace.facts import CATEGORIES, Category
+from planner.trace.recording import Allocations, Span
 from planner.trace.worker.fake_tensors.plain import ADD, ADD_IN_PLACE, Accumulation, correct
 from planner.trace.worker.fake_tensors.values import KnownValues
 from planner.trace.worker.places import Names, Places

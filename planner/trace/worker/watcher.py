@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from planner.memory.result import PhaseName
-from planner.trace.recording import Category
+from planner.trace.facts import Category
 
 
 class Watcher:

@@ -1,8 +1,7 @@
 """What is known of a program that runs models: what it is for, and what it can."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final, Literal, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
 from planner.dtypes import KV_FORMATS
 from planner.models.architecture import Kind
@@ -13,8 +12,7 @@ Container = Literal["safetensors", "gguf"]
 _OF_TEXT: Final[tuple[Kind, ...]] = ("decoder", "encoder", "encoder-decoder", "vision-language")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
+class Serving(NamedTuple):
     """What a program that answers requests can.
 
     `containers` are the kinds of files that it runs, its native one first, and `networks` the kinds of models;
@@ -28,7 +26,7 @@ class Serving:
 
     settings: type[EngineSettings] = EngineSettings
     cache_formats: tuple[str, ...] = tuple(KV_FORMATS)
-    cache_names: Mapping[str, str] = field(default_factory=dict)
+    cache_names: Mapping[str, str] = {}
     containers: tuple[Container, ...] = ("safetensors",)
     networks: tuple[Kind, ...] = _OF_TEXT
     prompt_inputs: tuple[Literal["text", "images"], ...] = ("text",)
@@ -42,8 +40,7 @@ class Serving:
     outside_memory: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trainer:
+class Trainer(NamedTuple):
     """What a program that trains can.
 
     `quantised_compute` are the ways to compute with a quantised network under adapters, the usual first. `zero_limit`
@@ -61,8 +58,7 @@ class Trainer:
     most_cards: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Software:
+class Software(NamedTuple):
     """A program: `name` is its value in files, `module` its file in this folder and in those of its behaviours.
 
     `log` is whose log lines it prints where they are not its own, and `needs` what it is built on. `version` is the

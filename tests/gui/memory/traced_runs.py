@@ -10,7 +10,8 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
 from planner.trace.child.messages import Progress
-from planner.trace.recording import CATEGORIES, Allocations, Environment, ModuleInfo, Recording, Span
+from planner.trace.facts import CATEGORIES
+from planner.trace.recording import Allocations, Environment, ModuleInfo, Recording, Span
 from planner.trace.request import Input, Target, TensorInput, TraceRequest, batch_of
 from planner.units import MIB
 

@@ -29,7 +29,7 @@ from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.present.record_text import to_csv, to_tsv
 from planner.present.trace.view import CATEGORY_TITLES, AliveRow, ModuleRow, TraceView
-from planner.trace.recording import CATEGORIES, Category
+from planner.trace.facts import CATEGORIES, Category
 
 _NOTHING: Final = "–"
 _HEIGHT: Final = 270

@@ -14,12 +14,12 @@ from planner.paths import traces_dir
 from planner.plan.plan import Plan
 from planner.trace.consent import content_digest
 from planner.trace.facts import TracedFacts
-from planner.trace.recording import Recording
 from planner.trace.request import TraceRequest
 
 # Imported here or where they are used: the start of the window does not wait for what a trace needs.
 if TYPE_CHECKING:
     from planner.trace.child.messages import Progress
+    from planner.trace.recording import Recording
 
 IDLE_MS: Final = 400
 _TASK: Final = "trace"
@@ -31,7 +31,7 @@ class RunningTrace(Protocol):
     def cancel(self) -> None:
         """End it soon."""
 
-    def result(self) -> Recording:
+    def result(self) -> "Recording":
         """Wait for what it recorded."""
 
 

@@ -1,9 +1,8 @@
 """Feed-forward blocks of routed experts, each described by a style that a configuration fills with numbers."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from planner.models.architecture import Activation, Mlp, Moe, Tensor
 from planner.models.readers.blocks import ACTIVATION_FIELDS, ForwardBlock, MlpStyle, Sizes, Switch, mlp_block, switched
@@ -61,8 +60,7 @@ def after_dense_layers(default: int, name: str = "first_k_dense_replace") -> Spa
     return rule
 
 
-@dataclass(frozen=True)
-class ExpertStyle:
+class ExpertStyle(NamedTuple):
     """How a family writes its experts; the defaults are Qwen's.
 
     `stacked` checkpoints hold the experts of a layer in one tensor, with gate and up beside each other: as

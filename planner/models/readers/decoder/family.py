@@ -1,8 +1,7 @@
 """A family of decoders as one declaration, and how blocks, norms and embeddings become a network."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from planner.models.architecture import Architecture, Layer, LayerGroup, Norm, Stack
 from planner.models.readers.blocks import (
@@ -26,8 +25,7 @@ from planner.models.readers.parts import RMS, Tensors, embedding, grouped, linea
 PRE_NORMS: Final = ("input_layernorm", "post_attention_layernorm")
 
 
-@dataclass(frozen=True)
-class Frame:
+class Frame(NamedTuple):
     """What stands around the blocks; the defaults are Llama's.
 
     `other_norms` counts norms over the hidden width that have no tensors or whose tensors belong to a block.
@@ -136,8 +134,7 @@ def dense_blocks(fields: Fields, sizes: Sizes, style: MlpStyle) -> Sequence[Forw
     return (mlp_block(fields, sizes, style),) * sizes.layers
 
 
-@dataclass(frozen=True)
-class Family:
+class Family(NamedTuple):
     """How a family of decoders differs from Llama.
 
     `kv_heads` and `head_dim` are what its configuration class takes where the file is silent. `mixers` and `forwards`

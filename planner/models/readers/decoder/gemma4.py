@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from planner.models.architecture import Architecture, Attention, Tensor
@@ -125,7 +124,7 @@ def _forward(fields: Fields, sizes: Sizes, *, shares: bool, experts: bool) -> Fo
     tensors = mlp_tensors(dense, sizes.hidden)
     if not experts:
         return ForwardBlock(dense, tensors)
-    style = replace(_EXPERTS, activation=dense.activation)
+    style = _EXPERTS._replace(activation=dense.activation)
     moe, routed = moe_block(fields, sizes.hidden, style)
     scales = (
         Tensor(name="router.scale", shape=(sizes.hidden,), role="other"),

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from planner.models.architecture import Architecture, Grouping
@@ -86,9 +85,9 @@ def _gpt_bigcode(fields: Fields) -> Architecture:
     """Read GPT-BigCode, with one key/value head under `multi_query`."""
     sizes = read_sizes(fields)
     if fields.flag("multi_query", default=True):
-        sizes = replace(sizes, kv_heads=1)
-    attention = replace(_GPT2_ATTENTION, fp32_softmax=fields.flag("attention_softmax_in_fp32", default=True))
-    mlp = mlp_block(fields, sizes, replace(_GPT2_MLP, activation="gelu_pytorch_tanh"))
+        sizes = sizes._replace(kv_heads=1)
+    attention = _GPT2_ATTENTION._replace(fp32_softmax=fields.flag("attention_softmax_in_fp32", default=True))
+    mlp = mlp_block(fields, sizes, _GPT2_MLP._replace(activation="gelu_pytorch_tanh"))
     return assemble(fields, sizes, _GPT2_FRAME, attention_blocks(fields, sizes, attention), (mlp,) * sizes.layers)
 
 
@@ -216,10 +215,10 @@ def _falcon_sizes(fields: Fields, *, grouped: bool) -> Sizes:
     sizes = read_sizes(fields)
     kv_heads = fields.integer("num_kv_heads", "n_head_kv", default=sizes.heads, high=MAX_LAYERS)
     if not grouped:
-        return replace(sizes, kv_heads=1 if fields.flag("multi_query", default=True) else sizes.heads)
+        return sizes._replace(kv_heads=1 if fields.flag("multi_query", default=True) else sizes.heads)
     if sizes.heads % kv_heads:
         fields.fail("num_kv_heads", f"must divide the {sizes.heads} attention heads, got {kv_heads}")
-    return replace(sizes, kv_heads=kv_heads)
+    return sizes._replace(kv_heads=kv_heads)
 
 
 def _falcon_norms(fields: Fields, *, grouped: bool, parallel: bool) -> tuple[str, ...]:
@@ -245,15 +244,14 @@ READERS: Final[Mapping[str, Reader]] = {
     ).read,
     "gpt_bigcode": _gpt_bigcode,
     "gpt_neo": Family(
-        frame=replace(_GPT2_FRAME, hidden_dropout=("resid_dropout", 0.0), embedding_dropout=("embed_dropout", 0.0)),
-        attention=replace(
-            _GPTJ_ATTENTION,
+        frame=_GPT2_FRAME._replace(hidden_dropout=("resid_dropout", 0.0), embedding_dropout=("embed_dropout", 0.0)),
+        attention=_GPTJ_ATTENTION._replace(
             prefix="attn.attention.",
             out_bias=True,
             places=_gpt_neo_places,
             dropout=("attention_dropout", 0.0),
         ),
-        mlp=replace(_GPT2_MLP, width=("intermediate_size",)),
+        mlp=_GPT2_MLP._replace(width=("intermediate_size",)),
     ).read,
     "gpt_neox": Family(
         frame=Frame(
@@ -275,7 +273,7 @@ READERS: Final[Mapping[str, Reader]] = {
         mlp=MlpStyle(names=_WIDENING_NAMES, bias=True, activation="gelu"),
     ).read,
     "gptj": _GPTJ.read,
-    "codegen": replace(_GPTJ, attention=replace(_GPTJ_ATTENTION, names=("qkv_proj", "out_proj"))).read,
+    "codegen": _GPTJ._replace(attention=_GPTJ_ATTENTION._replace(names=("qkv_proj", "out_proj"))).read,
     # It normalises its embedding and places tokens by ALiBi; its own GELU keeps only its input for the backward pass.
     "bloom": Family(
         frame=Frame(norm=LAYER, tied=True, final_norm="transformer.ln_f", hidden_dropout=("hidden_dropout", 0.0)),

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -321,7 +320,7 @@ READERS: Final[Mapping[str, Reader]] = {
         kv_heads=2,
         head_dim=256,
         mixers=partial(_qwen_mixers, fused=True),
-        forwards=replace(_QWEN_SHARED, sparse=stepped_layers).blocks,
+        forwards=_QWEN_SHARED._replace(sparse=stepped_layers).blocks,
     ).read,
     "qwen3_5_text": Family(frame=_FP32_FRAME, kv_heads=4, head_dim=256, mixers=partial(_qwen_mixers, fused=False)).read,
     "qwen3_5_moe_text": Family(

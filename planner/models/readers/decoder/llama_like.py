@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -29,8 +28,8 @@ MLP_BIAS: Final = ("mlp_bias", False)
 USE_BIAS: Final = ("use_bias", False)
 
 BIASED: Final = AttentionStyle(bias=ATTENTION_BIAS, out_bias=ATTENTION_BIAS)
-HEAD_NORMED: Final = replace(BIASED, qk_norm="head")
-FULLY_NORMED: Final = replace(BIASED, qk_norm="all")
+HEAD_NORMED: Final = BIASED._replace(qk_norm="head")
+FULLY_NORMED: Final = BIASED._replace(qk_norm="all")
 
 POST_NORMS: Final = ("post_attention_layernorm", "post_feedforward_layernorm")
 GEMMA_NORMS: Final = (
@@ -103,19 +102,19 @@ READERS: Final[Mapping[str, Reader]] = {
     "llama": _LLAMA.read,
     "internlm3": _LLAMA.read,
     "granite": _LLAMA.read,
-    "helium": replace(
-        _LLAMA, frame=Frame(norm=FP32_RMS), attention=AttentionStyle(bias=ATTENTION_BIAS), kv_heads=20, head_dim=128
+    "helium": _LLAMA._replace(
+        frame=Frame(norm=FP32_RMS), attention=AttentionStyle(bias=ATTENTION_BIAS), kv_heads=20, head_dim=128
     ).read,
     "arcee": Family(attention=BIASED, mlp=_PLAIN).read,
-    "nemotron": Family(frame=Frame(norm=LAYER), attention=replace(BIASED, heads_first=True), mlp=_PLAIN).read,
+    "nemotron": Family(frame=Frame(norm=LAYER), attention=BIASED._replace(heads_first=True), mlp=_PLAIN).read,
     "mistral": Family(attention=AttentionStyle(places=everywhere(4096)), kv_heads=8).read,
     "ministral": Family(attention=AttentionStyle(places=repeating(1, 4096)), kv_heads=8).read,
     "ministral3": Family(attention=AttentionStyle(places=everywhere()), kv_heads=8, head_dim=128).read,
     "qwen2": Family(attention=AttentionStyle(bias=True, places=upper_layers), kv_heads=32).read,
-    "qwen3": Family(attention=replace(HEAD_NORMED, places=upper_layers), kv_heads=32, head_dim=128).read,
+    "qwen3": Family(attention=HEAD_NORMED._replace(places=upper_layers), kv_heads=32, head_dim=128).read,
     "smollm3": Family(
         frame=Frame(tied=True),
-        attention=replace(BIASED, places=unrotated_in_between),
+        attention=BIASED._replace(places=unrotated_in_between),
         mlp=MlpStyle(bias=MLP_BIAS),
         kv_heads=4,
     ).read,
@@ -136,21 +135,21 @@ READERS: Final[Mapping[str, Reader]] = {
         head_dim=128,
     ).read,
     "hunyuan_v1_dense": Family(
-        attention=replace(HEAD_NORMED, qk_tensors=partial(qk_norm_tensors, names=("query_layernorm", "key_layernorm"))),
+        attention=HEAD_NORMED._replace(qk_tensors=partial(qk_norm_tensors, names=("query_layernorm", "key_layernorm"))),
     ).read,
     "gemma": Family(
         frame=Frame(tied=True, norm=FP32_RMS), attention=BIASED, mlp=GELU_GLU, kv_heads=16, head_dim=256
     ).read,
     "gemma2": Family(
         frame=Frame(tied=True, norm=FP32_RMS, norms=GEMMA_NORMS),
-        attention=replace(BIASED, places=repeating(2, 4096), sdpa=False, softcap=True),
+        attention=BIASED._replace(places=repeating(2, 4096), sdpa=False, softcap=True),
         mlp=GELU_GLU,
         kv_heads=4,
         head_dim=256,
     ).read,
     "gemma3_text": Family(
         frame=Frame(tied=True, norm=FP32_RMS, norms=GEMMA_NORMS),
-        attention=replace(HEAD_NORMED, places=repeating(6, 4096)),
+        attention=HEAD_NORMED._replace(places=repeating(6, 4096)),
         mlp=GELU_GLU,
         kv_heads=4,
         head_dim=256,
@@ -172,7 +171,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "olmo2": Family(frame=Frame(norm=FP32_RMS, norms=POST_NORMS, post_norms=True), attention=FULLY_NORMED).read,
     "olmo3": Family(
         frame=Frame(norm=FP32_RMS, norms=POST_NORMS, post_norms=True),
-        attention=replace(FULLY_NORMED, places=repeating(4, 4096)),
+        attention=FULLY_NORMED._replace(places=repeating(4, 4096)),
     ).read,
     "exaone4": Family(
         frame=Frame(norms=POST_NORMS, post_norms=True),
@@ -181,11 +180,11 @@ READERS: Final[Mapping[str, Reader]] = {
     ).read,
     "cohere": Family(
         frame=Frame(tied=True, norm=COHERE_NORM, norms=("input_layernorm",), parallel=True),
-        attention=replace(BIASED, qk_norm="head", qk_norm_when=("use_qk_norm", False), qk_tensors=_cohere_qk_tensors),
+        attention=BIASED._replace(qk_norm="head", qk_norm_when=("use_qk_norm", False), qk_tensors=_cohere_qk_tensors),
     ).read,
     "cohere2": Family(
         frame=Frame(tied=True, norm=COHERE_NORM, norms=("input_layernorm",), parallel=True),
-        attention=replace(BIASED, places=repeating(4, 4096, full_rotates=False)),
+        attention=BIASED._replace(places=repeating(4, 4096, full_rotates=False)),
     ).read,
     "stablelm": _stablelm,
     "starcoder2": Family(

@@ -6,7 +6,6 @@ not in these networks, and are not counted.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -65,8 +64,7 @@ MIXTRAL_EXPERTS: Final = ExpertStyle(
     prefix="block_sparse_moe.experts.{expert}.",
     names=("w1", "w3", "w2"),
 )
-GRANITE_EXPERTS: Final = replace(
-    MIXTRAL_EXPERTS,
+GRANITE_EXPERTS: Final = MIXTRAL_EXPERTS._replace(
     router="block_sparse_moe.router.layer",
     prefix="block_sparse_moe.",
     names=("input_linear.weight", "output_linear.weight"),
@@ -265,14 +263,14 @@ READERS: Final[Mapping[str, Reader]] = {
     ).read,
     "phimoe": Family(
         frame=Frame(norm=LAYER, head_bias=("lm_head_bias", False)),
-        attention=replace(BIASED, places=everywhere()),
+        attention=BIASED._replace(places=everywhere()),
         forwards=MIXTRAL_EXPERTS.blocks,
         kv_heads=8,
     ).read,
     "granitemoe": Family(attention=BIASED, forwards=GRANITE_EXPERTS.blocks).read,
     "granitemoeshared": Family(
         attention=BIASED,
-        forwards=replace(GRANITE_EXPERTS, shared=stated_shared("shared_intermediate_size", 1024)).blocks,
+        forwards=GRANITE_EXPERTS._replace(shared=stated_shared("shared_intermediate_size", 1024)).blocks,
     ).read,
     "qwen2_moe": Family(
         attention=AttentionStyle(bias=("qkv_bias", True), places=even_lower_layers),
@@ -285,7 +283,7 @@ READERS: Final[Mapping[str, Reader]] = {
         kv_heads=16,
     ).read,
     "qwen3_moe": Family(
-        attention=replace(HEAD_NORMED, places=switched_everywhere), kv_heads=4, forwards=QWEN_EXPERTS.blocks
+        attention=HEAD_NORMED._replace(places=switched_everywhere), kv_heads=4, forwards=QWEN_EXPERTS.blocks
     ).read,
     "olmoe": Family(attention=FULLY_NORMED, forwards=ExpertStyle(width=("intermediate_size",)).blocks).read,
     "flex_olmo": Family(
@@ -294,16 +292,16 @@ READERS: Final[Mapping[str, Reader]] = {
         forwards=ExpertStyle(width=("intermediate_size",)).blocks,
     ).read,
     "glm4_moe": Family(
-        attention=replace(HEAD_NORMED, out_bias=False, qk_norm_when=("use_qk_norm", False), heads_first=True),
-        forwards=replace(
-            _DEEPSEEK_LIKE, sparse=after_dense_layers(1), shared=counted_shared("n_shared_experts", 1)
+        attention=HEAD_NORMED._replace(out_bias=False, qk_norm_when=("use_qk_norm", False), heads_first=True),
+        forwards=_DEEPSEEK_LIKE._replace(
+            sparse=after_dense_layers(1), shared=counted_shared("n_shared_experts", 1)
         ).blocks,
         kv_heads=8,
     ).read,
     "dots1": Family(
-        attention=replace(HEAD_NORMED, places=upper_layers),
-        forwards=replace(
-            _DEEPSEEK_LIKE, sparse=after_dense_layers(0), shared=counted_shared("n_shared_experts", 0)
+        attention=HEAD_NORMED._replace(places=upper_layers),
+        forwards=_DEEPSEEK_LIKE._replace(
+            sparse=after_dense_layers(0), shared=counted_shared("n_shared_experts", 0)
         ).blocks,
         kv_heads=32,
     ).read,
@@ -322,7 +320,7 @@ READERS: Final[Mapping[str, Reader]] = {
         kv_heads=4,
     ).read,
     "hunyuan_v1_moe": Family(
-        attention=replace(HEAD_NORMED, qk_tensors=_HUNYUAN_NORMS),
+        attention=HEAD_NORMED._replace(qk_tensors=_HUNYUAN_NORMS),
         forwards=ExpertStyle(
             experts=("num_experts",),
             top_k=("moe_topk",),
@@ -333,7 +331,7 @@ READERS: Final[Mapping[str, Reader]] = {
         ).blocks,
     ).read,
     "llama4_text": Family(
-        attention=replace(BIASED, places=chunked, fp32_softmax=False),
+        attention=BIASED._replace(places=chunked, fp32_softmax=False),
         mlp=MlpStyle(prefix="feed_forward.", width=("intermediate_size_mlp",)),
         kv_heads=8,
         head_dim=128,

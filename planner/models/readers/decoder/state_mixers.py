@@ -4,15 +4,14 @@ The state of the convolution holds its last inputs, as many as the kernel is lon
 does (`cache_utils.LinearAttentionLayer`).
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from planner.models.architecture import StateMixer
 from planner.models.readers.blocks import MixerBlock
 from planner.models.readers.parts import RMS, Tensors, conv, linear, norm_tensors, tensor
 
 
-@dataclass(frozen=True)
-class Scan:
+class Scan(NamedTuple):
     """The dimensions of a Mamba-2 mixer."""
 
     heads: int
@@ -103,8 +102,7 @@ def mamba2_block(
     return MixerBlock(mixer, _prefixed(prefix, tensors))
 
 
-@dataclass(frozen=True)
-class Delta:
+class Delta(NamedTuple):
     """The dimensions of a gated delta net: queries and keys in `key_heads`, values in `value_heads`."""
 
     key_heads: int

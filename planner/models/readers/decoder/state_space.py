@@ -5,7 +5,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final, Literal
 
 from planner.models.architecture import Architecture, Attention, Layer, Mlp, Moe, StateMixer
@@ -90,7 +89,7 @@ def read_mamba2(fields: Fields) -> Architecture:
         bias=fields.flag("use_bias", default=False),
         conv_bias=fields.flag("use_conv_bias", default=True),
     )
-    frame = replace(_MAMBA_FRAME, tied=False)
+    frame = _MAMBA_FRAME._replace(tied=False)
     return network(fields, sizes, frame, repeated(_single(block, sizes, frame), sizes.layers))
 
 
@@ -100,7 +99,7 @@ def read_rwkv(fields: Fields) -> Architecture:
     Its state is the last input of both blocks, and a numerator, a denominator and a maximum in fp32
     (`modeling_rwkv.py` of transformers 5.23).
     """
-    sizes = replace(_stack_sizes(fields, "hidden_size"), max_context=fields.optional_integer("context_length"))
+    sizes = _stack_sizes(fields, "hidden_size")._replace(max_context=fields.optional_integer("context_length"))
     hidden = sizes.hidden
     width = fields.integer("attention_hidden_size", default=hidden)
     inner = fields.integer("intermediate_size", default=4 * hidden)
@@ -195,7 +194,7 @@ def _granite_mixers(fields: Fields, sizes: Sizes, style: AttentionStyle) -> Sequ
     rotates = fields.text("position_embedding_type", default="nope") == "rope"
     names = ("layer_types", "layers_block_type")
     attended = attention_layers(fields, names, sizes.layers) or (False,) * sizes.layers
-    return _mamba2_or_attention(fields, sizes, style if rotates else replace(style, places=unrotated), attended)
+    return _mamba2_or_attention(fields, sizes, style if rotates else style._replace(places=unrotated), attended)
 
 
 def _mamba2_or_attention(
@@ -208,7 +207,7 @@ def _mamba2_or_attention(
 def _granite_forwards(fields: Fields, sizes: Sizes, dense: MlpStyle) -> Sequence[ForwardBlock]:
     """Return a shared expert and, in the larger networks, routed ones."""
     if fields.integer("num_local_experts", default=0, low=0, high=MAX_LAYERS):
-        return replace(GRANITE_EXPERTS, shared=stated_shared("shared_intermediate_size")).blocks(fields, sizes, dense)
+        return GRANITE_EXPERTS._replace(shared=stated_shared("shared_intermediate_size")).blocks(fields, sizes, dense)
     return dense_blocks(fields, sizes, dense)
 
 

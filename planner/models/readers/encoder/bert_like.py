@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from planner.models.architecture import Architecture, Layer, LayerGroup, LossReads, Norm, Stack
@@ -69,7 +68,7 @@ def _bert_layer(
             fp32_softmax=False,
             sdpa=sdpa,
         ),
-        mlp=replace(PLAIN_MLP, prefix="", names=mlp),
+        mlp=PLAIN_MLP._replace(prefix="", names=mlp),
         norms=norms,
         post_norms=True,
         dropout=("hidden_dropout_prob", dropout),
@@ -79,8 +78,7 @@ def _bert_layer(
 _BERT_LAYER: Final = _bert_layer()
 
 
-@dataclass(frozen=True)
-class EncoderFamily:
+class EncoderFamily(NamedTuple):
     """How a family of text encoders differs from BERT.
 
     `hidden`, `attention_heads` and `layers` are what the configuration calls these dimensions. Embeddings are as wide
@@ -277,7 +275,7 @@ def read_modernbert(fields: Fields) -> Architecture:
 
     def layer(kind: _Kind) -> Layer:
         norms = ("mlp_norm",) if kind.first else ("attn_norm", "mlp_norm")
-        style = replace(_MODERNBERT_LAYER, norm=norm, norms=norms)
+        style = _MODERNBERT_LAYER._replace(norm=norm, norms=norms)
         return style.layer(fields, sizes, rotary=True, window=window if kind.local else None)
 
     return _encoder(
@@ -349,8 +347,7 @@ _LM_HEAD: Final = EncoderHeads(
     classes="classifier.out_proj",
 )
 _DEBERTA_HEADS: Final = EncoderHeads(narrow=True, model_pooler=None, pooler_width="pooler_hidden_size")
-_NEW_DEBERTA_HEADS: Final = replace(
-    _DEBERTA_HEADS,
+_NEW_DEBERTA_HEADS: Final = _DEBERTA_HEADS._replace(
     transform=("lm_predictions.lm_head.dense", "lm_predictions.lm_head.LayerNorm"),
     decoder="lm_predictions.lm_head.decoder",
     bias="lm_predictions.lm_head.bias",
@@ -365,8 +362,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "roberta": _ROBERTA.read,
     "xlm-roberta": _ROBERTA.read,
     "camembert": _ROBERTA.read,
-    "mpnet": replace(
-        _ROBERTA,
+    "mpnet": _ROBERTA._replace(
         layer=_bert_layer(
             attention=("attn.q", "attn.k", "attn.v", "attn.o"),
             norms=("attention.LayerNorm", "output.LayerNorm"),
@@ -391,15 +387,12 @@ READERS: Final[Mapping[str, Reader]] = {
         beside=_electra_projection,
     ).read,
     "distilbert": EncoderFamily(
-        layer=replace(
-            _BERT_LAYER,
-            attention=replace(
-                _BERT_LAYER.attention,
+        layer=_BERT_LAYER._replace(
+            attention=_BERT_LAYER.attention._replace(
                 names=("q_lin", "k_lin", "v_lin", "out_lin"),
                 dropout=("attention_dropout", 0.1),
             ),
-            mlp=replace(
-                _BERT_LAYER.mlp,
+            mlp=_BERT_LAYER.mlp._replace(
                 names=("ffn.lin1", "ffn.lin2"),
                 activation_fields=("activation",),
                 width=("hidden_dim", "intermediate_size"),

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
 from planner.models.architecture import Architecture, Layer, Mlp, Norm, Stack
@@ -37,8 +36,7 @@ _ENCODER_LAYER: Final = LayerStyle(
     attention=AttentionStyle(
         names=("q_proj", "k_proj", "v_proj", "out_proj"), bias=True, out_bias=True, fp32_softmax=False
     ),
-    mlp=replace(
-        PLAIN_MLP,
+    mlp=PLAIN_MLP._replace(
         prefix="",
         activation_fields=("activation_function",),
         dropout=("activation_dropout", 0.0),
@@ -49,17 +47,15 @@ _ENCODER_LAYER: Final = LayerStyle(
 )
 _BART_LAYERS: Final[Mapping[Side, LayerStyle]] = {
     "encoder": _ENCODER_LAYER,
-    "decoder": replace(
-        _ENCODER_LAYER,
-        mlp=replace(_ENCODER_LAYER.mlp, width=("decoder_ffn_dim", "intermediate_size")),
+    "decoder": _ENCODER_LAYER._replace(
+        mlp=_ENCODER_LAYER.mlp._replace(width=("decoder_ffn_dim", "intermediate_size")),
         norms=("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"),
-        cross=replace(_ENCODER_LAYER.attention, prefix="encoder_attn."),
+        cross=_ENCODER_LAYER.attention._replace(prefix="encoder_attn."),
     ),
 }
 
 
-@dataclass(frozen=True)
-class BartFamily:
+class BartFamily(NamedTuple):
     """How a family of encoder-decoders differs from BART.
 
     `position_offset` is how many rows the table of positions has beyond the context, and nothing where positions are
@@ -107,7 +103,7 @@ class BartFamily:
         final = norm_tensors(f"{side}.layer_norm", sizes.hidden, LAYER) if self.final_norm else ()
         style = _BART_LAYERS[side]
         # Families without a norm behind the last layer have one behind each block.
-        style = replace(style, mlp=replace(style.mlp, activation=self.activation), post_norms=not self.final_norm)
+        style = style._replace(mlp=style.mlp._replace(activation=self.activation), post_norms=not self.final_norm)
         return Stack(
             name=side,
             hidden=sizes.hidden,
@@ -179,9 +175,9 @@ def _whisper_input(fields: Fields, hidden: int) -> Tensors:
 
 def _whisper_stack(fields: Fields, side: Side, before: Tensors, rows: int) -> Stack:
     sizes, style = _sizes(fields, side), _BART_LAYERS[side]
-    attention = replace(style.attention, key_bias=False, heads_first=True)
-    cross = replace(style.cross, key_bias=False) if style.cross else None
-    layer = replace(style, attention=attention, cross=cross, dropout=("dropout", 0.0)).layer(fields, sizes)
+    attention = style.attention._replace(key_bias=False, heads_first=True)
+    cross = style.cross._replace(key_bias=False) if style.cross else None
+    layer = style._replace(attention=attention, cross=cross, dropout=("dropout", 0.0)).layer(fields, sizes)
     return Stack(
         name="audio" if side == "encoder" else "decoder",
         hidden=sizes.hidden,
@@ -264,7 +260,7 @@ def _t5_layer(fields: Fields, sizes: Sizes, kind: _Kind) -> Layer:
     blocks = 3 if kind.decodes else 2
     style = LayerStyle(
         attention=_T5_ATTENTION,
-        cross=replace(_T5_ATTENTION, prefix="layer.1.EncDecAttention.") if kind.decodes else None,
+        cross=_T5_ATTENTION._replace(prefix="layer.1.EncDecAttention.") if kind.decodes else None,
         mlp=MlpStyle(prefix=f"layer.{blocks - 1}.DenseReluDense.", names=(*ups, "wo")),
         norm=_T5_NORM,
         norms=tuple(f"layer.{place}.layer_norm" for place in range(blocks)),

@@ -5,8 +5,7 @@ model is the last stack and decides the head; the projector between the two stan
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from planner.models.architecture import Architecture, Attention, Layer, Stack
 from planner.models.readers.blocks import AttentionStyle, MlpStyle, Sizes, attention_blocks, mlp_block, read_sizes
@@ -36,8 +35,8 @@ _QWEN3: Final = Family(attention=HEAD_NORMED, kv_heads=32, head_dim=128)
 _QWEN3_EXPERTS: Final = Family(
     attention=HEAD_NORMED,
     kv_heads=16,
-    forwards=replace(
-        QWEN_EXPERTS, prefix="mlp.experts.", names=("gate_up_proj", "down_proj"), layout="transposed"
+    forwards=QWEN_EXPERTS._replace(
+        prefix="mlp.experts.", names=("gate_up_proj", "down_proj"), layout="transposed"
     ).blocks,
 )
 
@@ -79,8 +78,7 @@ def _to_so_many(fields: Fields, _: Fields, tower: Stack) -> int:
     return max(1, (tower.positions or 1) // fields.integer("mm_tokens_per_image", default=_GEMMA3_TOKENS))
 
 
-@dataclass(frozen=True)
-class Composite:
+class Composite(NamedTuple):
     """How a family is put together.
 
     `text` and `vision` are the parts' usual `model_type`s; those that `states_text` or `states_vision` may name

@@ -4,9 +4,8 @@
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from planner.models.architecture import LayerGroup, Norm, Stack
 from planner.models.readers.blocks import (
@@ -39,10 +38,10 @@ from planner.models.readers.parts import (
 _QKVO: Final = ("q_proj", "k_proj", "v_proj", "o_proj")
 CLIP_LAYER: Final = LayerStyle(
     attention=AttentionStyle(names=("q_proj", "k_proj", "v_proj", "out_proj"), bias=True, out_bias=True),
-    mlp=replace(PLAIN_MLP, activation="quick_gelu"),
+    mlp=PLAIN_MLP._replace(activation="quick_gelu"),
     norms=("layer_norm1", "layer_norm2"),
 )
-SIGLIP_LAYER: Final = replace(CLIP_LAYER, mlp=replace(PLAIN_MLP, activation="gelu_pytorch_tanh"))
+SIGLIP_LAYER: Final = CLIP_LAYER._replace(mlp=PLAIN_MLP._replace(activation="gelu_pytorch_tanh"))
 
 
 def patches(fields: Fields, image: int | None = None, patch: int | None = None) -> int:
@@ -81,8 +80,7 @@ def vision_stack(
     )
 
 
-@dataclass(frozen=True)
-class Tower:
+class Tower(NamedTuple):
     """How a tower of equal layers is written; the defaults are CLIP's.
 
     `before` takes the length of the sequence: the patches and `tokens` more. Towers that read images of any size have
@@ -162,7 +160,7 @@ def _pixtral_before(fields: Fields, sizes: Sizes, _: int) -> Tensors:
 
 def _internvl(fields: Fields) -> Stack:
     norm = fields.choice("norm_type", among={"layer_norm": LAYER, "rms_norm": RMS}, default="layer_norm")
-    return replace(_INTERNVL, layer=replace(_INTERNVL.layer, norm=norm)).read(fields)
+    return _INTERNVL._replace(layer=_INTERNVL.layer._replace(norm=norm)).read(fields)
 
 
 def _internvl_before(fields: Fields, sizes: Sizes, rows: int) -> Tensors:
@@ -259,16 +257,15 @@ def _mllama_before(fields: Fields, hidden: int, rows: int, tiles: int) -> Tensor
 
 _QWEN_LAYER: Final = LayerStyle(
     attention=AttentionStyle(prefix="attn.", names=("qkv", "proj"), bias=True, out_bias=True, dropout=0.0),
-    mlp=replace(PLAIN_MLP, activation="quick_gelu"),
+    mlp=PLAIN_MLP._replace(activation="quick_gelu"),
     norms=("norm1", "norm2"),
 )
-_QWEN2_5_LAYER: Final = replace(
-    _QWEN_LAYER,
-    mlp=replace(PLAIN_MLP, names=("gate_proj", "up_proj", "down_proj"), activation="silu"),
+_QWEN2_5_LAYER: Final = _QWEN_LAYER._replace(
+    mlp=PLAIN_MLP._replace(names=("gate_proj", "up_proj", "down_proj"), activation="silu"),
     norm=RMS,
 )
-_QWEN3_LAYER: Final = replace(
-    _QWEN_LAYER, mlp=replace(PLAIN_MLP, names=("linear_fc1", "linear_fc2"), activation="gelu_pytorch_tanh")
+_QWEN3_LAYER: Final = _QWEN_LAYER._replace(
+    mlp=PLAIN_MLP._replace(names=("linear_fc1", "linear_fc2"), activation="gelu_pytorch_tanh")
 )
 
 
@@ -388,7 +385,7 @@ _INTERNVL: Final = Tower(
 _LLAMA4: Final = Tower(
     before=_llama4_before,
     after=_llama4_after,
-    layer=replace(_MLLAMA_LAYER, attention=AttentionStyle(names=_QKVO, bias=True, out_bias=True, fp32_softmax=False)),
+    layer=_MLLAMA_LAYER._replace(attention=AttentionStyle(names=_QKVO, bias=True, out_bias=True, fp32_softmax=False)),
     rotary=True,
 )
 

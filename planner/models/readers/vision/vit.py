@@ -4,7 +4,6 @@ Without an `architectures` field the head is a classifier, as in the checkpoints
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from planner.models.architecture import Architecture, Layer, Mlp
@@ -45,12 +44,12 @@ _VIT_LAYER: Final = LayerStyle(
     norms=("layernorm_before", "layernorm_after"),
     dropout=("hidden_dropout_prob", 0.0),
 )
-_DINO_LAYER: Final = replace(
-    _VIT_LAYER, attention=replace(_VIT_LAYER.attention, fp32_softmax=False), norms=("norm1", "norm2")
+_DINO_LAYER: Final = _VIT_LAYER._replace(
+    attention=_VIT_LAYER.attention._replace(fp32_softmax=False), norms=("norm1", "norm2")
 )
 _GATED: Final = MlpStyle(bias=True)
 # BEiT always has the biases, but of the keys.
-_BEIT_LAYER: Final = replace(_VIT_LAYER, attention=replace(_VIT_LAYER.attention, bias=True, key_bias=False))
+_BEIT_LAYER: Final = _VIT_LAYER._replace(attention=_VIT_LAYER.attention._replace(bias=True, key_bias=False))
 
 
 class Patches(NamedTuple):
@@ -98,8 +97,7 @@ def _vit_heads(fields: Fields, hidden: int) -> Heads:
     }
 
 
-@dataclass(frozen=True)
-class VisionFamily:
+class VisionFamily(NamedTuple):
     """How a family of vision transformers differs from ViT.
 
     `tokens` stand before the patches and have positions; `mask` and `registers`, more tensors and tokens that have
@@ -161,7 +159,7 @@ def _positions(rows: int, hidden: int) -> Tensors:
 
 
 def _vivit_layer(fields: Fields, sizes: Sizes) -> Layer:
-    return replace(_VIT_LAYER, mlp=replace(_VIT_LAYER.mlp, activation="gelu_fast")).layer(fields, sizes)
+    return _VIT_LAYER._replace(mlp=_VIT_LAYER.mlp._replace(activation="gelu_fast")).layer(fields, sizes)
 
 
 def _dino_layer(fields: Fields, sizes: Sizes) -> Layer:
@@ -171,7 +169,7 @@ def _dino_layer(fields: Fields, sizes: Sizes) -> Layer:
     scales = (f"layer_scale{number}.lambda1" for number in (1, 2))
     extra = tuple(found for name in scales for found in tensor(name, sizes.hidden))
     if fields.flag("use_swiglu_ffn", default=False):
-        layer = replace(_DINO_LAYER, mlp=_GATED).layer(fields, sizes, mlp=gated, extra=extra)
+        layer = _DINO_LAYER._replace(mlp=_GATED).layer(fields, sizes, mlp=gated, extra=extra)
     else:
         layer = _DINO_LAYER.layer(fields, sizes, width=wide, extra=extra)
     return layer.evolve(scaled=True)
@@ -232,7 +230,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "deit": VisionFamily(tokens=("cls_token", "distillation_token")).read,
     "vivit": VisionFamily(layer=_vivit_layer, cut=_of_clip, task=_VIDEO).read,
     "dinov2": _DINOV2.read,
-    "dinov2_with_registers": replace(_DINOV2, cut=_SQUARES_OF_16, registers=_REGISTERS).read,
+    "dinov2_with_registers": _DINOV2._replace(cut=_SQUARES_OF_16, registers=_REGISTERS).read,
     "beit": VisionFamily(
         layer=_beit_layer,
         mask=_beit_mask,

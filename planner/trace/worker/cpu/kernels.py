@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import torch
 
-from planner.trace.recording import Difference
+from planner.trace.facts import Difference
 from planner.trace.request import TraceRequest
 from planner.trace.worker.cpu import convolutions as cpu_convolutions
 from planner.trace.worker.cpu import rnn as cpu_recurrent

@@ -7,7 +7,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from planner.trace.recording import Difference
+from planner.trace.facts import Difference
 from planner.trace.worker.cuda import rnn as cuda_rnn
 from planner.trace.worker.cuda.dispatch import exists, overload
 from planner.trace.worker.cuda.kernels import flash_backward_bytes
