@@ -266,3 +266,18 @@ def test_before_the_plan_is_tried_it_says_so(entries, catalog):
     rows = side_by_side(entries, {entries[0].id: first})
     assert named(rows, "Your plan", "Fits").cells[1].text == "working it out…"
     assert named(rows, "Your plan", "Rented").cells[1].text == "unknown"
+
+
+def test_a_card_of_unknown_bandwidth_has_no_time_and_says_why(catalog):
+    plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Inference())
+    row = GpuRow(catalog.hardware.gpu("rtx-5880-ada"))
+    placement = try_on(plan, "rtx-5880-ada", 1, catalog, TODAY)
+    entries = (
+        Entry("card", row.gpu.name, 1, row),
+        Entry("known", "A known one", 1, GpuRow(catalog.hardware.gpu("l40s"))),
+    )
+    rows = side_by_side(entries, {"card": placement, "known": try_on(plan, "l40s", 1, catalog, TODAY)})
+    unknown, known = named(rows, "Your plan", "Time").cells
+    assert unknown.value is None
+    assert "bandwidth" in unknown.tooltip
+    assert known.value
