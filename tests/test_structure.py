@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,11 @@ def test_nothing_is_compared_with_a_programs_name(structure, modules):
 
 def test_no_modules_import_each_other(structure, modules):
     assert structure.cycles(modules) == []
+
+
+def test_no_two_files_of_tests_have_one_name():
+    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_no_folder_is_too_full_to_read(structure, modules):
