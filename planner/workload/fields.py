@@ -15,7 +15,7 @@ from planner.base import Spec
 from planner.workload.choices import Task
 from planner.workload.option import YES_OR_NO, Choices, Group, Option, Situation
 from planner.workload.rules import FieldValue
-from planner.workload.software.registry import servers, serving
+from planner.workload.software.registry import SERVERS, serving
 from planner.workload.software.settings import EngineSettings
 from planner.workload.weight_files import OWN_FIELDS
 from planner.workload.workload import Inference, Training
@@ -136,6 +136,6 @@ def _declared(model: type[Spec], task: Task, prefix: str = "", whole: Option | N
 def _parts(annotation: object) -> list[type[Spec]]:
     """Return the models that a field of this type can hold; of settings those of every program."""
     if annotation is EngineSettings:
-        return [serving(name).settings for name in servers()]
+        return [serving(name).settings for name in SERVERS]
     kinds = get_args(annotation) if NoneType in get_args(annotation) else (annotation,)
     return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Spec)]

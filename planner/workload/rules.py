@@ -20,8 +20,8 @@ from planner.workload.formats import BASE_FORMATS, formats_for, is_plain, plain_
 from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.software.registry import (
     DEFAULT,
+    SERVERS,
     SOFTWARE,
-    servers,
     serving,
     setting_names,
     setting_owner,
@@ -356,7 +356,7 @@ OF_INFERENCE: Final = Rulebook(
             ),
             remedies=({name: None},),
         )
-        for owner in servers().values()
+        for owner in SERVERS.values()
         for name in serving(owner.name).own_fields
     ),
     Rule(

@@ -24,7 +24,7 @@ from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep, li
 from planner.workload.option import Option, doubling
 from planner.workload.parallel import OtherProcesses, Parallel, UnequalCards
 from planner.workload.rules import OF_TRAINING
-from planner.workload.software.registry import DEFAULT, SOFTWARE, TrainerName, trainers
+from planner.workload.software.registry import DEFAULT, SOFTWARE, TRAINERS, TrainerName
 
 
 class Lora(Spec):
@@ -264,12 +264,12 @@ class Training(Spec):
     ] = 8
     profile: Annotated[
         TrainerName,
-        Field(title="Software", description=", ".join(trainers())),
+        Field(title="Software", description=", ".join(TRAINERS)),
         Option(
             "--profile",
             "software",
             explanation="What trains the model: each stores other things for the same network.",
-            choices={name: one.title_for("training") for name, one in trainers().items()},
+            choices={name: one.title_for("training") for name, one in TRAINERS.items()},
             brief=lambda name: SOFTWARE[name].in_short,
             leads=True,
         ),

@@ -5,11 +5,11 @@ from typing import Final
 
 from planner.dtypes import AS_STORED, GGUF_FILE_TYPES, SCHEMES
 from planner.models.architecture import Architecture
-from planner.workload.software.registry import SOFTWARE, servers, serving, setting_owner
+from planner.workload.software.registry import SERVERS, SOFTWARE, serving, setting_owner
 
 USUAL_GGUF: Final = "Q4_K_M"
 """The GGUF format that a model is usually run in where it is not stored in one."""
-OWN_FIELDS: Final = tuple(name for one in servers() for name in serving(one).own_fields)
+OWN_FIELDS: Final = tuple(name for one in SERVERS for name in serving(one).own_fields)
 """The fields of the workload that only one program has."""
 
 _GGUF_NAMES: Final = {"fp32": "F32", "fp16": "F16", "bf16": "BF16"}
@@ -26,8 +26,8 @@ def default_profile(
     owners = [owner.name for name in settings if (owner := setting_owner(name))]
     given = [name for name, value in zip(OWN_FIELDS, own, strict=True) if value is not None]
     container = "gguf" if _is_gguf(_stored(weights, architecture), architecture) else "safetensors"
-    owners += [name for name in servers() if set(given) & set(serving(name).own_fields)]
-    return next(iter(owners), next(name for name in servers() if serving(name).containers[0] == container))
+    owners += [name for name in SERVERS if set(given) & set(serving(name).own_fields)]
+    return next(iter(owners), next(name for name in SERVERS if serving(name).containers[0] == container))
 
 
 def why_not_run(profile: str, weights: str | None, architecture: Architecture) -> tuple[str, ...]:

@@ -13,9 +13,9 @@ from planner.workload.option import Option, Situation, doubling, generates, make
 from planner.workload.parallel import OtherProcesses, Parallel, UnequalCards
 from planner.workload.rules import OF_INFERENCE
 from planner.workload.software.registry import (
+    SERVERS,
     FlatSettings,
     ServerName,
-    servers,
     serving,
     settings_for,
 )
@@ -164,13 +164,13 @@ class Inference(Spec):
     ] = "last"
     profile: Annotated[
         ServerName | None,
-        Field(title="Software", description=f"the software that runs it: {', '.join(servers())}"),
+        Field(title="Software", description=f"the software that runs it: {', '.join(SERVERS)}"),
         Option(
             "--profile",
             "software",
             default="by the weights",
             explanation="It decides what is reserved.",
-            choices={name: one.title for name, one in servers().items()},
+            choices={name: one.title for name, one in SERVERS.items()},
             leads=True,
             asked_when=of_text,
         ),

@@ -11,7 +11,7 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.present.plan.settings import adjustments_sentence
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.software.llama_cpp import LlamaCppSettings
-from planner.workload.software.registry import trainers
+from planner.workload.software.registry import TRAINERS
 from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training
 
@@ -201,7 +201,7 @@ ANSWERS = st.one_of(
             "method": ["full", "lora", "qlora"],
             "compute": ["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"],
             "weights": [None, "fp32", "bf16", "nf4", "int8", "Q4_K_M"],
-            "profile": [*trainers(), "vllm", "llama.cpp"],
+            "profile": [*TRAINERS, "vllm", "llama.cpp"],
             "optimizer": ["adamw", "adamw-8bit", "muon", "adafactor"],
             "parallel.zero": [0, 1, 2, 3],
             "parallel.offload": ["none", "optimizer", "parameters", "nvme"],

@@ -8,7 +8,7 @@ from planner.plan.evaluate import Evaluation
 from planner.plan.logs.actuals import Actual, Actuals, RowName, graphs_of, planned_tokens
 from planner.plan.logs.corrections import LEAST_FACTOR, MOST_FACTOR
 from planner.units import GIB, MIB
-from planner.workload.software.registry import DEFAULT, SOFTWARE, servers, serving
+from planner.workload.software.registry import DEFAULT, SERVERS, SOFTWARE, serving
 from planner.workload.workload import Inference
 
 _SAME: Final = 0.01
@@ -151,14 +151,14 @@ def _cache_format(case: _Case) -> str | None:
 
 
 def _profiled(case: _Case) -> str | None:
-    logged = servers().get(case.reading.engine or "")
+    logged = SERVERS.get(case.reading.engine or "")
     if logged is None or logged.name == case.evaluation.workload.profile:
         return None
     return serving(logged.name).working_memory or None
 
 
 def _libraries(case: _Case) -> str | None:
-    logged = servers().get(case.reading.engine or "")
+    logged = SERVERS.get(case.reading.engine or "")
     if logged is None:
         return None
     inside = case.actuals.graphs and graphs_of(case.evaluation.workload) == "overhead"

@@ -25,17 +25,9 @@ SOFTWARE: Final[dict[str, Software]] = {
 DEFAULT: Final = TRANSFORMERS.name
 """What runs a workload unless it names a program."""
 TRAINERS: Final[dict[str, Software]] = {name: software for name, software in SOFTWARE.items() if software.training}
+"""The programs that train, by name."""
 SERVERS: Final[dict[str, Software]] = {name: software for name, software in SOFTWARE.items() if software.serving}
-
-
-def trainers() -> dict[str, Software]:
-    """Return the programs that train, by name."""
-    return TRAINERS
-
-
-def servers() -> dict[str, Software]:
-    """Return the programs that answer requests, by name."""
-    return SERVERS
+"""The programs that answer requests, by name."""
 
 
 def trainer(name: str) -> Trainer:
@@ -54,17 +46,17 @@ def serving(name: str | None) -> Serving:
 
 def setting_owner(name: str) -> Software | None:
     """Return the program that has a setting called `name`."""
-    return next((one for one in servers().values() if name in serving(one.name).settings.model_fields), None)
+    return next((one for one in SERVERS.values() if name in serving(one.name).settings.model_fields), None)
 
 
 def field_owner(name: str) -> Software | None:
     """Return the program that alone has the workload's field `name`, none where all have it."""
-    return next((one for one in servers().values() if name in serving(one.name).own_fields), None)
+    return next((one for one in SERVERS.values() if name in serving(one.name).own_fields), None)
 
 
 def setting_names() -> tuple[str, ...]:
     """Return the names of all settings of all programs."""
-    return tuple(name for one in servers() for name in serving(one).settings.model_fields)
+    return tuple(name for one in SERVERS for name in serving(one).settings.model_fields)
 
 
 def settings_for(name: str, given: EngineSettings) -> EngineSettings:
@@ -74,14 +66,14 @@ def settings_for(name: str, given: EngineSettings) -> EngineSettings:
 
 
 def _known_trainer(name: str) -> str:
-    if name not in trainers():
-        raise no_such_name(trainers())
+    if name not in TRAINERS:
+        raise no_such_name(TRAINERS)
     return name
 
 
 def _known_server(name: str) -> str:
-    if name not in servers():
-        raise no_such_name(servers())
+    if name not in SERVERS:
+        raise no_such_name(SERVERS)
     return name
 
 

@@ -16,12 +16,12 @@ class Serving(NamedTuple):
     """What a program that answers requests can.
 
     `containers` are the kinds of files that it runs, its native one first, and `networks` the kinds of models;
-    `prompt_inputs` is what prompts are estimated with. `cache_names` are its own names for formats
-    of the cache. `own_fields` are fields of the workload that only this program has beside its settings, and
-    `ignored_fields` those that make no difference to what it reserves. `quantised_cache_attention` are the ways to
-    attend that go with a quantised cache. `offloads` is what it can keep in RAM by sharing
-    (`parallel.offload`), `usually_shares` what cards are usually given a part of each. `graphs` is the row of a log
-    in which CUDA graphs are counted, `working_memory` and `outside_memory` say what else its log counts there.
+    `prompt_inputs` is what prompts are estimated with. `cache_names` are its own names for formats of the cache.
+    `own_fields` are fields of the workload that only this program has beside its settings, and `ignored_fields`
+    those that make no difference to what it reserves. `quantised_cache_attention` are the ways to attend that go
+    with a quantised cache. `offloads` is what it can keep in RAM by sharing (`parallel.offload`), `usually_shares`
+    what cards are usually given a part of each. `graphs` is the row of a log in which CUDA graphs are counted,
+    `working_memory` and `outside_memory` say what else its log counts there.
     """
 
     settings: type[EngineSettings] = EngineSettings

@@ -13,7 +13,7 @@ from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.section import Section
 from planner.plan.plan import ModelChoice
 from planner.workload.optimizers import OPTIMIZERS, optimizer_words
-from planner.workload.software.registry import trainers
+from planner.workload.software.registry import TRAINERS
 from planner.workload.training import Lora
 from planner.workload.workload import Training
 
@@ -150,7 +150,7 @@ def test_every_optimizer_and_every_software_can_be_chosen(training: MemoryTab, c
     for name in listed:
         answer(training, "optimizer", name)
         assert workload(training).optimizer == name
-    for name in trainers():
+    for name in TRAINERS:
         answer(training, "profile", name)
         assert workload(training).profile == name
 

@@ -11,14 +11,14 @@ from planner.memory.software.base import ServingMemory
 from planner.memory.software.pytorch import TrainingMemory
 from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
-from planner.workload.software.registry import servers, trainers
+from planner.workload.software.registry import SERVERS, TRAINERS
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
-ANSWERED = {name: with_defaults(Inference(profile=name), llama(), 1) for name in servers()}
+ANSWERED = {name: with_defaults(Inference(profile=name), llama(), 1) for name in SERVERS}
 
 
-@pytest.mark.parametrize("name", trainers())
+@pytest.mark.parametrize("name", TRAINERS)
 def test_every_trainer_has_a_behaviour(name: str):
     program = training_memory(name)
     assert isinstance(program, TrainingMemory)
@@ -27,7 +27,7 @@ def test_every_trainer_has_a_behaviour(name: str):
     assert program.timeline(llama(), filled).peak().total > 2 * llama().parameters
 
 
-@pytest.mark.parametrize("name", servers())
+@pytest.mark.parametrize("name", SERVERS)
 def test_every_server_has_a_behaviour(name: str):
     program = serving_memory(name, llama())
     assert isinstance(program, ServingMemory)
