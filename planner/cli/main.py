@@ -67,8 +67,7 @@ examples:
 
 _DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 _WITHOUT_WINDOW: Final = (
-    "The commands cost, fit, gpus, models, monitor, prices, recommend and trace work without a window; see "
-    "gpu-planner --help."
+    f"The commands {', '.join([*COMMANDS][:-1])} and {[*COMMANDS][-1]} work without a window; see gpu-planner --help."
 )
 
 _STAND_INS: Final = str.maketrans(
