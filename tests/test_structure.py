@@ -34,8 +34,10 @@ def test_no_modules_import_each_other(structure, modules):
     assert structure.cycles(modules) == []
 
 
-def test_no_two_files_of_tests_have_one_name():
-    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+def test_helper_modules_of_the_tests_have_unique_names():
+    # All their folders are on the import path, so the first of two of one name would hide the other.
+    files = Path(__file__).parent.rglob("*.py")
+    names = Counter(path.name for path in files if not path.name.startswith(("test_", "conftest")))
     assert [name for name, count in names.items() if count > 1] == []
 
 
