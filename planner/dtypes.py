@@ -12,7 +12,7 @@ Family = Literal["plain", "bitsandbytes", "integer", "float8", "float4", "gguf",
 
 
 @dataclass(frozen=True, slots=True)
-class Overhead:
+class SchemeOverhead:
     """Bytes stored beside the data.
 
     `per` says what they belong to: `size` consecutive elements of the whole tensor (flat), `size` elements along the
@@ -51,7 +51,7 @@ class Scheme(NamedTuple):
     title: str
     family: Family
     data_bits: Fraction
-    overheads: tuple[Overhead, ...]
+    overheads: tuple[SchemeOverhead, ...]
     source: str
     block: int = 1
 
@@ -76,13 +76,13 @@ def _plain(name: str, title: str, bits: int) -> Scheme:
 
 
 def _group(name: str, title: str, size: int, source: str, *, act_order: bool) -> Scheme:
-    scale_and_zero = Overhead(Fraction(5, 2), "group", size)
-    index = (Overhead(Fraction(4), "column"),) if act_order else ()
+    scale_and_zero = SchemeOverhead(Fraction(5, 2), "group", size)
+    index = (SchemeOverhead(Fraction(4), "column"),) if act_order else ()
     return Scheme(name, title, "integer", Fraction(4), (scale_and_zero, *index), source)
 
 
 def _gguf(name: str, block: int, block_bytes: int) -> Scheme:
-    whole_block = Overhead(Fraction(block_bytes), "group", block)
+    whole_block = SchemeOverhead(Fraction(block_bytes), "group", block)
     return Scheme(name, name, "gguf", Fraction(0), (whole_block,), _GGUF_SOURCE, block)
 
 
@@ -108,7 +108,7 @@ _NAMED: Final = (
         "FP8, a scale per output channel",
         "float8",
         Fraction(8),
-        (Overhead(Fraction(4), "row"),),
+        (SchemeOverhead(Fraction(4), "row"),),
         "compressed-tensors: channel-wise fp8 with fp32 scales",
     ),
     Scheme(
@@ -116,7 +116,7 @@ _NAMED: Final = (
         "FP8, 128 × 128 blocks",
         "float8",
         Fraction(8),
-        (Overhead(Fraction(4), "tile", 128),),
+        (SchemeOverhead(Fraction(4), "tile", 128),),
         "DeepSeek-V3 technical report §3.3.2, weight_scale_inv in fp32",
     ),
     Scheme(
@@ -124,18 +124,23 @@ _NAMED: Final = (
         "INT8 (LLM.int8)",
         "bitsandbytes",
         Fraction(8),
-        (Overhead(Fraction(4), "row"),),
+        (SchemeOverhead(Fraction(4), "row"),),
         _BNB_SOURCE,
     ),
     Scheme(
-        "nf4", "NF4, 64-element blocks", "bitsandbytes", Fraction(4), (Overhead(Fraction(4), "flat", 64),), _BNB_SOURCE
+        "nf4",
+        "NF4, 64-element blocks",
+        "bitsandbytes",
+        Fraction(4),
+        (SchemeOverhead(Fraction(4), "flat", 64),),
+        _BNB_SOURCE,
     ),
     Scheme(
         "nf4-dq",
         "NF4, double quantisation",
         "bitsandbytes",
         Fraction(4),
-        (Overhead(Fraction(1), "flat", 64), Overhead(Fraction(4), "flat", 64 * 256)),
+        (SchemeOverhead(Fraction(1), "flat", 64), SchemeOverhead(Fraction(4), "flat", 64 * 256)),
         _BNB_SOURCE,
     ),
     _group("gptq4-128", "GPTQ 4-bit, groups of 128", 128, _GPTQ_SOURCE, act_order=True),
@@ -148,17 +153,17 @@ _NAMED: Final = (
         "GPTQ 8-bit, groups of 128",
         "integer",
         Fraction(8),
-        (Overhead(Fraction(3), "group", 128), Overhead(Fraction(4), "column")),
+        (SchemeOverhead(Fraction(3), "group", 128), SchemeOverhead(Fraction(4), "column")),
         _GPTQ_SOURCE,
     ),
-    Scheme("mxfp8", "MXFP8", "float8", Fraction(8), (Overhead(Fraction(1), "group", 32),), _OCP_SOURCE),
-    Scheme("mxfp4", "MXFP4", "float4", Fraction(4), (Overhead(Fraction(1), "group", 32),), _OCP_SOURCE),
+    Scheme("mxfp8", "MXFP8", "float8", Fraction(8), (SchemeOverhead(Fraction(1), "group", 32),), _OCP_SOURCE),
+    Scheme("mxfp4", "MXFP4", "float4", Fraction(4), (SchemeOverhead(Fraction(1), "group", 32),), _OCP_SOURCE),
     Scheme(
         "nvfp4",
         "NVFP4",
         "float4",
         Fraction(4),
-        (Overhead(Fraction(1), "group", 16), Overhead(Fraction(4), "tensor")),
+        (SchemeOverhead(Fraction(1), "group", 16), SchemeOverhead(Fraction(4), "tensor")),
         _NVFP4_SOURCE,
     ),
 )

@@ -22,7 +22,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from planner.validation import hint_for, place_of, reason_of
+from planner.validation import field_path, hint_for, reason_of
 
 TRACE_STAGES: Final = {
     "start": "",
@@ -40,7 +40,9 @@ TRACE_STAGES: Final = {
 }
 """How far a trace can come, with the words for it."""
 _PRINTED_CHARACTERS: Final = 2_000
-TRACE_OWN: Final = "“Trace a module…” in the window's Plan menu, or `gpu-planner trace my_net.py:NAME` in a shell"
+TRACE_INSTRUCTIONS: Final = (
+    "“Trace a module…” in the window's Plan menu, or `gpu-planner trace my_net.py:NAME` in a shell"
+)
 """Where a function of one's own is traced, for hints that the window and a shell show alike."""
 
 
@@ -74,7 +76,7 @@ class SpecError(PlannerError):
     def from_validation(cls, error: ValidationError, prefix: str = "") -> "SpecError":
         """Translate the first problem that pydantic found; `prefix` names the place, such as `workload`."""
         problem = error.errors(include_url=False)[0]
-        return cls(place_of(problem, prefix), reason_of(problem), hint_for(problem))
+        return cls(field_path(problem, prefix), reason_of(problem), hint_for(problem))
 
 
 class AmbiguousNameError(SpecError):

@@ -41,7 +41,7 @@ _KINDS: Final = {
 """What pydantic finds of another kind than was expected, in words."""
 
 
-def place_of(problem: "ErrorDetails", prefix: str = "") -> str:
+def field_path(problem: "ErrorDetails", prefix: str = "") -> str:
     """Return the field that `problem` is about, such as `parallel.zero`, below the place `prefix`."""
     return ".".join(str(part) for part in (*((prefix,) if prefix else ()), *_named(problem["loc"])))
 

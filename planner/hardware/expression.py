@@ -37,7 +37,7 @@ def _read(field: QueryField[AnyRecord]) -> Callable[[AnyRecord, Known], Value]:
     return lowered
 
 
-def flag(field: QueryField[AnyRecord]) -> Test[AnyRecord]:
+def flag_test(field: QueryField[AnyRecord]) -> Test[AnyRecord]:
     """Return a test that the flag is set."""
 
     def test(record: AnyRecord, known: Known) -> bool | None:
@@ -47,7 +47,7 @@ def flag(field: QueryField[AnyRecord]) -> Test[AnyRecord]:
     return test
 
 
-def equal(field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wanted: Value) -> Test[AnyRecord]:
+def equality_test(field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wanted: Value) -> Test[AnyRecord]:
     """Return a test that the field equals, or differs from, the wanted value."""
     read = _read(field)
 
@@ -58,7 +58,7 @@ def equal(field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wante
     return test
 
 
-def ordered(field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wanted: Value) -> Test[AnyRecord]:
+def ordering_test(field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wanted: Value) -> Test[AnyRecord]:
     """Return a test that the field stands before or after the wanted value.
 
     Text and versions have no common order: which comes first is not known.
@@ -72,7 +72,7 @@ def ordered(field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wan
     return test
 
 
-def contains(field: QueryField[AnyRecord], part: str) -> Test[AnyRecord]:
+def contains_test(field: QueryField[AnyRecord], part: str) -> Test[AnyRecord]:
     """Return a test that the field's text has `part`, which is in lower case, in it."""
     read = _read(field)
 
@@ -83,7 +83,7 @@ def contains(field: QueryField[AnyRecord], part: str) -> Test[AnyRecord]:
     return test
 
 
-def one_of(field: QueryField[AnyRecord], values: frozenset[Value]) -> Test[AnyRecord]:
+def membership_test(field: QueryField[AnyRecord], values: frozenset[Value]) -> Test[AnyRecord]:
     """Return a test that the field has one of `values`."""
     read = _read(field)
 
@@ -94,7 +94,7 @@ def one_of(field: QueryField[AnyRecord], values: frozenset[Value]) -> Test[AnyRe
     return test
 
 
-def opposite(test: Test[AnyRecord]) -> Test[AnyRecord]:
+def negate(test: Test[AnyRecord]) -> Test[AnyRecord]:
     """Return the test that passes where it is known that `test` does not."""
 
     def opposed(record: AnyRecord, known: Known) -> bool | None:
@@ -279,7 +279,7 @@ class _Parser(Generic[AnyRecord]):
 
     def _negated_or_grouped(self) -> Test[AnyRecord]:
         if self._take("not"):
-            return opposite(self._term())
+            return negate(self._term())
         if self._take("("):
             test = self.either()
             if not self._take(")"):
@@ -290,19 +290,19 @@ class _Parser(Generic[AnyRecord]):
     def _comparison(self) -> Test[AnyRecord]:
         field = self._field()
         if name := self._take(*_EQUALITIES):
-            return equal(field, _EQUALITIES[name], self._value(field))
+            return equality_test(field, _EQUALITIES[name], self._value(field))
         if field.kind in ("number", "version") and (name := self._take(*_ORDERINGS)):
-            return ordered(field, _ORDERINGS[name], self._value(field))
+            return ordering_test(field, _ORDERINGS[name], self._value(field))
         if self._token.text.lower() in ("~", "contains"):
-            return contains(field, self._text(field))
+            return contains_test(field, self._text(field))
         if self._take("in"):
-            return one_of(field, self._values(field))
+            return membership_test(field, self._values(field))
         if self._take("not"):
             if not self._take("in"):
                 raise self._expected("in")
-            return opposite(one_of(field, self._values(field)))
+            return negate(membership_test(field, self._values(field)))
         if field.kind == "flag" and self._token.text not in _ORDERINGS:
-            return flag(field)
+            return flag_test(field)
         raise self._expected(f"{_EXPECTED_OPERATOR[field.kind]} after {field.name}")
 
     def _field(self) -> QueryField[AnyRecord]:

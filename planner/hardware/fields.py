@@ -7,12 +7,12 @@ from typing import Final
 
 from planner.hardware.derived import DERIVED_FIGURES, DerivedFigure
 from planner.hardware.gpu import Gpu
-from planner.hardware.vocabulary import Facet, Known, QueryField, Value, Vocabulary, Words, parse_version
+from planner.hardware.vocabulary import Facet, FieldFactory, Known, QueryField, Value, Vocabulary, parse_version
 from planner.units import GB, GIB
 
 TERA: Final = 1e12
 _NVLINK: Final = re.compile(r"NVLink(?!-C2C)")  # C2C joins a GPU to its processor, not to other GPUs
-_OF: Final = Words[Gpu]()
+_OF: Final = FieldFactory[Gpu]()
 
 
 def _rate(dtype: str) -> Callable[[Gpu], float | None]:

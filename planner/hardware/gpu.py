@@ -107,7 +107,7 @@ class FigureNote(Spec):
     provenance: Provenance
 
 
-def provenance_in(notes: Iterable[FigureNote], field: str, record: Provenance) -> Provenance:
+def find_provenance(notes: Iterable[FigureNote], field: str, record: Provenance) -> Provenance:
     """Return where the figure in `field` comes from by `notes`, or else what holds for the whole `record`."""
     return next((note.provenance for note in notes if note.field == field), record)
 
@@ -244,7 +244,7 @@ class Gpu(Spec):
         if field.startswith("rate."):
             rate = self.rate(field.removeprefix("rate."))
             return (rate.provenance if rate else None) or self.provenance
-        return provenance_in(self.figure_notes, field, self.provenance)
+        return find_provenance(self.figure_notes, field, self.provenance)
 
 
 _LINKS: Final = re.compile(r"(?:NVLink\d|NVLink-C2C|Fabric|ICI|NeuronLink-v\d|scale-up|RoCE)[^;]*?(\d+(?:\.\d+)?) GB/s")

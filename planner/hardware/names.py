@@ -60,7 +60,7 @@ def resolve_gpu(catalog: HardwareCatalog, text: str) -> Gpu:
     exact = next((gpu for gpu in catalog.gpus if gpu.id == text), None)
     if exact is not None:
         return exact  # plans hold ids: no need to take every name apart
-    named = named_exactly(catalog, text)
+    named = find_by_name(catalog, text)
     if len(named) == 1:
         return named[0]
     several = named or candidates(catalog, text)
@@ -127,7 +127,7 @@ def candidates(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
     return tuple(found.values())
 
 
-def named_exactly(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
+def find_by_name(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
     """Return every accelerator that has `text` for a name, in any spelling; none for words that are no name."""
     core, brands = _take_apart(text)
     # Taking names apart is most of the work, and never changes a digit: records without these digits can be left out.

@@ -13,7 +13,7 @@ from planner.base import Spec
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import MOST_USD, MOST_WATTS, Day, FigureNote, Gpu, Line, Provenance
-from planner.hardware.names import named_exactly
+from planner.hardware.names import find_by_name
 from planner.units import GIB
 
 OWN_SCHEMA: Final = 1
@@ -222,7 +222,7 @@ def first_problem(hardware: HardwareCatalog, added: OwnHardware) -> OwnProblem |
 
 def _taken(hardware: HardwareCatalog, card: Gpu) -> OwnProblem | None:
     for field, text in _names(card):
-        other = next((gpu for gpu in named_exactly(hardware, text) if gpu.id != card.id), None)
+        other = next((gpu for gpu in find_by_name(hardware, text) if gpu.id != card.id), None)
         if other is not None:
             reason = f"{text!r} is the name of {other.id} ({other.name}) already"
             return OwnProblem(card.id, field, reason, _hint(card, field))

@@ -83,7 +83,7 @@ WALL_TITLES: Final = (
 )
 
 
-def wall_steps(
+def wall_figures(
     circuit: Circuit, watts: float, formula: str, source: str, warming_f: float = WARMING_F
 ) -> tuple[PowerFigure, ...]:
     """Return what follows from `watts` drawn from the wall, which themselves come from `formula` and `source`.
@@ -206,7 +206,7 @@ def machine_steps(system: System, circuit: Circuit) -> tuple[PowerFigure, ...]:
     watts = system.max_power_watts
     if watts is None:
         return ()
-    return wall_steps(circuit, watts, "highest power, at the input", system.provenance_of("max_power_watts").source)
+    return wall_figures(circuit, watts, "highest power, at the input", system.provenance_of("max_power_watts").source)
 
 
 def wall_watts(build: Build) -> float | None:
@@ -274,7 +274,7 @@ def _steps(build: Build, drawn: float) -> Iterator[PowerFigure]:
     for (key, title, unit), (value, formula, source) in zip(_TITLES, figures, strict=False):
         yield PowerFigure(key, title, value, unit, formula, source)
     efficient = f"{load:,.0f} ÷ {share:.2f} (80 PLUS {build.rating})"
-    yield from wall_steps(build.circuit, wall, efficient, _RATING_SOURCE, build.warming_f)
+    yield from wall_figures(build.circuit, wall, efficient, _RATING_SOURCE, build.warming_f)
     yield PowerFigure("slots", "Slots", None if slots is None else float(slots), "", "", _FORM)
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from planner.base import Spec
-from planner.hardware.gpu import FigureNote, Gpu, Provenance, links_bytes_per_s, provenance_in
+from planner.hardware.gpu import FigureNote, Gpu, Provenance, find_provenance, links_bytes_per_s
 
 SystemKind = Literal["server", "baseboard", "rack", "workstation", "cloud instance", "pod slice", "pod"]
 """What is sold or rented as one: a baseboard goes into a server, a rack may be several, a slice is part of a pod."""
@@ -42,7 +42,7 @@ class System(Spec):
 
     def provenance_of(self, field: str) -> Provenance:
         """Return where the figure in `field` comes from."""
-        return provenance_in(self.figure_notes, field, self.provenance)
+        return find_provenance(self.figure_notes, field, self.provenance)
 
 
 def together(count: int | None, each: float | None) -> float | None:

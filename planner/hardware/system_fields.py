@@ -7,12 +7,12 @@ from typing import Final
 from planner.hardware.fields import TERA
 from planner.hardware.query import Query
 from planner.hardware.system import EquippedSystem, PriceKind, SystemKind, Topology
-from planner.hardware.vocabulary import Facet, QueryField, Vocabulary, Words
+from planner.hardware.vocabulary import Facet, FieldFactory, QueryField, Vocabulary
 from planner.units import GB, GIB
 
 RENT: Final = "rent"
 """The word of the one price that is not in a system's record."""
-_OF: Final = Words[EquippedSystem]()
+_OF: Final = FieldFactory[EquippedSystem]()
 _KINDS: Final = "server, baseboard, rack, workstation, cloud instance, pod slice or pod"
 _TOPOLOGIES: Final = "switch, full mesh, hybrid cube mesh, hypercube, 2D torus or 3D torus"
 _LINKS: Final = "of each accelerator to the others, both directions together"

@@ -14,7 +14,7 @@ from planner.base import Spec
 from planner.hardware.gpu import Gpu
 from planner.units import GIB
 
-Family = tuple[str, ...]
+DeviceFamily = tuple[str, ...]
 
 _ENOUGH_DEVICES: Final = 3
 _APPLE_LARGE_BYTES: Final = 32 * GIB
@@ -32,7 +32,7 @@ class UsableMemory(Spec):
 
 
 @dataclass(frozen=True)
-class Spread:
+class FamilySpread:
     """The lowest, middle and highest of one quantity over the measured devices of a family."""
 
     low: float
@@ -47,14 +47,14 @@ class UsableShares(NamedTuple):
     `lost_share` is 1 − usable ÷ physical bytes; `smi_gap_bytes` is what nvidia-smi's total has above the usable bytes.
     """
 
-    lost_share: Mapping[Family, Spread]
-    smi_gap_bytes: Mapping[Family, Spread]
+    lost_share: Mapping[DeviceFamily, FamilySpread]
+    smi_gap_bytes: Mapping[DeviceFamily, FamilySpread]
 
 
 def measured_shares(records: Iterable[Gpu]) -> UsableShares:
     """Return the spreads of every family in `records` that has measured devices."""
-    lost: dict[Family, list[float]] = {}
-    gaps: dict[Family, list[float]] = {}
+    lost: dict[DeviceFamily, list[float]] = {}
+    gaps: dict[DeviceFamily, list[float]] = {}
     for gpu in records:
         if gpu.usable_memory_bytes is None:
             continue
@@ -110,14 +110,14 @@ def _shared_limit(gpu: Gpu) -> UsableMemory | None:
     if gpu.vendor == "Apple":
         lost = 1 / 3 if memory <= _APPLE_LARGE_BYTES else 1 / 4
         text = "macOS lets the GPU wire about 67 % of memory up to 32 GB and 75 % above"
-        return _assumed(memory, Spread(1 / 4, lost, 1 / 3, 0), "macOS default GPU memory limit", text)
+        return _assumed(memory, FamilySpread(1 / 4, lost, 1 / 3, 0), "macOS default GPU memory limit", text)
     if gpu.vendor == "AMD" and gpu.segment == "soc":
         text = "Windows assigns the GPU at most 75 % of memory, Linux about 108 to 120 of 128 GB"
-        return _assumed(memory, Spread(8 / 128, 1 / 4, 1 / 4, 0), "Ryzen AI Max default GPU memory limit", text)
+        return _assumed(memory, FamilySpread(8 / 128, 1 / 4, 1 / 4, 0), "Ryzen AI Max default GPU memory limit", text)
     if gpu.vendor == "AMD":
         text = "ROCm lets device allocators have 96 of 128 GiB unless the limit is raised"
         return _assumed(
-            memory, Spread(0.0, 1 / 4, 1 / 4, 0), "https://github.com/ROCm/legacy-rocm-build/pull/3587", text
+            memory, FamilySpread(0.0, 1 / 4, 1 / 4, 0), "https://github.com/ROCm/legacy-rocm-build/pull/3587", text
         )
     return None
 
@@ -146,7 +146,7 @@ def _from_physical(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
     return _assumed(gpu.device_memory_bytes, lost, gpu.provenance_of("memory_bytes").source, text)
 
 
-def _assumed(memory_bytes: int, lost: Spread, source: str, text: str) -> UsableMemory:
+def _assumed(memory_bytes: int, lost: FamilySpread, source: str, text: str) -> UsableMemory:
     return UsableMemory(
         bytes=round(memory_bytes * (1 - lost.middle)),
         low_bytes=round(memory_bytes * (1 - lost.high)),
@@ -157,7 +157,7 @@ def _assumed(memory_bytes: int, lost: Spread, source: str, text: str) -> UsableM
     )
 
 
-def _families(gpu: Gpu) -> tuple[Family, ...]:
+def _families(gpu: Gpu) -> tuple[DeviceFamily, ...]:
     """Return the families of a device from the narrowest to the widest.
 
     The kind of memory belongs to each, because error correction takes a sixteenth of GDDR but nothing of HBM.
@@ -176,19 +176,19 @@ def _memory_kind(gpu: Gpu) -> str:
     return "HBM" if (gpu.memory_type or "").startswith("HBM") else "GDDR"
 
 
-def _nearest(gpu: Gpu, spreads: Mapping[Family, Spread]) -> tuple[Family, Spread] | None:
+def _nearest(gpu: Gpu, spreads: Mapping[DeviceFamily, FamilySpread]) -> tuple[DeviceFamily, FamilySpread] | None:
     """Return the narrowest family with enough measured devices to show a spread, else the widest with any."""
     known = [(family, spreads[family]) for family in _families(gpu) if family in spreads]
     several = [found for found in known if found[1].count >= _ENOUGH_DEVICES]
     return next(iter(several or reversed(known)), None)
 
 
-def _spread(values: list[float]) -> Spread:
+def _spread(values: list[float]) -> FamilySpread:
     if len(values) == 1:
-        return Spread(low=0.0, middle=values[0], high=2 * values[0], count=1)
-    return Spread(low=min(values), middle=median(values), high=max(values), count=len(values))
+        return FamilySpread(low=0.0, middle=values[0], high=2 * values[0], count=1)
+    return FamilySpread(low=min(values), middle=median(values), high=max(values), count=len(values))
 
 
-def _cards(family: Family, spread: Spread) -> str:
+def _cards(family: DeviceFamily, spread: FamilySpread) -> str:
     devices = "1 measured device" if spread.count == 1 else f"{spread.count} measured devices"
     return f"{devices} of {' '.join(family)}"

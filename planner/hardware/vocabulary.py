@@ -70,7 +70,7 @@ class QueryField(Generic[AnyRecord]):
     read: Callable[[AnyRecord, Known], Value]
 
 
-class Words(Generic[AnyRecord]):
+class FieldFactory(Generic[AnyRecord]):
     """Declares the words of one kind of record."""
 
     def text(self, name: str, title: str, said: str, read: Callable[[AnyRecord], str | None]) -> QueryField[AnyRecord]:

@@ -19,7 +19,7 @@ from planner.models.layers import (
     LatentAttention,
     Layer,
     LayerGroup,
-    LossReads,
+    LossInput,
     Mixer,
     Mlp,
     Moe,
@@ -41,7 +41,7 @@ __all__ = [
     "LatentAttention",
     "Layer",
     "LayerGroup",
-    "LossReads",
+    "LossInput",
     "Mixer",
     "Mlp",
     "Moe",
@@ -86,7 +86,7 @@ class Architecture(Spec):
         default=(), description="what the checkpoint's files hold of this network; empty where they were not read"
     )
     labels: int | None = Field(default=None, ge=1, description="classes of an encoder's classification head")
-    loss_reads: LossReads = Field(
+    loss_reads: LossInput = Field(
         default="fp32-copy",
         description="what the loss is computed from: an fp32 copy of the logits, the logits, or their sum with an fp32 "
         "bias that is no part of the head (BART)",

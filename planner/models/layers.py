@@ -13,7 +13,7 @@ Activation = Literal[
     "silu", "gelu", "gelu-tanh", "gelu-new", "gelu-bloom", "quick-gelu", "relu", "relu2", "clamped-swiglu"
 ]
 Grouping = Literal["native", "broadcast", "copied"]
-LossReads = Literal["fp32-copy", "logits", "biased-logits"]
+LossInput = Literal["fp32-copy", "logits", "biased-logits"]
 
 
 class Tensor(Spec):

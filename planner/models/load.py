@@ -61,7 +61,7 @@ def load_config(text: str, catalog: ModelCatalog) -> tuple[str, Mapping[str, obj
         return found, catalog.record(found).config
     from planner.models.readers.model_file import read_model_config
 
-    return name_of_file(found) or str(found), read_model_config(found)
+    return model_name_from_path(found) or str(found), read_model_config(found)
 
 
 def load_hub_model(text: str, stop: Callable[[], bool] = lambda: False) -> LoadedModel:
@@ -86,7 +86,7 @@ def load_model_file(path: Path) -> LoadedModel:
     from planner.models.readers.model_file import read_model_file
 
     architecture = read_model_file(path)
-    return LoadedModel(name_of_file(path) or architecture.model_type, architecture, path)
+    return LoadedModel(model_name_from_path(path) or architecture.model_type, architecture, path)
 
 
 def _find(text: str, catalog: ModelCatalog) -> str | Path:
@@ -107,7 +107,7 @@ def _written_as_path(text: str) -> bool:
     return text.endswith((*_FILE_ENDINGS, "/", "\\")) or text.startswith((".", "~")) or Path(text).is_absolute()
 
 
-def name_of_file(path: Path) -> str:
+def model_name_from_path(path: Path) -> str:
     """Return what to call the network in the file or folder `path`.
 
     That is its own name, or its folder's where the file is called as every model's is.

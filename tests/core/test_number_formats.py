@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.dtypes import ELEMENT_BYTES, GGUF_FILE_TYPES, KV_FORMATS, SCHEMES, Overhead, gguf_type
+from planner.dtypes import ELEMENT_BYTES, GGUF_FILE_TYPES, KV_FORMATS, SCHEMES, SchemeOverhead, gguf_type
 
 EXTENTS = st.integers(1, 2_000)
 TYPES = [*SCHEMES.values(), *(gguf_type(name) for name in set(GGUF_FILE_TYPES.values()))]
@@ -80,12 +80,12 @@ def test_leading_extents_are_rows():
 @pytest.mark.parametrize(
     ("overhead", "number"),
     [
-        (Overhead(Fraction(1), "flat", 64), 5),
-        (Overhead(Fraction(1), "group", 64), 6),
-        (Overhead(Fraction(1), "tile", 64), 2),
-        (Overhead(Fraction(1), "row"), 3),
-        (Overhead(Fraction(1), "column"), 100),
-        (Overhead(Fraction(1), "tensor"), 1),
+        (SchemeOverhead(Fraction(1), "flat", 64), 5),
+        (SchemeOverhead(Fraction(1), "group", 64), 6),
+        (SchemeOverhead(Fraction(1), "tile", 64), 2),
+        (SchemeOverhead(Fraction(1), "row"), 3),
+        (SchemeOverhead(Fraction(1), "column"), 100),
+        (SchemeOverhead(Fraction(1), "tensor"), 1),
     ],
 )
 def test_what_overheads_belong_to(overhead, number):

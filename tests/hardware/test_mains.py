@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.hardware.power import CIRCUITS, least_circuit, wall_steps
+from planner.hardware.power import CIRCUITS, least_circuit, wall_figures
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_the_smallest_circuit_that_carries_it_or_several_of_the_largest(
 
 
 def test_a_machine_of_6500_watts() -> None:
-    steps = {step.key: step for step in wall_steps(CIRCUITS["240V-30A"], 6_500, "as sold", "its guide")}
+    steps = {step.key: step for step in wall_figures(CIRCUITS["240V-30A"], 6_500, "as sold", "its guide")}
     assert (steps["wall"].value, steps["wall"].formula, steps["wall"].source) == (6_500, "as sold", "its guide")
     assert steps["current"].value == pytest.approx(27.08, abs=0.01)
     assert steps["circuits"].formula == "6,500 ÷ (240 × 30 × 0.8), rounded up"
@@ -34,7 +34,7 @@ def test_a_machine_of_6500_watts() -> None:
 
 
 def test_warmer_air_takes_less_of_it() -> None:
-    cool, warm = (wall_steps(CIRCUITS["230V-16A"], 1_000, "", "", degrees)[4].value for degrees in (20.0, 30.0))
+    cool, warm = (wall_figures(CIRCUITS["230V-16A"], 1_000, "", "", degrees)[4].value for degrees in (20.0, 30.0))
     assert cool is not None
     assert warm is not None
     assert warm == pytest.approx(cool * 2 / 3)

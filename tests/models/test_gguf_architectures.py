@@ -6,7 +6,7 @@ from made_files import array, gguf_bytes, tiny_gguf
 
 from planner.errors import ModelFileError
 from planner.models.readers.config_json import read_config
-from planner.models.readers.gguf.architectures import FAMILIES
+from planner.models.readers.gguf.architectures import GGUF_ARCHITECTURES
 from planner.models.readers.gguf.header import GgufFile, GgufTensor, Omitted
 from planner.models.readers.gguf.model import architecture_of_gguf
 from planner.models.readers.model_file import read_model_file
@@ -42,7 +42,7 @@ def test_metadata_reads_like_the_configuration(case):
 
 
 def test_every_architecture_has_a_case():
-    assert {case.architecture for case in CASES} == set(FAMILIES)
+    assert {case.architecture for case in CASES} == set(GGUF_ARCHITECTURES)
 
 
 def test_widths_come_from_tensors_where_old_files_do_not_state_them():

@@ -3,11 +3,11 @@ import math
 import pytest
 
 from planner.errors import ModelFileError
-from planner.models.readers.fields import Fields
+from planner.models.readers.config_fields import ConfigFields
 
 
-def fields(**config: object) -> Fields:
-    return Fields(config, "config.json")
+def fields(**config: object) -> ConfigFields:
+    return ConfigFields(config, "config.json")
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_wrong_integer_names_file_and_field(value: object, told: str) -> None:
 def test_aliases_are_taken_in_order_and_null_counts_as_missing() -> None:
     found = fields(hidden_size=None, n_embd=768, d_model=1)
     assert found.integer("hidden_size", "n_embd", "d_model") == 768
-    assert found.states("hidden_size")
+    assert found.is_stated("hidden_size")
     assert not found.has("hidden_size")
     assert found.optional_integer("hidden_size") is None
     assert found.integer("hidden_size", default=3) == 3

@@ -6,7 +6,7 @@ from made_files import TINY, tiny_tensors, write_model, write_safetensors
 from planner.errors import ModelFileError
 from planner.memory.weights import weight_bytes, weights_term
 from planner.models.readers.checkpoint.safetensors import FileTensor
-from planner.models.readers.checkpoint.stored import with_stored
+from planner.models.readers.checkpoint.stored import with_stored_sizes
 from planner.models.readers.config_json import read_config
 from planner.models.readers.model_file import read_model_config, read_model_file
 
@@ -162,7 +162,7 @@ def test_the_files_decide_on_the_format(tmp_path, stated, notes):
 def test_names_may_have_more_or_less_before_them(prefix):
     bare = {name.removeprefix("" if prefix else "model."): what for name, what in tiny_tensors().items()}
     tensors = [FileTensor(prefix + name, dtype, tuple(shape), 1, 2) for name, (dtype, shape) in bare.items()]
-    found = with_stored(read_config(TINY, "x"), tensors)
+    found = with_stored_sizes(read_config(TINY, "x"), tensors)
     assert not any("not found" in note or "not part" in note for note in found.reader_notes)
     assert found.stored_bytes == 2 * len(tensors)
 
@@ -183,7 +183,7 @@ def test_experts_one_by_one_and_stacked():
     router = {"model.layers.0.block_sparse_moe.gate.weight": ("BF16", [3, 64])}
     every = attention | experts | router
     tensors = [FileTensor(name, dtype, tuple(shape), *_sizes(shape)) for name, (dtype, shape) in every.items()]
-    found = with_stored(read_config(config, "x"), tensors)
+    found = with_stored_sizes(read_config(config, "x"), tensors)
     assert found.reader_notes == ()
     assert found.stored_bytes == 2 * found.parameters
 
@@ -218,7 +218,7 @@ def test_mxfp4_blocks_and_scales_stand_for_their_experts():
         for part in ("blocks", "scales")
     ]
     around = [tensor.name for tensor in (*made.main.before, *made.main.after, *made.head)]
-    found = with_stored(made, [FileTensor(name, "U8", (1,), 1, 1) for name in (*names, *blocks, *around)])
+    found = with_stored_sizes(made, [FileTensor(name, "U8", (1,), 1, 1) for name in (*names, *blocks, *around)])
     assert found.reader_notes == ()
     assert found.stored_bytes == len(names) + len(blocks) + len(around)
     assert found.stored_as == "mxfp4"

@@ -12,8 +12,8 @@ from pydantic import Field
 from planner.base import Spec
 from planner.errors import ModelFileError
 from planner.models.readers.checkpoint.safetensors import FileTensor, read_header
+from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
 from planner.models.readers.config_json import MAX_FILE_BYTES, parse_config
-from planner.models.readers.fields import MAX_LAYERS, Fields
 from planner.models.readers.sources import open_local, read_whole
 
 ADAPTER_FILE: Final = "adapter_config.json"
@@ -59,7 +59,7 @@ def read_adapter(path: Path) -> AdapterConfig:
         ModelFileError: If it cannot be read, is no LoRA adapter, or a field is missing or cannot be.
     """
     file = path / ADAPTER_FILE if os.path.isdir(path) else path
-    fields = Fields(parse_config(read_whole(file, MAX_FILE_BYTES, ADAPTER_FILE), str(file)), str(file))
+    fields = ConfigFields(parse_config(read_whole(file, MAX_FILE_BYTES, ADAPTER_FILE), str(file)), str(file))
     kind = fields.text("peft_type")
     if kind != "LORA":
         raise ModelFileError(file, f"is an adapter of type {kind[:40]!r}", "Only LoRA adapters are read.")
@@ -85,21 +85,21 @@ def read_adapter(path: Path) -> AdapterConfig:
     )
 
 
-def _targets(fields: Fields) -> tuple[str | None, Literal["all-linear"] | tuple[str, ...] | None]:
+def _targets(fields: ConfigFields) -> tuple[str | None, Literal["all-linear"] | tuple[str, ...] | None]:
     """Return the pattern of a text, or the names of a list, sorted: PEFT saves a set."""
-    if fields.lists("target_modules"):
+    if fields.is_list("target_modules"):
         return None, tuple(sorted(fields.texts("target_modules") or ()))
     text = fields.text("target_modules", default="") or None
     return (None, ALL_LINEAR) if text == ALL_LINEAR else (text, None)
 
 
-def _ranks(fields: Fields) -> tuple[tuple[str, int], ...]:
+def _ranks(fields: ConfigFields) -> tuple[tuple[str, int], ...]:
     listed = fields.nested("rank_pattern")
     return () if listed is None else tuple((name, listed.integer(name, high=_MAX_RANK)) for name in listed.names)
 
 
-def _layers(fields: Fields) -> tuple[int, ...]:
-    if fields.has("layers_to_transform") and not fields.lists("layers_to_transform"):
+def _layers(fields: ConfigFields) -> tuple[int, ...]:
+    if fields.has("layers_to_transform") and not fields.is_list("layers_to_transform"):
         return (fields.integer("layers_to_transform", low=0, high=MAX_LAYERS),)
     return fields.integers("layers_to_transform", high=MAX_LAYERS) or ()
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from planner.dtypes import SCHEMES
-from planner.errors import TRACE_OWN, ModelFileError
+from planner.errors import TRACE_INSTRUCTIONS, ModelFileError
 from planner.models.architecture import Architecture
-from planner.models.readers.fields import Fields
-from planner.models.readers.registry import read_fields, reader_of
+from planner.models.readers.config_fields import ConfigFields
+from planner.models.readers.registry import find_reader, read_fields
 from planner.models.readers.sources import read_whole, unreadable
 
 MAX_FILE_BYTES: Final = 8 * 2**20
@@ -21,7 +21,7 @@ _BARE: Final = re.compile(r"(?<!LMHead)Model$")
 """How the classes of transformers are called that end with the last layer."""
 _NO_TYPE: Final = (
     "A config.json of a Hugging Face model names its model_type. A network of another library goes to the trace: write "
-    f"a function that returns it with its inputs, then use {TRACE_OWN}."
+    f"a function that returns it with its inputs, then use {TRACE_INSTRUCTIONS}."
 )
 _COMPONENT: Final = "It belongs to a component of a diffusion pipeline: choose the folder with the model_index.json."
 _LANGUAGE_PARTS: Final = ("text_config", "llm_config", "language_config")
@@ -53,7 +53,7 @@ def read_config(config: Mapping[str, object], source: str) -> Architecture:
     Raises:
         ModelFileError: If a field is missing, of the wrong type or out of bounds, or the `model_type` is unknown.
     """
-    fields = Fields(config, source)
+    fields = ConfigFields(config, source)
     found = read_fields(_supported_part(fields))
     if found.parameters > MAX_PARAMETERS:
         raise ModelFileError(
@@ -74,11 +74,11 @@ def read_config(config: Mapping[str, object], source: str) -> Architecture:
     )
 
 
-def _supported_part(fields: Fields) -> Fields:
+def _supported_part(fields: ConfigFields) -> ConfigFields:
     if not fields.has("model_type"):
         if not fields.has(*_LANGUAGE_PARTS):
             fields.fail("model_type", "is missing", _COMPONENT if fields.has("_class_name") else _NO_TYPE)
-    elif reader_of(fields.model_type) is not None:
+    elif find_reader(fields.model_type) is not None:
         return fields
     inner = fields.nested(*_LANGUAGE_PARTS)
     if inner is None or not inner.has("model_type"):
@@ -137,7 +137,7 @@ _DTYPES: Final = {
 }
 
 
-def stored_dtype(fields: Fields) -> str | None:
+def stored_dtype(fields: ConfigFields) -> str | None:
     """Return the format of the checkpoint's tensors, or nothing where it is not stated."""
     if not fields.has("torch_dtype", "dtype"):
         return None
@@ -148,7 +148,7 @@ def stored_dtype(fields: Fields) -> str | None:
     return known
 
 
-def quantization_scheme(fields: Fields) -> str | None:
+def quantization_scheme(fields: ConfigFields) -> str | None:
     """Return the scheme that the checkpoint's weights are stored in, or nothing where it is not quantised or not known.
 
     **Source**: the quantisation configurations of transformers, `utils/quantization_config.py`.
@@ -163,7 +163,7 @@ def quantization_scheme(fields: Fields) -> str | None:
     return scheme
 
 
-def _bitsandbytes(settings: Fields) -> str | None:
+def _bitsandbytes(settings: ConfigFields) -> str | None:
     if settings.flag("load_in_8bit", "_load_in_8bit", default=False):
         return "int8"
     if settings.text("bnb_4bit_quant_type", default="fp4") != "nf4":
@@ -171,8 +171,8 @@ def _bitsandbytes(settings: Fields) -> str | None:
     return "nf4-dq" if settings.flag("bnb_4bit_use_double_quant", default=False) else "nf4"
 
 
-def _grouped(family: str) -> Callable[[Fields], str | None]:
-    def read(settings: Fields) -> str | None:
+def _grouped(family: str) -> Callable[[ConfigFields], str | None]:
+    def read(settings: ConfigFields) -> str | None:
         bits = settings.integer("bits", "w_bit", default=4, high=16)
         group = settings.integer("group_size", "q_group_size", default=128, low=-1)
         return _known(f"{family}{bits}-{group}")
@@ -180,7 +180,7 @@ def _grouped(family: str) -> Callable[[Fields], str | None]:
     return read
 
 
-def _float8(settings: Fields) -> str | None:
+def _float8(settings: ConfigFields) -> str | None:
     blocks = settings.integers("weight_block_size")
     return "fp8" if blocks is None else _known(f"fp8-block{blocks[0]}") if len(set(blocks)) == 1 else None
 
@@ -189,13 +189,13 @@ def _known(scheme: str) -> str | None:
     return scheme if scheme in SCHEMES else None
 
 
-def _compressed_tensors(settings: Fields) -> str | None:
+def _compressed_tensors(settings: ConfigFields) -> str | None:
     return {"float-quantized": "fp8", "int-quantized": "int8", "nvfp4-pack-quantized": "nvfp4"}.get(
         settings.text("format", default="")
     )
 
 
-_METHODS: Final[Mapping[str, Callable[[Fields], str | None]]] = {
+_METHODS: Final[Mapping[str, Callable[[ConfigFields], str | None]]] = {
     "bitsandbytes": _bitsandbytes,
     "gptq": _grouped("gptq"),
     "awq": _grouped("awq"),

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NoReturn
 
-from planner.errors import TRACE_OWN, ModelFileError
+from planner.errors import TRACE_INSTRUCTIONS, ModelFileError
 from planner.models.architecture import Architecture
 from planner.models.readers.adapter import ADAPTER_FILE, read_adapter
 from planner.models.readers.checkpoint.safetensors import INDEX, SINGLE, FileTensor, numbered_parts, read_checkpoint
-from planner.models.readers.checkpoint.stored import with_stored
+from planner.models.readers.checkpoint.stored import with_stored_sizes
 from planner.models.readers.config_json import read_config, read_config_fields, read_config_file
 from planner.models.readers.diffusers.files import MODEL_INDEX, read_pipeline_folder
 from planner.models.readers.gguf.model import read_gguf_config, read_gguf_model
@@ -36,7 +36,7 @@ def read_model_file(path: Path) -> Architecture:
         return read_pipeline_folder(path.parent)
     reader = _READERS.get(path.suffix.lower())
     if path.suffix.lower() in PICKLES:
-        raise pickled(path)
+        raise pickle_error(path)
     if path.name.endswith(_INDEX_ENDING):
         reader = _read_safetensors
     return read_config_file(path) if reader is None else reader(path)
@@ -53,24 +53,22 @@ def read_model_config(path: Path) -> Mapping[str, object]:
         return read_config_fields(path) if weights is None else read_model_config(weights)
     ending = path.suffix.lower()
     if ending in PICKLES:
-        raise pickled(path)
+        raise pickle_error(path)
     if ending == ".gguf":
         return read_gguf_config(path)
     if ending != ".safetensors" and not path.name.endswith(_INDEX_ENDING):
         return read_config_fields(path)
     config = path.with_name(_CONFIG)
-    return (
-        read_config_fields(config) if os.path.isfile(config) else config_of_names(read_checkpoint(path).tensors, path)
-    )
+    return read_config_fields(config) if os.path.isfile(config) else infer_config(read_checkpoint(path).tensors, path)
 
 
-def pickled(path: Path | str) -> ModelFileError:
+def pickle_error(path: Path | str) -> ModelFileError:
     """Return the error about a file that runs code when it is opened."""
     return ModelFileError(
         path,
         "is a pickle, which can run any code when it is opened, and is never opened here",
         "Convert it with safetensors.torch.save_file, or choose the model's config.json. The trace needs no weights: "
-        f"for the module that they are for, use {TRACE_OWN}.",
+        f"for the module that they are for, use {TRACE_INSTRUCTIONS}.",
     )
 
 
@@ -78,9 +76,9 @@ def _read_safetensors(path: Path) -> Architecture:
     checkpoint = read_checkpoint(path)
     config = path.with_name(_CONFIG)
     if os.path.isfile(config):
-        return with_stored(read_config_file(config), checkpoint.tensors, checkpoint.notes)
-    made = read_config(config_of_names(checkpoint.tensors, path), str(path))
-    return with_stored(made, checkpoint.tensors, (*checkpoint.notes, NAMES_NOTE))
+        return with_stored_sizes(read_config_file(config), checkpoint.tensors, checkpoint.notes)
+    made = read_config(infer_config(checkpoint.tensors, path), str(path))
+    return with_stored_sizes(made, checkpoint.tensors, (*checkpoint.notes, INFERRED_CONFIG_NOTE))
 
 
 def _read_folder(folder: Path) -> Architecture:
@@ -100,7 +98,7 @@ def _read_folder(folder: Path) -> Architecture:
         return read_config_file(folder)
     pickles = [name for name in _names(folder) if name.lower().endswith(PICKLES)]
     if pickles:
-        raise pickled(folder / pickles[0])
+        raise pickle_error(folder / pickles[0])
     raise ModelFileError(
         folder, "is a folder without a config.json or weights", "Choose the folder of a model, or its config.json."
     )
@@ -158,13 +156,13 @@ _FAMILIES: Final = {frozenset[str](): "llama", frozenset(_QKV_BIASES): "qwen2", 
 _HINT: Final = "Put the model's config.json beside it, or choose the folder that holds both."
 
 
-NAMES_NOTE: Final = (
+INFERRED_CONFIG_NOTE: Final = (
     "without a config.json the network follows from its tensors; the width of a head, the longest context and windows "
     "of attention are not among them"
 )
 
 
-def config_of_names(tensors: tuple[FileTensor, ...], path: Path) -> dict[str, object]:
+def infer_config(tensors: tuple[FileTensor, ...], path: Path) -> dict[str, object]:
     """Return the configuration of a network whose tensors have these names, if it is a Llama, Qwen2 or Qwen3.
 
     Raises:

@@ -6,9 +6,9 @@ from typing import Final
 
 from planner.errors import NoFormulaError
 from planner.models.architecture import Architecture
-from planner.models.readers.fields import Fields
+from planner.models.readers.config_fields import ConfigFields
 
-Reader = Callable[[Fields], Architecture]
+Reader = Callable[[ConfigFields], Architecture]
 
 # Names, not imports: readers of composite models look up the readers of their parts here.
 _FAMILIES: Final = (
@@ -35,7 +35,7 @@ def readers() -> Mapping[str, Reader]:
     return dict(sorted(found.items()))
 
 
-def reader_of(model_type: str) -> Reader | None:
+def find_reader(model_type: str) -> Reader | None:
     """Return the reader of one `model_type`, importing no more modules than it takes to find it."""
     for family in _FAMILIES:
         reader: Reader | None = _module_readers(family).get(model_type)
@@ -44,14 +44,14 @@ def reader_of(model_type: str) -> Reader | None:
     return None
 
 
-def read_fields(fields: Fields) -> Architecture:
+def read_fields(fields: ConfigFields) -> Architecture:
     """Read a configuration with the reader of its `model_type`.
 
     Raises:
         NoFormulaError: If no reader knows it, with how to trace it and the nearest names.
     """
     model_type = fields.model_type
-    reader = reader_of(model_type)
+    reader = find_reader(model_type)
     if reader is None:
         from difflib import get_close_matches  # takes a while to load, and is seldom needed
 

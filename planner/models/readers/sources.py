@@ -138,6 +138,6 @@ def unreadable(path: Path, error: OSError | ValueError) -> ModelFileError:
     return ModelFileError(path, f"cannot be read: {reason}", _CHECK_PATH)
 
 
-def shown(text: str) -> str:
+def quote(text: str) -> str:
     """Return `text` of a file quoted, shortened and safe to print."""
     return ascii(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!a}…"

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
 from planner.errors import ModelFileError
-from planner.models.readers.sources import ByteSource, open_local, read_whole, shown
+from planner.models.readers.sources import ByteSource, open_local, quote, read_whole
 from planner.units import MIB
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
@@ -60,7 +60,7 @@ class JsonScanner:
         while True:
             key = self.text()
             if key in seen:
-                self._fail(f"the key {shown(key)} is there twice")
+                self._fail(f"the key {quote(key)} is there twice")
             seen.add(key)
             if len(seen) > most:
                 self._fail(f"has more than {most:,} keys")
@@ -111,7 +111,7 @@ class JsonScanner:
     def _take(self, mark: str) -> None:
         found = self._peek()
         if found != mark:
-            got = shown(found) if found else "the end"
+            got = quote(found) if found else "the end"
             self._fail(f"has {got} where {mark!r} should be, at character {self._at:,}")
         self._at += 1
 
@@ -208,12 +208,12 @@ def _entries(text: str, fail: Callable[[str], NoReturn]) -> Iterator[_Placed]:
 
 
 def _entry(name: str, entry: object, fail: Callable[[str], NoReturn]) -> _Placed:
-    where = f"tensor {shown(name)}"
+    where = f"tensor {quote(name)}"
     if not isinstance(entry, dict) or entry.keys() != _FIELDS:
         fail(f"{where} must have dtype, shape and data_offsets")
     bits = BITS.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
     if bits is None:
-        fail(f"{where}: dtype {shown(str(entry['dtype']))} is not known")
+        fail(f"{where}: dtype {quote(str(entry['dtype']))} is not known")
     shape, (begin, end) = _whole(entry["shape"], f"{where}: shape", fail), _span(entry["data_offsets"], where, fail)
     elements = prod(shape)
     if elements > _MAX_ELEMENTS or elements * bits != 8 * (end - begin):
@@ -238,9 +238,9 @@ def _check_layout(placed: list[_Placed], size: int, fail: Callable[[str], NoRetu
     at = 0
     for begin, end, tensor in placed:
         if begin < at:
-            fail(f"tensor {shown(tensor.name)} overlaps the one before it: data_offsets {begin:,} is below {at:,}")
+            fail(f"tensor {quote(tensor.name)} overlaps the one before it: data_offsets {begin:,} is below {at:,}")
         if begin > at:
-            fail(f"{begin - at:,} bytes before tensor {shown(tensor.name)} belong to no tensor")
+            fail(f"{begin - at:,} bytes before tensor {quote(tensor.name)} belong to no tensor")
         at = end
     if at > size:
         fail(f"is cut short: its tensors have {at:,} bytes, and the file holds {size:,} of them")
@@ -308,10 +308,10 @@ def _read_indexed(path: Path) -> Checkpoint:
     listed = read_index(read_whole(path, MAX_INDEX_BYTES, "index of safetensors files"), path)
     parts = {name: path.with_name(name) for name in listed.values()}
     _require_all(path, tuple(parts.values()))
-    return checked_parts(listed, ((name, _header(part)) for name, part in parts.items()), path)
+    return combine_parts(listed, ((name, _header(part)) for name, part in parts.items()), path)
 
 
-def checked_parts(
+def combine_parts(
     listed: dict[str, str], parts: Iterable[tuple[str, tuple[FileTensor, ...]]], index: Path | str
 ) -> Checkpoint:
     """Return the tensors of all parts, each a file's name and its header, that an index lists.
@@ -332,7 +332,7 @@ def checked_parts(
             raise ModelFileError(index, f"its files hold more than {MAX_TENSORS:,} tensors", "Choose a single model.")
     if listed:
         name, file = next(iter(listed.items()))
-        raise ModelFileError(index, f"weight_map: {shown(name)} is not in {file}", _COMPLETE)
+        raise ModelFileError(index, f"weight_map: {quote(name)} is not in {file}", _COMPLETE)
     return Checkpoint(tuple(found), _unlisted(extra))
 
 
@@ -360,7 +360,7 @@ def read_index(data: bytes, place: Path | str) -> dict[str, str]:
         for name in scanner.members(MAX_TENSORS):
             file = scanner.text()
             if file not in files and not _is_beside(file):
-                fail(f"weight_map: {shown(file)} is not the name of a safetensors file beside the index")
+                fail(f"weight_map: {quote(file)} is not the name of a safetensors file beside the index")
             listed[name] = files.setdefault(file, file)
             if len(files) > MAX_SHARDS:
                 fail(f"weight_map: names more than {MAX_SHARDS:,} files")
@@ -380,7 +380,7 @@ def _require_all(path: Path, parts: tuple[Path, ...]) -> None:
     if missing:
         files = "1 file" if len(parts) == 1 else f"{len(parts):,} files"
         more = f" and {len(missing) - 1:,} more are" if len(missing) > 1 else " is"
-        raise ModelFileError(path, f"of {files} {shown(missing[0])}{more} missing", _COMPLETE)
+        raise ModelFileError(path, f"of {files} {quote(missing[0])}{more} missing", _COMPLETE)
 
 
 def _all_tensors(parts: tuple[Path, ...]) -> Iterator[FileTensor]:
@@ -388,7 +388,7 @@ def _all_tensors(parts: tuple[Path, ...]) -> Iterator[FileTensor]:
     for part in parts:
         for tensor in _header(part):
             if tensor.name in seen:
-                raise ModelFileError(part, f"tensor {shown(tensor.name)} is in another part as well", _COMPLETE)
+                raise ModelFileError(part, f"tensor {quote(tensor.name)} is in another part as well", _COMPLETE)
             seen.add(tensor.name)
             yield tensor
         if len(seen) > MAX_TENSORS:
@@ -403,4 +403,4 @@ def _header(part: Path) -> tuple[FileTensor, ...]:
 def _unlisted(names: list[str]) -> tuple[str, ...]:
     if not names:
         return ()
-    return (f"{len(names):,} tensors of the files are not in their index and not counted, such as {shown(names[0])}",)
+    return (f"{len(names):,} tensors of the files are not in their index and not counted, such as {quote(names[0])}",)

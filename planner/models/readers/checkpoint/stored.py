@@ -7,9 +7,9 @@ from typing import Final, Literal, NamedTuple
 
 from planner.models.architecture import Architecture, Stack, StoredTensors, Tensor
 from planner.models.readers.checkpoint.safetensors import FileTensor
-from planner.models.readers.sources import shown
+from planner.models.readers.sources import quote
 
-Place = Literal["embedding", "layers", "output", "other"]
+NetworkPart = Literal["embedding", "layers", "output", "other"]
 
 _PLAIN: Final = {"BF16": "bf16", "F16": "fp16", "F32": "fp32"}
 # What quantised checkpoints hold beside a weight, or instead of it: GPTQ and AWQ, compressed-tensors and ModelOpt,
@@ -33,7 +33,9 @@ class _Spot(NamedTuple):
     rest: str
 
 
-def with_stored(architecture: Architecture, tensors: Iterable[FileTensor], notes: tuple[str, ...] = ()) -> Architecture:
+def with_stored_sizes(
+    architecture: Architecture, tensors: Iterable[FileTensor], notes: tuple[str, ...] = ()
+) -> Architecture:
     """Return `architecture` with the bytes that its tensors have in a checkpoint, and notes on what differs.
 
     Tensors that the network does not have (layers that predict further tokens, a head that is tied) are not counted.
@@ -80,7 +82,7 @@ class _Expected:
         """Return the places that the network has too."""
         return self._placed.keys()
 
-    def place(self, spot: _Spot) -> Place:
+    def place(self, spot: _Spot) -> NetworkPart:
         """Return which part of the network a tensor belongs to."""
         return self._placed.get(spot) or ("other" if spot.layer is None else "layers")
 
@@ -94,7 +96,7 @@ class _Expected:
                 lacking.extend(f"{place}.{rest}" for place in places if (number, place, rest) not in inside)
         return lacking
 
-    def _place(self, spot: _Spot) -> Place | None:
+    def _place(self, spot: _Spot) -> NetworkPart | None:
         stack = self._stack_of.get(spot.prefix) if spot.layer is not None else None
         if stack is not None and spot.layer in self._inside[stack].get(spot.rest, ()):
             return "layers"
@@ -139,25 +141,25 @@ def _layers(stack: Stack) -> dict[str, set[int]]:
     return found
 
 
-def _around(architecture: Architecture) -> dict[str, Place]:
-    found: dict[str, Place] = {}
+def _around(architecture: Architecture) -> dict[str, NetworkPart]:
+    found: dict[str, NetworkPart] = {}
     for stack in architecture.stacks:
         for tensor in (*stack.before, *stack.after):
             found[_NUMBER.sub("#", tensor.name)] = _place_of(tensor)
     return found | {_NUMBER.sub("#", tensor.name): "output" for tensor in architecture.head}
 
 
-def _place_of(tensor: Tensor) -> Place:
+def _place_of(tensor: Tensor) -> NetworkPart:
     return "embedding" if tensor.role == "embedding" else "other"
 
 
-def _summed(placed: Iterator[tuple[Place, FileTensor]]) -> tuple[StoredTensors, ...]:
+def _summed(placed: Iterator[tuple[NetworkPart, FileTensor]]) -> tuple[StoredTensors, ...]:
     return sum_stored((place, tensor.format, tensor.elements, tensor.bytes) for place, tensor in placed)
 
 
-def sum_stored(parts: Iterable[tuple[Place, str, int, int]]) -> tuple[StoredTensors, ...]:
+def sum_stored(parts: Iterable[tuple[NetworkPart, str, int, int]]) -> tuple[StoredTensors, ...]:
     """Return tensors, each with its place, format, elements and bytes, added up by place and format."""
-    sums: dict[tuple[Place, str], tuple[int, int]] = {}
+    sums: dict[tuple[NetworkPart, str], tuple[int, int]] = {}
     for place, name, elements, count in parts:
         before = sums.get((place, name), (0, 0))
         sums[place, name] = (before[0] + elements, before[1] + count)
@@ -183,7 +185,7 @@ def _with_dtype(architecture: Architecture, notes: tuple[str, ...]) -> Architect
 def _missing_note(names: list[str]) -> tuple[str, ...]:
     if not names:
         return ()
-    rest = f"{len(names):,} tensors of the network are not found in the files, such as {shown(names[0])}"
+    rest = f"{len(names):,} tensors of the network are not found in the files, such as {quote(names[0])}"
     return (f"{rest}: the weights as stored are all that the files hold",)
 
 
@@ -192,7 +194,7 @@ def _extra_note(tensors: list[FileTensor]) -> tuple[str, ...]:
         return ()
     size = sum(tensor.bytes for tensor in tensors)
     what = f"{len(tensors):,} tensors of the files, {size:,} bytes, are not part of the network"
-    return (f"{what} and not counted, such as {shown(min(tensor.name for tensor in tensors))}",)
+    return (f"{what} and not counted, such as {quote(min(tensor.name for tensor in tensors))}",)
 
 
 def _size_note(architecture: Architecture, held: list[FileTensor]) -> tuple[str, ...]:

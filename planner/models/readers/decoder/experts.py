@@ -5,20 +5,28 @@ from functools import partial
 from typing import Final, Literal, NamedTuple
 
 from planner.models.architecture import Activation, Mlp, Moe, Tensor
-from planner.models.readers.blocks import ACTIVATION_FIELDS, ForwardBlock, MlpStyle, Sizes, Switch, mlp_block, switched
-from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import ACTIVATIONS, Tensors, expert_tensors, mlp_tensors, router_tensors
+from planner.models.readers.blocks import (
+    ACTIVATION_FIELDS,
+    FeedForwardBlock,
+    FlagSource,
+    MlpStyle,
+    Sizes,
+    mlp_block,
+    read_flag,
+)
+from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
+from planner.models.readers.tensors import ACTIVATIONS, Tensors, expert_tensors, mlp_tensors, router_tensors
 
 GATED_NAMES: Final = ("gate_proj", "up_proj", "down_proj")
 
-SharedWidth = Callable[[Fields, int], int]
+SharedWidth = Callable[[ConfigFields, int], int]
 """The width of all shared experts together, from the configuration and the width of one expert."""
 
-SparseLayers = Callable[[Fields, int], tuple[bool, ...]]
+SparseLayers = Callable[[ConfigFields, int], tuple[bool, ...]]
 """Which layers hold experts."""
 
 
-def no_shared(_: Fields, __: int) -> int:
+def no_shared(_: ConfigFields, __: int) -> int:
     """Say that there is no shared expert."""
     return 0
 
@@ -33,26 +41,26 @@ def stated_shared(name: str, default: int | None = None) -> SharedWidth:
     return lambda fields, _: fields.integer(name, default=default, low=0)
 
 
-def every_layer(_: Fields, layers: int) -> tuple[bool, ...]:
+def every_layer(_: ConfigFields, layers: int) -> tuple[bool, ...]:
     """Say that every layer holds experts."""
     return (True,) * layers
 
 
-def stepped_layers(fields: Fields, layers: int) -> tuple[bool, ...]:
+def stepped_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
     """Say which layers hold experts by `decoder_sparse_step`, less `mlp_only_layers` (Qwen)."""
     dense = frozenset(fields.integers("mlp_only_layers") or ())
     step = fields.integer("decoder_sparse_step", default=1)
-    return tuple(place not in dense and (place + 1) % step == 0 for place in range(layers))
+    return tuple(index not in dense and (index + 1) % step == 0 for index in range(layers))
 
 
 def after_dense_layers(default: int, name: str = "first_k_dense_replace") -> SparseLayers:
     """Return the rule by which all but the first layers hold experts, unless `mlp_layer_types` says more."""
 
-    def rule(fields: Fields, layers: int) -> tuple[bool, ...]:
+    def rule(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
         stated = fields.texts("mlp_layer_types")
         if stated is None:
             first = fields.integer(name, default=default, low=0)
-            return tuple(place >= first for place in range(layers))
+            return tuple(index >= first for index in range(layers))
         if len(stated) != layers:
             fields.fail("mlp_layer_types", f"has {len(stated)} entries for {layers} layers")
         return tuple(kind == "sparse" for kind in stated)
@@ -82,12 +90,12 @@ class ExpertStyle(NamedTuple):
     shared: SharedWidth = no_shared
     shared_prefix: str = "mlp.shared_experts."
     shared_names: tuple[str, ...] = GATED_NAMES
-    shared_bias: Switch = False
+    shared_bias: FlagSource = False
     shared_gate: str | None = None
     every_expert: bool = False
     sparse: SparseLayers = every_layer
 
-    def blocks(self, fields: Fields, sizes: Sizes, dense: MlpStyle) -> tuple[ForwardBlock, ...]:
+    def blocks(self, fields: ConfigFields, sizes: Sizes, dense: MlpStyle) -> tuple[FeedForwardBlock, ...]:
         """Return the feed-forward block of every layer: experts, or the dense one."""
         sparse = self.sparse(fields, sizes.layers)
         made = {
@@ -100,7 +108,7 @@ class ExpertStyle(NamedTuple):
 QWEN_EXPERTS: Final = ExpertStyle(sparse=stepped_layers)
 
 
-def moe_block(fields: Fields, hidden: int, style: ExpertStyle) -> ForwardBlock:
+def moe_block(fields: ConfigFields, hidden: int, style: ExpertStyle) -> FeedForwardBlock:
     """Return a feed-forward block of experts, with its router and shared expert.
 
     Raises:
@@ -118,8 +126,8 @@ def moe_block(fields: Fields, hidden: int, style: ExpertStyle) -> ForwardBlock:
         shared_gate=style.shared_gate is not None,
         every_expert=style.every_expert,
     )
-    shared = _shared(moe, hidden, style, bias=switched(fields, style.shared_bias))
-    return ForwardBlock(moe, (*_router(moe, hidden, style), *_routed(moe, hidden, style), *shared))
+    shared = _shared(moe, hidden, style, bias=read_flag(fields, style.shared_bias))
+    return FeedForwardBlock(moe, (*_router(moe, hidden, style), *_routed(moe, hidden, style), *shared))
 
 
 def _router(moe: Moe, hidden: int, style: ExpertStyle) -> Tensors:

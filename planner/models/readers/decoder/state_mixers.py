@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from planner.models.architecture import StateMixer
 from planner.models.readers.blocks import MixerBlock
-from planner.models.readers.parts import RMS, Tensors, conv, linear, norm_tensors, tensor
+from planner.models.readers.tensors import RMS, Tensors, conv, linear, norm_tensors, tensor
 
 
-class Scan(NamedTuple):
+class Mamba2Sizes(NamedTuple):
     """The dimensions of a Mamba-2 mixer."""
 
     heads: int
@@ -71,7 +71,7 @@ def mamba_block(
 
 def mamba2_block(
     hidden: int,
-    scan: Scan,
+    scan: Mamba2Sizes,
     *,
     prefix: str,
     bias: bool,
@@ -102,7 +102,7 @@ def mamba2_block(
     return MixerBlock(mixer, _prefixed(prefix, tensors))
 
 
-class Delta(NamedTuple):
+class DeltaNetSizes(NamedTuple):
     """The dimensions of a gated delta net: queries and keys in `key_heads`, values in `value_heads`."""
 
     key_heads: int
@@ -138,7 +138,7 @@ class Delta(NamedTuple):
         )
 
 
-def delta_block(hidden: int, delta: Delta, *, fused: bool) -> MixerBlock:
+def delta_block(hidden: int, delta: DeltaNetSizes, *, fused: bool) -> MixerBlock:
     """Return a gated delta net; `fused` checkpoints hold queries to gates, and both step sizes, in one projection each.
 
     **Source**: Gated Delta Networks (arXiv:2412.06464) and `modeling_qwen3_next.py` of transformers 5.23.

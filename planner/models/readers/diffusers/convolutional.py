@@ -5,8 +5,8 @@ from typing import Final
 
 from planner.models.layers import Tensor
 from planner.models.pipeline import Component, ImageDecoder, Step, UNet
-from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import LAYER, Tensors, conv, linear, norm_tensors, projections
+from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
+from planner.models.readers.tensors import LAYER, Tensors, conv, linear, norm_tensors, projection_tensors
 
 _DOWN: Final = {"CrossAttnDownBlock2D": True, "DownBlock2D": False}
 _LATENT: Final = 4
@@ -17,7 +17,7 @@ _MOST_LEVELS: Final = 16
 """Bounds for files of strangers, well above every network that was published."""
 
 
-def read_unet(fields: Fields, name: str) -> Component:
+def read_unet(fields: ConfigFields, name: str) -> Component:
     """Return the U-Net that a configuration of `UNet2DConditionModel` describes.
 
     Raises:
@@ -27,7 +27,7 @@ def read_unet(fields: Fields, name: str) -> Component:
     return Component(name=name, part="denoiser", network=unet, tensors=tuple(_unet_tensors(unet, fields)))
 
 
-def _network(fields: Fields) -> UNet:
+def _network(fields: ConfigFields) -> UNet:
     channels = _widths(fields, (320, 640, 1280, 1280))
     kinds = fields.texts("down_block_types") or ("CrossAttnDownBlock2D",) * (len(channels) - 1) + ("DownBlock2D",)
     unknown = next((kind for kind in kinds if kind not in _DOWN), None)
@@ -52,15 +52,15 @@ def _network(fields: Fields) -> UNet:
     )
 
 
-def _widths(fields: Fields, default: tuple[int, ...]) -> tuple[int, ...]:
+def _widths(fields: ConfigFields, default: tuple[int, ...]) -> tuple[int, ...]:
     found = fields.integers("block_out_channels", low=1) or default
     if len(found) > _MOST_LEVELS:
         fields.fail("block_out_channels", f"must hold at most {_MOST_LEVELS} numbers, got {len(found):,}")
     return found
 
 
-def _per_level(fields: Fields, name: str, levels: int, default: int, high: int = MAX_LAYERS) -> tuple[int, ...]:
-    if not fields.lists(name):
+def _per_level(fields: ConfigFields, name: str, levels: int, default: int, high: int = MAX_LAYERS) -> tuple[int, ...]:
+    if not fields.is_list(name):
         return (fields.integer(name, default=default, high=high),) * levels
     found = fields.integers(name, low=1, high=high) or ()
     if len(found) != levels:
@@ -68,7 +68,7 @@ def _per_level(fields: Fields, name: str, levels: int, default: int, high: int =
     return found
 
 
-def _unet_tensors(unet: UNet, fields: Fields) -> Iterator[Tensor]:
+def _unet_tensors(unet: UNet, fields: ConfigFields) -> Iterator[Tensor]:
     first = unet.channels[0]
     time = _FACTORS * first
     yield from conv("conv_in", first, unet.latent_channels, 3, 3)
@@ -118,10 +118,10 @@ def _transformer(unet: UNet, name: str, width: int, depth: int) -> Tensors:
     )
     inner = (
         *(part for at in (1, 2, 3) for part in norm_tensors(f"norm{at}", width, LAYER)),
-        *projections("attn1.to_", "qkv", width, width),
+        *projection_tensors("attn1.to_", "qkv", width, width),
         *linear("attn1.to_out.0", width, width, bias=True),
         *linear("attn2.to_q", width, width),
-        *projections("attn2.to_", "kv", width, unet.text_width),
+        *projection_tensors("attn2.to_", "kv", width, unet.text_width),
         *linear("attn2.to_out.0", width, width, bias=True),
         *linear("ff.net.0.proj", 2 * _FACTORS * width, width, bias=True),
         *linear("ff.net.2", width, _FACTORS * width, bias=True),
@@ -137,7 +137,7 @@ _PIXELS: Final = 3
 _SAMPLE: Final = 32
 
 
-def read_autoencoder(fields: Fields, name: str) -> Component:
+def read_autoencoder(fields: ConfigFields, name: str) -> Component:
     """Return the autoencoder that a configuration of `AutoencoderKL` describes."""
     decoder = ImageDecoder(
         channels=_widths(fields, (64,)),
@@ -151,7 +151,7 @@ def read_autoencoder(fields: Fields, name: str) -> Component:
     )
 
 
-def _autoencoder_tensors(decoder: ImageDecoder, fields: Fields) -> Iterator[Tensor]:
+def _autoencoder_tensors(decoder: ImageDecoder, fields: ConfigFields) -> Iterator[Tensor]:
     latent = decoder.latent_channels
     attends = fields.flag("mid_block_add_attention", default=True)
     yield from _encoder(decoder, attends)
@@ -194,7 +194,7 @@ def _middle(side: str, width: int, attends: bool) -> Tensors:
     name = f"{side}.mid_block"
     attention = (
         *norm_tensors(f"{name}.attentions.0.group_norm", width, LAYER),
-        *projections(f"{name}.attentions.0.", ("to_q", "to_k", "to_v", "to_out.0"), width, width, bias=True),
+        *projection_tensors(f"{name}.attentions.0.", ("to_q", "to_k", "to_v", "to_out.0"), width, width, bias=True),
     )
     return (
         *_resnet(f"{name}.resnets.0", width, width),

@@ -11,9 +11,9 @@ from planner.models.architecture import Architecture
 from planner.models.pipeline import Component
 from planner.models.readers.checkpoint.safetensors import FileTensor, read_checkpoint
 from planner.models.readers.checkpoint.stored import sum_stored
+from planner.models.readers.config_fields import ConfigFields
 from planner.models.readers.config_json import MAX_FILE_BYTES, parse_config, read_config
 from planner.models.readers.diffusers.pipeline import MOST_COMPONENTS, PIPELINE
-from planner.models.readers.fields import Fields
 from planner.models.readers.sources import read_whole
 
 MODEL_INDEX: Final = "model_index.json"
@@ -62,7 +62,7 @@ def read_pipeline_files(
     Raises:
         ModelFileError: If the index is none, or a component has no formula.
     """
-    kind = Fields(index, source).text("_class_name")
+    kind = ConfigFields(index, source).text("_class_name")
     configs = {name: config for name in _names(index, source) if (config := config_of(name)) is not None}
     read = read_config({"model_type": PIPELINE, "_class_name": kind, "components": configs}, source)
     with_stored = tuple(_with_stored(component, tensors_of(component.name)) for component in read.components)

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, NoReturn
 
 from planner.errors import ModelFileError
 from planner.ggml import GGML_TYPES
-from planner.models.readers.sources import ByteSource, check_span, shown
+from planner.models.readers.sources import ByteSource, check_span, quote
 from planner.units import MIB, ceil_div
 
 _CHUNK_BYTES: Final = 1 * MIB
@@ -73,7 +73,7 @@ class Cursor:
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError:
-            self.fail(f"{what} is not text in UTF-8: {shown(raw.decode('utf-8', 'replace'))}")
+            self.fail(f"{what} is not text in UTF-8: {quote(raw.decode('utf-8', 'replace'))}")
 
     def skip_strings(self, count: int) -> None:
         """Pass `count` strings, reading only their lengths."""
@@ -192,9 +192,9 @@ class _Metadata:
         for number in range(count):
             key = self._cursor.text(_KEY_BYTES, f"key {number + 1:,}")
             if key in found:
-                self._cursor.fail(f"the key {shown(key)} is there twice")
+                self._cursor.fail(f"the key {quote(key)} is there twice")
             self._keep(len(key))
-            found[key] = self._value(shown(key), self._cursor.count(4))
+            found[key] = self._value(quote(key), self._cursor.count(4))
         return found
 
     def _value(self, key: str, kind: int) -> Value:
@@ -244,9 +244,9 @@ def _tensors(cursor: Cursor, count: int, alignment: int) -> tuple[GgufTensor, ..
     for _ in range(count):
         tensor, offset = _tensor(cursor)
         if tensor.name in found:
-            cursor.fail(f"tensor {shown(tensor.name)} is there twice")
+            cursor.fail(f"tensor {quote(tensor.name)} is there twice")
         if offset != expected:
-            cursor.fail(f"tensor {shown(tensor.name)} lies at {offset:,}; after those before it that is {expected:,}")
+            cursor.fail(f"tensor {quote(tensor.name)} lies at {offset:,}; after those before it that is {expected:,}")
         found[tensor.name] = tensor
         end = offset + tensor.bytes
         expected = ceil_div(end, alignment) * alignment
@@ -257,7 +257,7 @@ def _tensors(cursor: Cursor, count: int, alignment: int) -> tuple[GgufTensor, ..
 
 def _tensor(cursor: Cursor) -> tuple[GgufTensor, int]:
     name = cursor.text(_NAME_BYTES, "a tensor's name")
-    where = f"tensor {shown(name)}"
+    where = f"tensor {quote(name)}"
     dimensions = cursor.count(4)
     if dimensions > _DIMENSIONS:
         cursor.fail(f"{where} has {dimensions:,} dimensions; at most {_DIMENSIONS} are read")

@@ -3,9 +3,9 @@
 from typing import Final, NoReturn
 
 from planner.errors import ModelFileError
-from planner.models.readers.fields import MAX_LAYERS, MAX_WIDTH
+from planner.models.readers.config_fields import MAX_LAYERS, MAX_WIDTH
 from planner.models.readers.gguf.header import GgufFile, GgufTensor, Omitted
-from planner.models.readers.sources import shown
+from planner.models.readers.sources import quote
 
 _HINT: Final = "Check that it is a language model's GGUF file as llama.cpp's converter writes it."
 _EMBEDDING: Final = "token_embd.weight"
@@ -13,7 +13,7 @@ _MAX_WINDOW: Final = 10**9
 _MAX_CONTEXT: Final = 10**9
 
 
-class GgufHead:
+class GgufMetadata:
     """What one file says about its network."""
 
     def __init__(self, file: GgufFile, place: str) -> None:
@@ -138,7 +138,7 @@ class GgufHead:
 
     def fail(self, name: str, reason: str) -> NoReturn:
         """Raise the error about one value."""
-        raise ModelFileError(self._place, f"{shown(self._key(name))} {reason}", _HINT)
+        raise ModelFileError(self._place, f"{quote(self._key(name))} {reason}", _HINT)
 
     def _key(self, name: str) -> str:
         return name if name.startswith("general.") else f"{self.architecture}.{name}"

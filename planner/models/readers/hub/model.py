@@ -14,16 +14,16 @@ from planner.models.readers.checkpoint.safetensors import (
     SINGLE,
     Checkpoint,
     FileTensor,
-    checked_parts,
+    combine_parts,
     read_header,
     read_index,
 )
-from planner.models.readers.checkpoint.stored import with_stored
+from planner.models.readers.checkpoint.stored import with_stored_sizes
 from planner.models.readers.config_json import MAX_FILE_BYTES, parse_config, read_config
 from planner.models.readers.diffusers.files import MODEL_INDEX, WEIGHT_NAMES, read_pipeline_files
 from planner.models.readers.gguf.header import read_gguf
 from planner.models.readers.gguf.model import architecture_of_gguf
-from planner.models.readers.hub.repository import Hub, HubError, RemoteFile, Repository, Stop
+from planner.models.readers.hub.repository import Hub, HubError, RemoteFile, Repository, ShouldStop
 from planner.models.readers.model_file import read_model_file
 
 _NAME: Final = re.compile(
@@ -36,7 +36,7 @@ _CONFIG: Final = "config.json"
 _AT_ONCE: Final = 8
 
 
-def read_hub_model(text: str, stop: Stop = lambda: False) -> Architecture:
+def read_hub_model(text: str, stop: ShouldStop = lambda: False) -> Architecture:
     """Return the network that `hf:owner/name`, `hf:owner/name@revision` or `hf:owner/name:file.gguf` names.
 
     Where the Hub cannot be reached, a copy that `huggingface_hub` keeps on this machine is read instead.
@@ -92,7 +92,7 @@ def _read(hub: Hub, repository: Repository, gguf: str | None) -> Architecture:
     if checkpoint is None:
         note = "the Hub has no safetensors files of it: the weights as stored follow from its configuration"
         return architecture.evolve(reader_notes=(*architecture.reader_notes, note))
-    return with_stored(architecture, checkpoint.tensors, checkpoint.notes)
+    return with_stored_sizes(architecture, checkpoint.tensors, checkpoint.notes)
 
 
 def _config_or_index(hub: Hub, repository: Repository) -> RemoteFile:
@@ -164,7 +164,7 @@ def _indexed(hub: Hub, repository: Repository, index: RemoteFile, folder: str = 
     files = tuple(dict.fromkeys(listed.values()))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         headers = pool.map(lambda name: read_header(RemoteFile(hub, repository, f"{folder}{name}")), files)
-        return checked_parts(listed, zip(files, headers, strict=True), index.place)
+        return combine_parts(listed, zip(files, headers, strict=True), index.place)
 
 
 def _single(file: RemoteFile) -> Checkpoint:

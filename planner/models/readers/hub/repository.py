@@ -24,7 +24,7 @@ _MISSING: Final = 404
 _REFUSED: Final = (401, 403)
 _OFFLINE_HINT: Final = "Check the connection, or download the model and choose its folder."
 
-Stop = Callable[[], bool]
+ShouldStop = Callable[[], bool]
 
 
 class Repository(NamedTuple):
@@ -55,7 +55,7 @@ class _Response(Protocol):
 class Hub:
     """The Hub for the length of one reading: its time limit, and whether the person still waits."""
 
-    def __init__(self, stop: Stop = lambda: False) -> None:
+    def __init__(self, stop: ShouldStop = lambda: False) -> None:
         self._stop = stop
         self._until = time.monotonic() + TIME_LIMIT_S
 

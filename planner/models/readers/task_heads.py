@@ -8,15 +8,15 @@ include it.
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from planner.models.readers.fields import Fields
-from planner.models.readers.parts import LAYER, Tensors, linear, norm_tensors, tensor
+from planner.models.readers.config_fields import ConfigFields
+from planner.models.readers.tensors import LAYER, Tensors, linear, norm_tensors, tensor
 
 MASKED: Final = "ForMaskedLM"
 # The number of classes that transformers assumes where a configuration names none.
 _DEFAULT_LABELS: Final = 2
 
 
-class Head(NamedTuple):
+class TaskHead(NamedTuple):
     """What a network has behind its last layer for one task."""
 
     after: Tensors = ()
@@ -25,20 +25,20 @@ class Head(NamedTuple):
     tied: bool = False
 
 
-Heads = Mapping[str, Head]
+TaskHeads = Mapping[str, TaskHead]
 
 
-def labels(fields: Fields) -> int:
+def label_count(fields: ConfigFields) -> int:
     """Return the number of classes of a classification head."""
-    return fields.size("id2label") or fields.integer("num_labels", default=_DEFAULT_LABELS)
+    return fields.length("id2label") or fields.integer("num_labels", default=_DEFAULT_LABELS)
 
 
-def classifier(count: int, width: int, *, name: str = "classifier", after: Tensors = ()) -> Head:
+def classifier(count: int, width: int, *, name: str = "classifier", after: Tensors = ()) -> TaskHead:
     """Return a linear classification head, with what stands before it."""
-    return Head(after=after, head=linear(name, count, width, bias=True, role="head"), labels=count)
+    return TaskHead(after=after, head=linear(name, count, width, bias=True, role="head"), labels=count)
 
 
-def task_head(fields: Fields, heads: Heads, default: str) -> Head:
+def task_head(fields: ConfigFields, heads: TaskHeads, default: str) -> TaskHead:
     """Return the head that the `architectures` field names by the end of its first class, else the default one."""
     named = (fields.texts("architectures") or (default,))[0]
     found = max((task for task in heads if named.endswith(task)), key=len, default=None)
@@ -48,19 +48,19 @@ def task_head(fields: Fields, heads: Heads, default: str) -> Head:
     return heads[found]
 
 
-def dense(name: str, width: int, into: int | None = None) -> Tensors:
+def biased_linear(name: str, width: int, into: int | None = None) -> Tensors:
     """Return a projection with a bias, by default from its own width."""
     return linear(name, width, width if into is None else into, bias=True)
 
 
 def masked_head(
-    fields: Fields, transform: Tensors, projection: str, width: int, *, bias: str, biased: bool = True
-) -> Head:
+    fields: ConfigFields, transform: Tensors, projection: str, width: int, *, bias: str, biased: bool = True
+) -> TaskHead:
     """Return a head that scores the vocabulary: the embedding again, or a projection of its own, and a bias."""
     rows = fields.integer("vocab_size")
     tied = fields.flag("tie_word_embeddings", default=True)
     own = () if tied else linear(projection, rows, width, role="head")
-    return Head(after=transform, head=(*own, *(tensor(bias, rows, role="bias") if biased else ())), tied=tied)
+    return TaskHead(after=transform, head=(*own, *(tensor(bias, rows, role="bias") if biased else ())), tied=tied)
 
 
 class EncoderHeads(NamedTuple):
@@ -83,24 +83,26 @@ class EncoderHeads(NamedTuple):
     choice_pooler: str | None = "pooler.dense"
     classes: str = "classifier"
     answers: str | None = "qa_outputs"
-    pretraining: Callable[[Fields, int, Head], Heads] | None = None
+    pretraining: Callable[[ConfigFields, int, TaskHead], TaskHeads] | None = None
 
-    def of(self, fields: Fields, hidden: int) -> Heads:
+    def of(self, fields: ConfigFields, hidden: int) -> TaskHeads:
         """Return the head of every task."""
         width = fields.integer("embedding_size", default=hidden) if self.narrow else hidden
         pooled = fields.integer(self.pooler_width, default=hidden) if self.pooler_width else hidden
         projection, norm = self.transform
-        transform = (*dense(projection, width, hidden), *norm_tensors(norm, width, LAYER))
+        transform = (*biased_linear(projection, width, hidden), *norm_tensors(norm, width, LAYER))
         masked = masked_head(fields, transform, self.decoder, width, bias=self.bias)
-        count = labels(fields)
+        count = label_count(fields)
         found = {
-            "Model": Head(after=dense(self.model_pooler, hidden) if self.model_pooler else ()),
+            "Model": TaskHead(after=biased_linear(self.model_pooler, hidden) if self.model_pooler else ()),
             **dict.fromkeys(self.scores, masked),
-            "ForSequenceClassification": classifier(count, pooled, name=self.classes, after=dense(self.pooler, pooled)),
+            "ForSequenceClassification": classifier(
+                count, pooled, name=self.classes, after=biased_linear(self.pooler, pooled)
+            ),
             "ForTokenClassification": classifier(count, hidden),
         }
         if self.answers is not None:
             found["ForQuestionAnswering"] = classifier(count, hidden, name=self.answers)
         if self.choice_pooler is not None:
-            found["ForMultipleChoice"] = classifier(1, pooled, after=dense(self.choice_pooler, pooled))
+            found["ForMultipleChoice"] = classifier(1, pooled, after=biased_linear(self.choice_pooler, pooled))
         return found if self.pretraining is None else {**found, **self.pretraining(fields, hidden, masked)}

@@ -10,14 +10,14 @@ from typing import Any, Final
 from pydantic import Field
 
 from planner.base import Spec
-from planner.models.readers.fields import Fields
+from planner.models.readers.config_fields import ConfigFields
 from planner.paths import catalog_dir
 from planner.records import read_records
 
-_FOLDER: Final = "class-defaults"
+_FOLDER: Final = "config-defaults"
 
 
-class ClassDefaults(Spec):
+class ConfigDefaults(Spec):
     """The defaults of one configuration class, less those that the readers assume alike or that follow from others."""
 
     id: str = Field(description="the class's `model_type`")
@@ -27,25 +27,25 @@ class ClassDefaults(Spec):
     as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day the sources were read")
 
 
-def class_defaults(model_type: str) -> Mapping[str, Any]:
+def config_defaults(model_type: str) -> Mapping[str, Any]:
     """Return what the class of a part assumes; nothing for a part that must state its own."""
     return _by_class().get(model_type, {})
 
 
-def part_of(fields: Fields, name: str, model_type: str, *, names_class: bool = False) -> Fields:
+def component_fields(fields: ConfigFields, name: str, model_type: str, *, names_class: bool = False) -> ConfigFields:
     """Return a part of a composite's configuration above its class defaults.
 
     `model_type` is the part's class, unless it `names_class` itself.
     """
     stated = fields.nested(name)
-    inner = stated or fields.over({name: {}}).required(name)
+    inner = stated or fields.with_defaults({name: {}}).required(name)
     kind = inner.text("model_type", default=model_type) if names_class else model_type
-    missing = {} if stated else class_defaults(fields.model_type).get(name, {})
-    return inner.over({**class_defaults(kind), **missing}).changed({"model_type": kind})
+    missing = {} if stated else config_defaults(fields.model_type).get(name, {})
+    return inner.with_defaults({**config_defaults(kind), **missing}).with_changes({"model_type": kind})
 
 
 @cache
 def _by_class() -> Mapping[str, Mapping[str, Any]]:
     folder = catalog_dir() / _FOLDER
-    records = read_records(folder, ClassDefaults)
+    records = read_records(folder, ConfigDefaults)
     return {name: record.defaults for record in records for name in (record.id, *record.aliases)}

@@ -16,7 +16,7 @@ from planner.models.architecture import (
     Tensor,
 )
 
-Kind = TypeVar("Kind")
+LayerKind = TypeVar("LayerKind")
 Tensors = tuple[Tensor, ...]
 
 # Hugging Face writes its RMSNorm in steps; torch's LayerNorm is one kernel.
@@ -47,7 +47,7 @@ def linear(name: str, out: int, into: int, *, bias: bool = False, role: Role = "
     return (weight, Tensor(name=f"{name}.bias", shape=(out,), role=bias_role, copies=copies)) if bias else (weight,)
 
 
-def projections(prefix: str, names: Iterable[str], out: int, into: int, *, bias: bool = False) -> Tensors:
+def projection_tensors(prefix: str, names: Iterable[str], out: int, into: int, *, bias: bool = False) -> Tensors:
     """Return several projections of the same size."""
     return tuple(found for name in names for found in linear(f"{prefix}{name}", out, into, bias=bias))
 
@@ -194,9 +194,9 @@ def router_tensors(name: str, experts: int, hidden: int, *, bias: bool = False) 
     return linear(name, experts, hidden, bias=bias, role="router")
 
 
-def grouped(kinds: Iterable[Kind], make: Callable[[Kind], Layer]) -> tuple[LayerGroup, ...]:
+def group_layers(kinds: Iterable[LayerKind], make: Callable[[LayerKind], Layer]) -> tuple[LayerGroup, ...]:
     """Return the runs of equal layers of a stack whose layers are of these kinds, in order; `make` runs once a kind."""
-    made: dict[Kind, Layer] = {}
+    made: dict[LayerKind, Layer] = {}
     places: dict[Layer, list[int]] = {}
     for place, kind in enumerate(kinds):
         if kind not in made:
@@ -205,12 +205,12 @@ def grouped(kinds: Iterable[Kind], make: Callable[[Kind], Layer]) -> tuple[Layer
     return tuple(LayerGroup(layer=layer, count=len(at), places=tuple(at)) for layer, at in places.items())
 
 
-def repeated(layer: Layer, count: int) -> tuple[LayerGroup, ...]:
+def repeat_layer(layer: Layer, count: int) -> tuple[LayerGroup, ...]:
     """Return `count` layers of one kind."""
     return (LayerGroup(layer=layer, count=count, places=tuple(range(count))),)
 
 
-def shared(layer: Layer, count: int) -> tuple[LayerGroup, ...]:
+def repeat_shared_layer(layer: Layer, count: int) -> tuple[LayerGroup, ...]:
     """Return `count` layers with one set of tensors, which the first of them lists."""
     first = LayerGroup(layer=layer, count=1, places=(0,))
     if count == 1:

@@ -19,7 +19,7 @@ _ORIGINAL: Final = "Check that the file is the model's original config.json."
 Choice = TypeVar("Choice")
 
 
-class Fields:
+class ConfigFields:
     """The fields of one configuration object; `null` counts as missing.
 
     Methods take the field's name and its aliases, first come first served, such as `"hidden_size", "n_embd"`.
@@ -45,11 +45,11 @@ class Fields:
         """Return whether one of the fields is present."""
         return any(self._config.get(name) is not None for name in names)
 
-    def lists(self, *names: str) -> bool:
+    def is_list(self, *names: str) -> bool:
         """Return whether the field holds a list."""
         return isinstance(self._find(names)[1], list | tuple)
 
-    def states(self, name: str) -> bool:
+    def is_stated(self, name: str) -> bool:
         """Return whether the field is written down at all, be it as `null`."""
         return name in self._config
 
@@ -128,7 +128,7 @@ class Fields:
             self.fail(self._find(names)[0], "must hold texts only")
         return found
 
-    def words(self, *names: str) -> tuple[str, ...]:
+    def split_texts(self, *names: str) -> tuple[str, ...]:
         """Return the texts of a list, or of one text that joins them by bars; none where the field is missing."""
         value = self._find(names)[1]
         if isinstance(value, str):
@@ -137,44 +137,44 @@ class Fields:
 
     def pair(self, *names: str, default: int | None = None) -> tuple[int, int]:
         """Return a height and a width, which one number or a list of two states."""
-        if not self.lists(*names):
+        if not self.is_list(*names):
             return (self.integer(*names, default=default),) * 2
         found = self.integers(*names, low=1) or ()
         if len(found) != 2:
             self.fail(self._find(names)[0], f"must be a number or a list of two, got a list of {len(found)}")
         return found[0], found[1]
 
-    def size(self, *names: str) -> int | None:
+    def length(self, *names: str) -> int | None:
         """Return how many entries an object or a list inside has, or nothing where it is missing."""
         name, value = self._find(names)
         if value is not None and not isinstance(value, Mapping | list | tuple):
             self.fail(name, f"must be an object or a list, got {_shown(value)}")
         return None if value is None else len(value)
 
-    def over(self, defaults: Mapping[str, object]) -> "Fields":
+    def with_defaults(self, defaults: Mapping[str, object]) -> "ConfigFields":
         """Return these fields above others, which fill in what is not written down here; their notes are one."""
-        filled = Fields({**defaults, **self._config}, self.source, self._prefix)
+        filled = ConfigFields({**defaults, **self._config}, self.source, self._prefix)
         filled.notes = self.notes
         return filled
 
-    def changed(self, changes: Mapping[str, object]) -> "Fields":
+    def with_changes(self, changes: Mapping[str, object]) -> "ConfigFields":
         """Return these fields with some of them replaced; their notes are one."""
-        found = Fields({**self._config, **changes}, self.source, self._prefix)
+        found = ConfigFields({**self._config, **changes}, self.source, self._prefix)
         found.notes = self.notes
         return found
 
-    def nested(self, *names: str) -> "Fields | None":
+    def nested(self, *names: str) -> "ConfigFields | None":
         """Return the fields of an object inside, or nothing where it is missing; its notes join these."""
         name, value = self._find(names)
         if value is None:
             return None
         if not isinstance(value, Mapping):
             self.fail(name, f"must be an object, got {_shown(value)}")
-        inner = Fields(value, self.source, f"{self._prefix}{name}.")
+        inner = ConfigFields(value, self.source, f"{self._prefix}{name}.")
         inner.notes = self.notes
         return inner
 
-    def required(self, *names: str) -> "Fields":
+    def required(self, *names: str) -> "ConfigFields":
         """Return the fields of an object inside that must be there."""
         return self.nested(*names) or self._or_missing(None, names)
 

@@ -6,21 +6,21 @@ from typing import Final, NamedTuple
 from planner.models.architecture import Architecture, Layer, LayerGroup, Norm, Stack
 from planner.models.readers.blocks import (
     AttentionStyle,
-    Chance,
-    ForwardBlock,
+    DropoutSource,
+    ExtraTensors,
+    FeedForwardBlock,
+    FlagSource,
     MixerBlock,
     MlpStyle,
-    MoreTensors,
     Sizes,
-    Switch,
     attention_blocks,
-    chance,
     mlp_block,
+    read_dropout,
+    read_flag,
     read_sizes,
-    switched,
 )
-from planner.models.readers.fields import Fields
-from planner.models.readers.parts import RMS, Tensors, embedding, grouped, linear, norm_tensors
+from planner.models.readers.config_fields import ConfigFields
+from planner.models.readers.tensors import RMS, Tensors, embedding, group_layers, linear, norm_tensors
 
 PRE_NORMS: Final = ("input_layernorm", "post_attention_layernorm")
 
@@ -34,24 +34,24 @@ class Frame(NamedTuple):
     norm: Norm = RMS
     norms: tuple[str, ...] = PRE_NORMS
     other_norms: int = 0
-    parallel: Switch = False
+    parallel: FlagSource = False
     post_norms: bool = False
     tied: bool = False
     embedding: str = "model.embed_tokens"
     positions: str | None = None
     final_norm: str | None = "model.norm"
     head: str = "lm_head"
-    head_bias: Switch = False
-    hidden_dropout: Chance = 0.0
-    embedding_dropout: Chance = 0.0
+    head_bias: FlagSource = False
+    hidden_dropout: DropoutSource = 0.0
+    embedding_dropout: DropoutSource = 0.0
 
 
 def assemble(
-    fields: Fields,
+    fields: ConfigFields,
     sizes: Sizes,
     frame: Frame,
     mixers: Sequence[MixerBlock],
-    forwards: Sequence[ForwardBlock],
+    feed_forwards: Sequence[FeedForwardBlock],
     *,
     before: Tensors | None = None,
     after: Tensors | None = None,
@@ -59,10 +59,10 @@ def assemble(
 ) -> Architecture:
     """Return the decoder whose layers have these mixers and feed-forward blocks, in order; the rest is `network`'s."""
     norms = tuple(tensor for name in frame.norms for tensor in norm_tensors(name, sizes.hidden, frame.norm))
-    parallel = switched(fields, frame.parallel)
-    dropout = chance(fields, frame.hidden_dropout)
+    parallel = read_flag(fields, frame.parallel)
+    dropout = read_dropout(fields, frame.hidden_dropout)
 
-    def layer(blocks: tuple[MixerBlock, ForwardBlock]) -> Layer:
+    def layer(blocks: tuple[MixerBlock, FeedForwardBlock]) -> Layer:
         (mixer, mixer_tensors), (forward, forward_tensors) = blocks
         return Layer(
             mixer=mixer,
@@ -75,12 +75,12 @@ def assemble(
             tensors=(*mixer_tensors, *forward_tensors, *norms),
         )
 
-    groups = grouped(zip(mixers, forwards, strict=True), layer)
+    groups = group_layers(zip(mixers, feed_forwards, strict=True), layer)
     return network(fields, sizes, frame, groups, before=before, after=after, head=head)
 
 
 def network(
-    fields: Fields,
+    fields: ConfigFields,
     sizes: Sizes,
     frame: Frame,
     groups: tuple[LayerGroup, ...],
@@ -108,7 +108,7 @@ def network(
                 groups=groups,
                 before=_before(fields, sizes, frame) if before is None else before,
                 after=_after(sizes, frame) if after is None else after,
-                embedding_dropout=chance(fields, frame.embedding_dropout),
+                embedding_dropout=read_dropout(fields, frame.embedding_dropout),
             ),
         ),
         # A tied head shares the weight; a bias stays its own.
@@ -122,23 +122,23 @@ _LLAMA_FRAME: Final = Frame()
 _LLAMA_ATTENTION: Final = AttentionStyle()
 _LLAMA_MLP: Final = MlpStyle()
 
-Mixers = Callable[[Fields, Sizes, AttentionStyle], Sequence[MixerBlock]]
+Mixers = Callable[[ConfigFields, Sizes, AttentionStyle], Sequence[MixerBlock]]
 """The mixer of every layer."""
 
-Forwards = Callable[[Fields, Sizes, MlpStyle], Sequence[ForwardBlock]]
+FeedForwards = Callable[[ConfigFields, Sizes, MlpStyle], Sequence[FeedForwardBlock]]
 """The feed-forward block of every layer."""
 
 
-def dense_blocks(fields: Fields, sizes: Sizes, style: MlpStyle) -> Sequence[ForwardBlock]:
+def dense_blocks(fields: ConfigFields, sizes: Sizes, style: MlpStyle) -> Sequence[FeedForwardBlock]:
     """Return one dense feed-forward block for all layers."""
     return (mlp_block(fields, sizes, style),) * sizes.layers
 
 
-class Family(NamedTuple):
+class DecoderFamily(NamedTuple):
     """How a family of decoders differs from Llama.
 
-    `kv_heads` and `head_dim` are what its configuration class takes where the file is silent. `mixers` and `forwards`
-    make the blocks of the layers where these are not all ordinary attention (state space mixers) or not all dense
+    `kv_heads` and `head_dim` are what its configuration class takes where the file is silent. `mixers` and `feed_forwards`
+    build the blocks of the layers where these are not all ordinary attention (state space mixers) or not all dense
     (`ExpertStyle.blocks`); `before` makes what stands before them where that is not one or two tables.
     """
 
@@ -148,19 +148,19 @@ class Family(NamedTuple):
     kv_heads: int | None = None
     head_dim: int | None = None
     mixers: Mixers = attention_blocks
-    forwards: Forwards = dense_blocks
-    before: MoreTensors | None = None
+    feed_forwards: FeedForwards = dense_blocks
+    before: ExtraTensors | None = None
 
-    def read(self, fields: Fields) -> Architecture:
+    def read(self, fields: ConfigFields) -> Architecture:
         """Return the architecture that a configuration of this family describes."""
         sizes = read_sizes(fields, kv_heads=self.kv_heads, head_dim=self.head_dim)
         mixers = self.mixers(fields, sizes, self.attention)
-        forwards = self.forwards(fields, sizes, self.mlp)
+        feed_forwards = self.feed_forwards(fields, sizes, self.mlp)
         before = None if self.before is None else self.before(fields, sizes)
-        return assemble(fields, sizes, self.frame, mixers, forwards, before=before)
+        return assemble(fields, sizes, self.frame, mixers, feed_forwards, before=before)
 
 
-def _before(fields: Fields, sizes: Sizes, frame: Frame) -> Tensors:
+def _before(fields: ConfigFields, sizes: Sizes, frame: Frame) -> Tensors:
     tokens = embedding(frame.embedding, sizes.vocabulary, sizes.hidden)
     if frame.positions is None:
         return tokens
@@ -173,5 +173,5 @@ def _after(sizes: Sizes, frame: Frame) -> Tensors:
     return () if frame.final_norm is None else norm_tensors(frame.final_norm, sizes.hidden, frame.norm)
 
 
-def _head(fields: Fields, sizes: Sizes, frame: Frame) -> Tensors:
-    return linear(frame.head, sizes.vocabulary, sizes.hidden, bias=switched(fields, frame.head_bias), role="head")
+def _head(fields: ConfigFields, sizes: Sizes, frame: Frame) -> Tensors:
+    return linear(frame.head, sizes.vocabulary, sizes.hidden, bias=read_flag(fields, frame.head_bias), role="head")
