@@ -1,4 +1,4 @@
-"""Number formats and quantisation schemes, with the exact bytes of any tensor stored in them."""
+"""Number formats and quantization schemes, with the exact size of a tensor stored in each."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,10 +13,10 @@ Family = Literal["plain", "bitsandbytes", "integer", "float8", "float4", "gguf",
 
 @dataclass(frozen=True, slots=True)
 class SchemeOverhead:
-    """Bytes stored beside the data.
+    """Bytes that a quantization scheme stores in addition to the data, such as scales and zero points.
 
-    `per` says what they belong to: `size` consecutive elements of the whole tensor (flat), `size` elements along the
-    input dimension (group), a square tile of `size` × `size` (tile), an output row, an input column, or the tensor.
+    `per` is the unit with one such overhead: `size` consecutive elements of the whole tensor (flat), `size` elements
+    along the input dimension (group), a tile of `size` × `size` (tile), an output row, an input column, or the tensor.
     """
 
     count_bytes: Fraction
@@ -24,7 +24,7 @@ class SchemeOverhead:
     size: int = 1
 
     def count(self, rows: int, columns: int) -> int:
-        """Return how many of them a `rows` × `columns` tensor has."""
+        """Return the number of overheads of a `rows` × `columns` tensor."""
         match self.per:
             case "flat":
                 return ceil_div(rows * columns, self.size)
@@ -40,11 +40,11 @@ class SchemeOverhead:
 
 
 class Scheme(NamedTuple):
-    """A way to store weights.
+    """A storage format of weights: a plain number format, a quantization scheme or a GGUF type.
 
-    `data_bits` are the bits of each element itself, `overheads` what comes beside them (scales, zero points, or the
-    whole block for GGUF types). Schemes other than plain formats hold the projections and experts only; embeddings,
-    norms, routers and the output head stay in 16 bits. GGUF types hold every matrix.
+    `data_bits` are the bits of one element, `overheads` the additional bytes (scales, zero points, or the whole block
+    of GGUF types). Quantization schemes apply to projections and experts only; embeddings, norms, routers and the
+    output head stay in 16 bits. GGUF types apply to every matrix.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Scheme(NamedTuple):
 
     @property
     def bits_per_weight(self) -> float:
-        """Return the bits per element of a 4096 × 4096 projection, everything included."""
+        """Return the bits per element of a 4096 × 4096 projection, overheads included."""
         return 8 * self.tensor_bytes((4096, 4096)) / 4096**2
 
 
@@ -171,7 +171,7 @@ _NAMED: Final = (
 _GGUF_TYPES: Final = {kind.name: _gguf(kind.name, kind.block, kind.block_bytes) for kind in GGML_TYPES}
 
 AS_STORED: Final = "stored"
-"""The weight format of a checkpoint whose files mix formats in a way that has no name of its own."""
+"""The weight format of a checkpoint whose files mix formats in a combination that has no name."""
 
 GGUF_FILE_TYPES: Final = {
     "F32": "F32",
@@ -194,10 +194,10 @@ GGUF_FILE_TYPES: Final = {
     "Q3_K_S": "Q3_K",
     "Q2_K": "Q2_K",
 }
-"""What llama.cpp calls a file's type, with the block type most of its tensors have."""
+"""File types of llama.cpp, each with the block type of most of its tensors."""
 
 SCHEMES: Final = {scheme.name: scheme for scheme in (*_NAMED, *map(_file_type, GGUF_FILE_TYPES))}
-"""Every weight format by name: plain formats, quantisation schemes, and GGUF file types."""
+"""Every weight format by name: plain formats, quantization schemes and GGUF file types."""
 
 KV_FORMATS: Final = {
     "fp32": Fraction(32),
@@ -210,16 +210,16 @@ KV_FORMATS: Final = {
     "q4_1": Fraction(5),
     "q4_0": Fraction(9, 2),
 }
-"""Bits per cached element by format; q… are llama.cpp's block types with their scales."""
+"""Bits per element of the KV cache by format; q… are llama.cpp's block types, scales included."""
 
 ELEMENT_BYTES: Final = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
-"""Bytes of one element of the formats that activations and gradients are kept in."""
+"""Bytes per element of activations and gradients by format."""
 
 
 def gguf_type(name: str) -> Scheme:
     """Return the GGUF block type `name`, such as Q4_K.
 
     Raises:
-        KeyError: If there is none of that name.
+        KeyError: If the type is unknown.
     """
     return _GGUF_TYPES[name]

@@ -1,8 +1,8 @@
-"""How much of a device's memory a process can use: measured where it was, else assumed from the device's family.
+"""Usable memory of a device: measured, or estimated from measured devices of the same family.
 
-The label on the box, the physical bytes and the usable bytes are three different numbers. The usable bytes are the
-total that `cudaMemGetInfo` reports on Linux (and PyTorch prints as "total capacity"): the driver, error correction and
-page tables have taken their part. Windows reports nearly the physical bytes, but keeps some of them from each process.
+The marketed size, the physical memory and the usable memory are three different numbers. Usable memory is the total
+that `cudaMemGetInfo` reports on Linux (and PyTorch prints as "total capacity"), after the share of the driver, error
+correction and page tables. Windows reports nearly the physical memory, but withholds some of it from each process.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ _APPLE_LARGE_BYTES: Final = 32 * GIB
 
 
 class UsableMemory(Spec):
-    """The memory that a process can use on one device, as an interval; `bytes` is the figure to plan with."""
+    """Usable memory of one device with its uncertainty interval; `bytes` is the figure to plan with."""
 
     bytes: int
     low_bytes: int
@@ -33,7 +33,7 @@ class UsableMemory(Spec):
 
 @dataclass(frozen=True)
 class FamilySpread:
-    """The lowest, middle and highest of one quantity over the measured devices of a family."""
+    """Lowest, median and highest value of a quantity over the measured devices of a family."""
 
     low: float
     middle: float
@@ -42,9 +42,9 @@ class FamilySpread:
 
 
 class UsableShares(NamedTuple):
-    """What the measured devices of each family lose.
+    """Memory losses of the measured devices of each family.
 
-    `lost_share` is 1 − usable ÷ physical bytes; `smi_gap_bytes` is what nvidia-smi's total has above the usable bytes.
+    `lost_share` is 1 − usable ÷ physical bytes; `smi_gap_bytes` is nvidia-smi's total minus the usable bytes.
     """
 
     lost_share: Mapping[DeviceFamily, FamilySpread]
@@ -52,7 +52,7 @@ class UsableShares(NamedTuple):
 
 
 def measured_shares(records: Iterable[Gpu]) -> UsableShares:
-    """Return the spreads of every family in `records` that has measured devices."""
+    """Return the losses of every family in `records` that has measured devices."""
     lost: dict[DeviceFamily, list[float]] = {}
     gaps: dict[DeviceFamily, list[float]] = {}
     for gpu in records:
@@ -70,13 +70,13 @@ def measured_shares(records: Iterable[Gpu]) -> UsableShares:
 
 
 def usable_memory(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
-    """Return what a process can see of one device of `gpu`, or None where nothing is known to tell it from.
+    """Return the usable memory of one device of `gpu`, or None if there is no basis for an estimate.
 
-    **Formula** In this order: the measured figure; the limit of the platform for shared memory; nvidia-smi's total
-    minus the family's median gap; physical bytes × (1 − the family's median loss). The interval of an assumed figure
-    is the spread of the family's measured devices; where there is one, from no loss to twice its loss.
-    **Assumes** that devices of one family (maker, architecture, market segment, kind of memory) lose alike, and where
-    fewer than three of them were measured, that those of a wider family do.
+    **Formula** The first that is known of: the measured figure; the platform's default limit for unified memory;
+    nvidia-smi's total minus the family's median gap; physical bytes × (1 − the family's median loss). The interval of
+    an estimate is the range over the family's measured devices; with a single one, from no loss to twice its loss.
+    **Assumes** that devices of one family (vendor, architecture, market segment, type of memory) have similar losses;
+    if fewer than three of them were measured, those of a wider family count.
     """
     if gpu.usable_memory_bytes is not None:
         return _measured(gpu, gpu.usable_memory_bytes)
@@ -99,7 +99,7 @@ def _measured(gpu: Gpu, usable: int) -> UsableMemory:
 
 
 def _shared_limit(gpu: Gpu) -> UsableMemory | None:
-    """Return the limit that the platform sets by default where a processor and its GPU have one memory.
+    """Return the platform's default limit for unified memory.
 
     **Source** Apple: macOS wires about 67 % of 32 GB or less, and 75 % above. Ryzen AI Max: Windows assigns at most
     75 % (96 of 128 GB), Linux about 108 to 120 of 128 GB. MI300A: the ROCm documentation, 96 of 128 GiB.
@@ -158,9 +158,9 @@ def _assumed(memory_bytes: int, lost: FamilySpread, source: str, text: str) -> U
 
 
 def _families(gpu: Gpu) -> tuple[DeviceFamily, ...]:
-    """Return the families of a device from the narrowest to the widest.
+    """Return the families of a device, the narrowest first.
 
-    The kind of memory belongs to each, because error correction takes a sixteenth of GDDR but nothing of HBM.
+    Each includes the type of memory, because error correction takes a sixteenth of GDDR but nothing of HBM.
     """
     kind = _memory_kind(gpu)
     return (
@@ -177,7 +177,7 @@ def _memory_kind(gpu: Gpu) -> str:
 
 
 def _nearest(gpu: Gpu, spreads: Mapping[DeviceFamily, FamilySpread]) -> tuple[DeviceFamily, FamilySpread] | None:
-    """Return the narrowest family with enough measured devices to show a spread, else the widest with any."""
+    """Return the narrowest family with enough measured devices for a range, else the widest with any."""
     known = [(family, spreads[family]) for family in _families(gpu) if family in spreads]
     several = [found for found in known if found[1].count >= _ENOUGH_DEVICES]
     return next(iter(several or reversed(known)), None)

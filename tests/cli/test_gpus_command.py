@@ -200,7 +200,7 @@ def test_nothing_found_is_no_error(said):
         (["--power-limit", "5"], "--power-limit: is for --build and --change", "--help"),
         (["--systems", "--where", "memory > 1"], "--where: at position 1: expected a field", "mean memory_gib or"),
         (["--systems", "--sort", "-bandwith"], "--sort: there is no field 'bandwith'", "Did you mean bandwidth?"),
-        (["--systems", "--where", 'fits == "fits"'], "fits: needs a model to judge by", "Add --fits MODEL."),
+        (["--systems", "--where", 'fits == "fits"'], "fits: needs a model", "Add --fits MODEL."),
         (["--where", "cards > 1"], "--where: at position 1: expected a field, found 'cards'", "Fields: name vendor"),
         (["--build", "l4", "--csv"], "--csv: is for a list, --compare and --systems, not for --build", "--help"),
         (["rtx", "--show", "l4"], "WORDS: is for a list and --systems, not for --show", "--help"),
@@ -291,7 +291,7 @@ def test_systems_are_judged_by_a_model_in_every_form(said):
 def test_a_build_says_what_it_needs_and_what_to_mind(said):
     printed = said("--build", "2 x RTX 5090")
     assert printed.startswith("2 × GeForce RTX 5090, host of 450 W, 80 PLUS gold, 15 A at 120 V\n")
-    assert "one circuit of 15 A at 120 V carries 1,440 W for hours: 2 circuits" in printed
+    assert "one 15 A at 120 V circuit supplies 1,440 W continuously: use 2 circuits" in printed
     assert "Nothing speaks against it." in said("--build", "rtx-3090", "--circuit", "230V-16A")
     record = json.loads(said("--build", "2 x RTX 5090", "--power-limit", "401", "--json"))
     assert record["warnings"] == []

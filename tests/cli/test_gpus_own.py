@@ -104,7 +104,7 @@ def test_what_cannot_be_said_of_a_card_names_its_option(said, tmp_path):
     limit = said("--change", "rtx-4090", "--power-limit", "9000", code=2)
     assert limit.startswith("error: --power-limit: 9,000 W is above the board power of 450 W\n")
     assert "--paid: inf is not a finite number" in said("--change", "l4", "--paid", "inf", code=2)
-    assert "--note: ' ' says nothing" in said("--change", "l4", "--note", " ", code=2)
+    assert "--note: ' ' is blank" in said("--change", "l4", "--note", " ", code=2)
     assert "above the board power of the L4, 72 W" in said("--build", "l4", "--power-limit", "73", code=2)
     file = tmp_path / "mine.json"
     card = json.loads(said("--show", "rtx-4090", "--json")) | {"id": "mine", "name": "RTX 3090", "aliases": []}

@@ -36,7 +36,7 @@ def test_every_derived_cell_of_every_card_re_derives(hardware: HardwareCatalog) 
             found = DERIVED_FIGURES[key].value(gpu)
             assert found == (None if expected is None else pytest.approx(expected, rel=1e-12)), (gpu.id, key)
             assert QUERY_FIELDS[key].read(gpu, Known()) == found
-            assert ("not known without" in DERIVED_FIGURES[key].explained(gpu)) == (found is None)
+            assert ("unknown without" in DERIVED_FIGURES[key].explained(gpu)) == (found is None)
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_words_say_what_is_missing_and_by_what_is_scaled(hardware: HardwareCatal
         id="bare", name="Bare", vendor="AMD", segment="soc", architecture="none", memory_label="?", memory_bytes=None,
         provenance=DATE,
     )  # fmt: skip
-    assert ridge.explained(bare) == "not known without the 16-bit rate and the bandwidth"
-    assert DERIVED_FIGURES["usd_per_gib"].explained(bare) == "not known without the launch price and the memory"
+    assert ridge.explained(bare) == "unknown without the 16-bit rate and the bandwidth"
+    assert DERIVED_FIGURES["usd_per_gib"].explained(bare) == "unknown without the launch price and the memory"
 
 
 def test_derived_words_filter_and_sort(hardware: HardwareCatalog) -> None:

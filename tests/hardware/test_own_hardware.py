@@ -110,7 +110,7 @@ def test_changes_mark_a_card_as_own_and_say_so_of_each_figure(hardware: Hardware
     assert gpu.provenance_of("board_power_watts") == bundled.provenance_of("board_power_watts")
     assert gpu.provenance_of("power_limit_watts") == Provenance.own("your own figure", "2026-11-01")
     assert gpu.notes[-2:] == (
-        "Power limit of your own: 250 W of 350 W; the rates are those without a limit",
+        "Your power limit: 250 W of 350 W; the rates are without a limit",
         "from a miner",
     )
     assert unknown_changes(hardware, own) == ("gone",)
@@ -126,7 +126,7 @@ def test_a_limit_of_a_card_without_known_power_and_a_note_alone(hardware: Hardwa
         )
     )
     merged = with_own(hardware, own)
-    assert merged.gpu(unknown.id).notes[-1].startswith("Power limit of your own: 99 W; ")
+    assert merged.gpu(unknown.id).notes[-1].startswith("Your power limit: 99 W; ")
     assert merged.gpu("rtx-4090").notes[-1] == "water cooled"
     assert merged.gpu("rtx-4090").drawn_watts == 450
     assert merged.gpu(unknown.id).drawn_watts == 99
@@ -137,12 +137,12 @@ def test_a_limit_above_the_board_power_holds_nothing_and_is_left_out(hardware: H
     own = OwnHardware(changes=(change,))
     gpu = with_own(hardware, own).gpu("rtx-4090")
     assert (gpu.power_limit_watts, gpu.drawn_watts) == (None, 450)
-    assert gpu.notes[-1] == "Your power limit of 9,000 W is above the board power of 450 W and is left out"
+    assert gpu.notes[-1] == "Your power limit of 9,000 W is above the board power of 450 W and is ignored"
     assert first_problem(with_own(hardware, own), own) == (
         "rtx-4090",
         "power_limit_watts",
         "9,000 W is above the board power of 450 W",
-        "A limit holds a card below its board power.",
+        "A power limit must be below the board power.",
     )
     assert first_problem(hardware, OwnHardware(changes=(change.evolve(power_limit_watts=450),))) is None
     assert first_problem(hardware, OwnHardware(changes=(change.evolve(gpu="gone"),))) is None
@@ -202,25 +202,28 @@ def test_files_join_export_and_lose_a_card(file: Path) -> None:
         ([{"name": "x"}], "cards 1 · id: is missing"),
         ({"cards": [1]}, "cards 1: 1 is no object of named fields"),
         ({"cards": 1}, "cards: 1 is not a list"),
-        ({"changes": [{"gpu": "rtx-3090", "date": "2026-11-01"}]}, "rtx-3090: says nothing"),
+        ({"changes": [{"gpu": "rtx-3090", "date": "2026-11-01"}]}, "rtx-3090: is empty"),
         ({"changes": [{"gpu": "a", "power_limit_watts": -5, "date": "2026-11-01"}]}, "a · power_limit_watts: must be"),
         ({"cards": [MINE, MINE]}, "cards name 'my-4090-48gb' twice"),
         ({"schema_version": 9}, "schema_version: must be at most 1, not 9"),
         ({"colour": "red"}, "colour: there is no such field"),
         (5, "mine.json"),
-        (MINE | {"name": " "}, "my-4090-48gb · name: ' ' says nothing"),
-        (MINE | {"name": "RTX\x1b[31m"}, r"my-4090-48gb · name: holds '\x1b', which is no part of a line"),
-        (MINE | {"notes": ["fine", "two\nlines"]}, r"my-4090-48gb · notes.1: holds '\n'"),
+        (MINE | {"name": " "}, "my-4090-48gb · name: ' ' is blank"),
+        (
+            MINE | {"name": "RTX\x1b[31m"},
+            r"my-4090-48gb · name: contains '\x1b', which is not allowed in a line of text",
+        ),
+        (MINE | {"notes": ["fine", "two\nlines"]}, r"my-4090-48gb · notes.1: contains '\n'"),
         (MINE | {"bandwidth_bytes_per_s": float("inf")}, "bandwidth_bytes_per_s: inf is not a finite number"),
         (MINE | {"memory_bytes": 10**30}, "memory_bytes: must be at most 1,125,899,906,842,624"),
-        (MINE | {"released": "2026-13"}, "released: '2026-13' is no year, month or day of the calendar"),
-        (MINE | {"released": "26"}, "released: '26' is no year"),
-        ({"changes": [{"gpu": "a", "note": "  ", "date": "2026-11-01"}]}, "a · note: '  ' says nothing"),
+        (MINE | {"released": "2026-13"}, "released: '2026-13' is not a year, month or date"),
+        (MINE | {"released": "26"}, "released: '26' is not a year"),
+        ({"changes": [{"gpu": "a", "note": "  ", "date": "2026-11-01"}]}, "a · note: '  ' is blank"),
         (
             {"changes": [{"gpu": "a", "note": "x", "date": "2026-13-45"}]},
-            "date: '2026-13-45' is no day of the calendar",
+            "date: '2026-13-45' is not a date",
         ),
-        ({"changes": [{"gpu": "a", "note": "x", "date": "20261101"}]}, "date: '20261101' is no day"),
+        ({"changes": [{"gpu": "a", "note": "x", "date": "20261101"}]}, "date: '20261101' is not a date"),
     ],
 )
 def test_a_wrong_file_names_the_record_and_the_field(file: Path, content: object, message: str) -> None:
@@ -247,7 +250,7 @@ def test_where_ones_own_is_kept_the_hint_says_how_to_mend_it(file: Path) -> None
         file.write_text(content, encoding="utf-8")
         with pytest.raises(CatalogError) as caught:
             read_own(file)
-        assert caught.value.hint.endswith("until then nothing is written over it.")
+        assert caught.value.hint.endswith("it is not overwritten until then.")
 
 
 def test_what_is_no_json_a_folder_or_missing(file: Path, tmp_path: Path) -> None:
@@ -267,7 +270,7 @@ def test_what_is_no_json_a_folder_or_missing(file: Path, tmp_path: Path) -> None
 
 def test_what_is_said_names_the_field_that_is_wrong() -> None:
     assert card_change("l4", "2026-11-01", {"note": "x"}).note == "x"
-    with pytest.raises(SpecError, match=r"note: holds '\\x1b'"):
+    with pytest.raises(SpecError, match=r"note: contains '\\x1b'"):
         card_change("l4", "2026-11-01", {"note": "\x1b[0m"})
 
 
@@ -277,7 +280,7 @@ def test_a_card_like_another_has_figures_that_a_card_can_have(hardware: Hardware
 
 
 def test_a_change_says_something() -> None:
-    with pytest.raises(ValidationError, match="says nothing"):
+    with pytest.raises(ValidationError, match="is empty"):
         CardChange(gpu="x", date="2026-11-01")
 
 

@@ -40,12 +40,11 @@ def test_two_cards_of_600_watts_are_too_much_for_one_15_ampere_circuit() -> None
     assert needs.value("airflow-metric") == pytest.approx((needs.value("airflow") or 0) * 1.699)
     assert needs.value("slots") == 4
     assert needs.warnings == (
-        "2 × GeForce RTX 5090 draw 1,839 W from the wall; one circuit of 15 A at 120 V carries 1,440 W for hours: "
-        "2 circuits, or a power limit of 401 W on each card.",
+        "2 × GeForce RTX 5090 draw 1,839 W from the wall; one 15 A at 120 V circuit supplies 1,440 W continuously: "
+        "use 2 circuits, or a power limit of 401 W on each card.",
     )
     assert needs.connectors == (
-        "GeForce RTX 5090: for each card 4 or more 8-pin plugs, or one 16-pin plug (12V-2x6), "
-        "each on a cable of its own.",
+        "GeForce RTX 5090: for each card 4 or more 8-pin plugs, or one 16-pin plug (12V-2x6), each on its own cable.",
     )
 
 
@@ -82,10 +81,11 @@ def test_modules_have_no_atx_supply_and_no_slots() -> None:
     needs = power_and_cooling(_build(8, "h100-sxm5-80gb", circuit="240V-30A"))
     assert (needs.value("spikes"), needs.value("supply"), needs.value("slots")) == (None, None, None)
     assert needs.value("cards") == 5600
-    assert needs.connectors == ("H100 SXM5 80 GB: fed by its baseboard or machine, not by cables of a supply.",)
+    powered = "H100 SXM5 80 GB: powered by its baseboard or system, not by cables from the power supply."
+    assert needs.connectors == (powered,)
     assert needs.warnings[-1] == (
-        "H100 SXM5 80 GB: no cards for a slot, but sold with their baseboard or machine. "
-        "450 W are those of a PC's host, and a server takes more."
+        "H100 SXM5 80 GB: not a slot card; sold with a baseboard or system. "
+        "The host's 450 W is for a PC; a server draws more."
     )
 
 
@@ -107,13 +107,13 @@ def test_a_machine_without_a_known_power_has_no_figures(hardware: HardwareCatalo
 def test_boards_have_seven_slots_and_servers_fans() -> None:
     needs = power_and_cooling(_build(4, "tesla-p40", circuit="240V-30A"))
     assert needs.warnings == (
-        "The cards take 8 slots and an ATX board has 7: risers, or narrower cards.",
-        "Tesla P40: most data-centre cards have no fans; a server's airflow has to cool them.",
+        "The cards occupy 8 slots, but an ATX board has 7: use risers or narrower cards.",
+        "Tesla P40: most data-center cards have no fans and need a server's airflow.",
     )
 
 
 def test_small_cards_need_no_cable() -> None:
-    assert power_and_cooling(_build(1, "l4")).connectors == ("L4: none, the slot gives 75 W.",)
+    assert power_and_cooling(_build(1, "l4")).connectors == ("L4: none; the slot supplies 75 W.",)
 
 
 def test_what_is_not_known_stays_unknown() -> None:
@@ -121,7 +121,7 @@ def test_what_is_not_known_stays_unknown() -> None:
     build = Build((BuildCards(card, 1),))
     needs = power_and_cooling(build)
     assert {step.value for step in needs.steps} == {None}
-    assert needs.warnings[0] == f"The board power of {card.name} is not known."
+    assert needs.warnings[0] == f"The board power of {card.name} is unknown."
     assert wall_watts(build) is None
     assert needs.connectors == ()
 

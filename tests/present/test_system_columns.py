@@ -119,7 +119,7 @@ def test_what_a_machine_has_for_its_power(by_id):
     assert rate.value(by_id["dgx-2"].system, by_id["dgx-2"].gpu) is None
     unknown = by_id["dgx-station-v100"]
     assert memory.value(unknown.system, None) is None
-    assert "not known without the Memory" in memory.formula(unknown.system, None)
+    assert "unknown without the Memory" in memory.formula(unknown.system, None)
 
 
 def test_a_machine_is_fed_and_cooled_as_a_whole(by_id):

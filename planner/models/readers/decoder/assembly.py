@@ -137,9 +137,9 @@ def dense_blocks(fields: ConfigFields, sizes: Sizes, style: MlpStyle) -> Sequenc
 class DecoderFamily(NamedTuple):
     """How a family of decoders differs from Llama.
 
-    `kv_heads` and `head_dim` are what its configuration class takes where the file is silent. `mixers` and `feed_forwards`
-    build the blocks of the layers where these are not all ordinary attention (state space mixers) or not all dense
-    (`ExpertStyle.blocks`); `before` makes what stands before them where that is not one or two tables.
+    `kv_heads` and `head_dim` are the defaults of its configuration class. `mixers` and `feed_forwards` build the blocks
+    of layers that are not all ordinary attention (state space mixers) or not all dense (`ExpertStyle.blocks`); `before`
+    builds the tensors before the layers if they are more than token and position embeddings.
     """
 
     frame: Frame = _LLAMA_FRAME

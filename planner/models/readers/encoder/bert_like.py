@@ -81,11 +81,11 @@ _BERT_LAYER: Final = _bert_layer()
 class EncoderFamily(NamedTuple):
     """How a family of text encoders differs from BERT.
 
-    `hidden`, `attention_heads` and `layers` are what the configuration calls these dimensions. Embeddings are as wide
-    as `embedding_size` says where they are `narrow`, and their norm too unless it is `normed_wide`. `token_types` is
-    the number of kinds of tokens unless the file says one, and nothing where there is no such table. `positions` says
-    whether there is a table of positions, whose first rows are not used where they are `offset_by_padding`. `beside` and
-    `inside` are further tensors of the embeddings and of each layer; `shares_layers` of tensors may serve all layers.
+    `hidden`, `attention_heads` and `layers` are the configuration's names of these dimensions. `narrow` embeddings have
+    the width `embedding_size`, and so does their norm unless it is `normed_wide`. `token_types` is the default number
+    of token types, None if there is no such table. `positions` is whether there is a table of positions, whose first
+    rows are unused if it is `offset_by_padding`. `extra_tensors` and `layer_tensors` are additional tensors of the
+    embeddings and of each layer; with `shares_layers`, one set of tensors serves all layers.
     """
 
     layer: LayerStyle = _BERT_LAYER
