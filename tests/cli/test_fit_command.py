@@ -179,7 +179,7 @@ FILES = {
         ("folder", "without a config.json"),
         ("loop.json", "loop.json: cannot be read"),
         ("/dev/zero", "is not a regular file"),
-        ("hf:no/such/name", "is no name of a model on the Hugging Face Hub"),
+        ("hf:no/such/name", "is not a model name of the Hugging Face Hub"),
     ],
 )
 def test_wrong_input_is_named_with_a_hint(said, tmp_path, monkeypatch, words, message):

@@ -88,9 +88,9 @@ def test_what_is_no_lora_adapter_is_refused(tmp_path, changes, reason):
 
 
 def test_a_folder_of_an_adapter_points_to_its_model(tmp_path):
-    with pytest.raises(ModelFileError, match=r"holds a LoRA adapter of meta-llama/Llama-3.1-8B"):
+    with pytest.raises(ModelFileError, match=r"contains a LoRA adapter of meta-llama/Llama-3.1-8B"):
         read_model_file(write(tmp_path))
-    with pytest.raises(ModelFileError, match="a model that it does not name"):
+    with pytest.raises(ModelFileError, match="an unnamed model"):
         read_model_file(write(tmp_path, base_model_name_or_path=None))
     (tmp_path / "config.json").write_text(json.dumps(TINY))
     assert read_model_file(tmp_path).hidden == 64

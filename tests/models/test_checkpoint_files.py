@@ -156,7 +156,7 @@ def test_pickles_are_never_opened(tmp_path, ending):
     file = tmp_path / f"pytorch_model.{ending}"
     file.write_bytes(b"cos\nsystem\n(S'false'\ntR.")
     for path in (file, tmp_path):
-        with pytest.raises(ModelFileError, match="is a pickle, which can run any code") as caught:
+        with pytest.raises(ModelFileError, match="is a pickle, which could run arbitrary code") as caught:
             read_model_file(path)
         assert "save_file" in caught.value.hint
     with pytest.raises(ModelFileError, match="is a pickle"):

@@ -99,10 +99,10 @@ def test_the_mixture_is_named_where_it_has_a_name(kind, number, quantization, st
         ({}, "'general.architecture' is missing or no text"),
         ({"general.architecture": 3}, "'general.architecture' is missing"),
         ({"general.architecture": "frobnicator"}, "'general.architecture' is 'frobnicator'; known are arcee, "),
-        ({"general.architecture": "clip"}, "is a projector of images or sound"),
-        ({"general.architecture": "llama", "general.type": "adapter"}, "is an adapter, which needs the model"),
+        ({"general.architecture": "clip"}, "is an image or audio projector"),
+        ({"general.architecture": "llama", "general.type": "adapter"}, "is an adapter, which needs its base model"),
         ({"general.architecture": "llama", "general.type": "imatrix"}, "is an importance matrix"),
-        ({"general.architecture": "llama", "general.type": "mmproj"}, "is a projector"),
+        ({"general.architecture": "llama", "general.type": "mmproj"}, "is an image or audio projector"),
         ({"general.architecture": "llama"}, "'llama.embedding_length' is missing"),
         ({"llama.block_count": 0}, "'llama.block_count' must hold whole numbers from 1"),
         ({"llama.block_count": 10**9}, "'llama.block_count' must hold whole numbers from 1 to 100,000"),
@@ -152,7 +152,7 @@ def test_the_vocabulary_comes_from_the_embedding_else_from_the_tokens():
 def test_a_vocabulary_alone_is_no_model(tmp_path):
     file = tmp_path / "ggml-vocab.gguf"
     file.write_bytes(gguf_bytes(tiny_gguf()[0], {}))
-    with pytest.raises(ModelFileError, match="holds a vocabulary without a network"):
+    with pytest.raises(ModelFileError, match="contains a vocabulary without a network"):
         read_model_file(file)
 
 

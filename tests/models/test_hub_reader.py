@@ -167,7 +167,7 @@ def test_trouble_of_the_hub_is_no_fault_of_the_name(hub, status):
 
 def test_a_refusal_of_the_weights_is_told_too(hub):
     hub.files[f"{NAME}/model.safetensors.index.json"] = partial(refuse, status=403)
-    assert "may not be read" in refusal().message
+    assert "requires a login" in refusal().message
 
 
 def test_a_closed_door_is_no_network(hub, monkeypatch):

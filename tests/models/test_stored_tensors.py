@@ -155,7 +155,7 @@ def test_the_files_decide_on_the_format(tmp_path, stated, notes):
     found = read_model_file(write_model(tmp_path, tiny_tensors("F16"), config))
     assert found.stored_dtype == found.stored_as == "fp16"
     assert len(found.reader_notes) == notes
-    assert all("the configuration says fp32, and the files hold fp16" in note for note in found.reader_notes)
+    assert all("the configuration states fp32, but the files hold fp16" in note for note in found.reader_notes)
 
 
 @pytest.mark.parametrize("prefix", ["language_model.", ""])
@@ -254,12 +254,12 @@ def test_biases_and_norms_tell_the_family(tmp_path):
 @pytest.mark.parametrize(
     ("tensors", "reason"),
     [
-        ({}, "cannot be told from their names alone"),
-        ({"unet.conv.weight": ("F32", [2])}, "cannot be told from their names alone"),
-        (tiny_tensors() | {"model.layers.1.mlp.up_proj.bias": ("BF16", [96])}, "cannot be told"),
-        (tiny_tensors() | {"model.layers.3.mlp.up_proj.weight": ("BF16", [96])}, "cannot be told"),
-        (tiny_tensors() | {"model.layers.0.x": ("BF16", [1]), "model.layers.1.x": ("BF16", [1])}, "cannot be told"),
-        (tiny_tensors("F8_E4M3"), "is quantised, and its tensors alone do not say how"),
+        ({}, "that their names do not identify"),
+        ({"unet.conv.weight": ("F32", [2])}, "that their names do not identify"),
+        (tiny_tensors() | {"model.layers.1.mlp.up_proj.bias": ("BF16", [96])}, "do not identify"),
+        (tiny_tensors() | {"model.layers.3.mlp.up_proj.weight": ("BF16", [96])}, "do not identify"),
+        (tiny_tensors() | {"model.layers.0.x": ("BF16", [1]), "model.layers.1.x": ("BF16", [1])}, "do not identify"),
+        (tiny_tensors("F8_E4M3"), "is quantized, and its tensors do not identify the scheme"),
         (tiny_tensors() | {"model.embed_tokens.weight": ("BF16", [128])}, "has no token embedding"),
         ({n: w for n, w in tiny_tensors().items() if "embed" not in n}, "has no token embedding"),
         (tiny_tensors(heads=96, keys=48), "96 query and 48 key channels, which heads of no usual width divide"),

@@ -1,6 +1,6 @@
-"""Read what PEFT saves of a LoRA adapter: its configuration, and the heads of its weights where they lie beside it.
+"""Reader of LoRA adapters saved by PEFT: the configuration, and the headers of the weights if present.
 
-**Source**: PEFT 0.21 `LoraConfig`; a file of another kind of adapter says so by its `peft_type`.
+**Source**: PEFT 0.21 `LoraConfig`; other kinds of adapters have another `peft_type`.
 """
 
 import os
@@ -25,15 +25,13 @@ _MAX_RANK: Final = 1_000_000
 
 
 class AdapterConfig(Spec):
-    """A LoRA adapter.
+    """Configuration of a LoRA adapter.
 
-    `targets` are the endings of the names of its modules, or `all-linear`; `target_pattern` is a regular expression of
-    whole names instead. `parameters` and `stored_bytes` are those of its weights, where they were found.
+    `targets` are suffixes of module names, or `all-linear`; `target_pattern` is a regular expression of full module
+    names instead. `parameters` and `stored_bytes` are those of the weights, if found.
     """
 
-    base: str | None = Field(
-        description="the model that it was made for: a name of the catalog or the Hub, or a folder"
-    )
+    base: str | None = Field(description="the base model: a name of the catalog or the Hub, or a folder")
     rank: int = Field(ge=1)
     ranks: tuple[tuple[str, int], ...] = Field(default=(), description="other ranks, by patterns of module names")
     alpha: float
@@ -44,9 +42,7 @@ class AdapterConfig(Spec):
     dora: bool = False
     rank_stabilised: bool = Field(default=False, description="scaled by alpha / √rank instead of alpha / rank")
     biases: Literal["none", "all", "lora_only"] = "none"
-    modules_to_save: tuple[str, ...] = Field(
-        default=(), description="modules that are trained whole, beside the base's"
-    )
+    modules_to_save: tuple[str, ...] = Field(default=(), description="modules that are trained in full")
     parameters: int | None = None
     stored_bytes: int | None = None
     stored_dtype: Literal["fp32", "bf16", "fp16"] | None = None
@@ -56,7 +52,7 @@ def read_adapter(path: Path) -> AdapterConfig:
     """Return the LoRA adapter in an `adapter_config.json`, or in the folder that holds it.
 
     Raises:
-        ModelFileError: If it cannot be read, is no LoRA adapter, or a field is missing or cannot be.
+        ModelFileError: If it cannot be read, is no LoRA adapter, or a field is missing or invalid.
     """
     file = path / ADAPTER_FILE if os.path.isdir(path) else path
     fields = ConfigFields(parse_config(read_whole(file, MAX_FILE_BYTES, ADAPTER_FILE), str(file)), str(file))
@@ -86,7 +82,7 @@ def read_adapter(path: Path) -> AdapterConfig:
 
 
 def _targets(fields: ConfigFields) -> tuple[str | None, Literal["all-linear"] | tuple[str, ...] | None]:
-    """Return the pattern of a text, or the names of a list, sorted: PEFT saves a set."""
+    """Return the pattern, or the sorted names: PEFT saves a set."""
     if fields.is_list("target_modules"):
         return None, tuple(sorted(fields.texts("target_modules") or ()))
     text = fields.text("target_modules", default="") or None

@@ -1,4 +1,4 @@
-"""What differs from layer to layer of one stack: how far attention looks back, and whether it rotates."""
+"""Attention patterns of a stack: the window and rotary embedding of each layer."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
@@ -7,7 +7,7 @@ from planner.models.readers.config_fields import ConfigFields
 
 
 class LayerAttention(NamedTuple):
-    """The attention of one layer."""
+    """Window in tokens and rotary embedding of one layer's attention."""
 
     window: int | None = None
     rotary: bool = True
@@ -27,17 +27,17 @@ _STATE_NAMES: Final = ("mamba", "linear_attention", "conv")
 
 
 def full_attention(_: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
-    """Say that every layer sees everything."""
+    """Give every layer full attention."""
     return (LayerAttention(),) * layers
 
 
 def unrotated_attention(_: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
-    """Say that every layer sees everything and positions come from elsewhere (learned or ALiBi)."""
+    """Give every layer full attention without rotary embedding (learned positions or ALiBi)."""
     return (LayerAttention(rotary=False),) * layers
 
 
 def same_window(default: int | None = None) -> AttentionPattern:
-    """Return the rule by which every layer has the window `sliding_window`; `null` means none."""
+    """Return the pattern in which every layer has the window `sliding_window`; `null` means none."""
 
     def rule(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
         return (LayerAttention(_window(fields, default)),) * layers
@@ -46,10 +46,10 @@ def same_window(default: int | None = None) -> AttentionPattern:
 
 
 def alternating_windows(every: int, default: int | None, *, full_rotates: bool = True) -> AttentionPattern:
-    """Return the rule by which one layer in `every` sees everything and the others have a window.
+    """Return the pattern in which one layer in `every` has full attention and the others have a window.
 
-    The configuration's `layer_types` or its pattern override it. `default` is the family's own window; without
-    `full_rotates` the layers that see everything have no rotary embedding (Cohere 2, EXAONE 4).
+    The configuration's `layer_types` or `sliding_window_pattern` override it. `default` is the family's default window;
+    without `full_rotates` the layers with full attention have no rotary embedding (Cohere 2, EXAONE 4).
     """
 
     def rule(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
@@ -65,7 +65,7 @@ def alternating_windows(every: int, default: int | None, *, full_rotates: bool =
 
 
 def windowed_upper_layers(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
-    """Give the layers from `max_window_layers` on a window, if `use_sliding_window` says so (Qwen2, Qwen3)."""
+    """Give the layers from `max_window_layers` on a window if `use_sliding_window` is true (Qwen2, Qwen3)."""
     window = switched_window(fields, 4096)
     limited = windowed_layers(fields, layers)
     if limited is None:
@@ -75,7 +75,7 @@ def windowed_upper_layers(fields: ConfigFields, layers: int) -> tuple[LayerAtten
 
 
 def windowed_alternate_layers(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
-    """Give every other layer below `max_window_layers` a window, if `use_sliding_window` says so (Qwen2-MoE)."""
+    """Give every other layer below `max_window_layers` a window if `use_sliding_window` is true (Qwen2-MoE)."""
     window = switched_window(fields, 4096)
     limited = windowed_layers(fields, layers)
     if limited is None:
@@ -85,12 +85,12 @@ def windowed_alternate_layers(fields: ConfigFields, layers: int) -> tuple[LayerA
 
 
 def switched_window_everywhere(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
-    """Give every layer a window, if `use_sliding_window` says so (Qwen3-MoE)."""
+    """Give every layer a window if `use_sliding_window` is true (Qwen3-MoE)."""
     return (LayerAttention(switched_window(fields, 4096)),) * layers
 
 
 def interleaved_rotation(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
-    """Leave the rotary embedding out of one layer in `no_rope_layer_interval` (SmolLM3)."""
+    """Omit the rotary embedding in one layer of `no_rope_layer_interval` (SmolLM3)."""
     window = switched_window(fields, None)
     rotary = rotary_layers(fields, layers)
     limited = windowed_layers(fields, layers) or tuple(not rotates for rotates in rotary)
@@ -100,7 +100,7 @@ def interleaved_rotation(fields: ConfigFields, layers: int) -> tuple[LayerAttent
 
 
 def chunked_attention(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
-    """Let the rotating layers attend within chunks and the others to everything (Llama 4)."""
+    """Give layers with rotary embedding chunked attention and the others full attention (Llama 4)."""
     chunk = fields.integer("attention_chunk_size", default=8192, high=_WINDOW_MAX)
     rotary = rotary_layers(fields, layers)
     limited = windowed_layers(fields, layers) or rotary
@@ -110,7 +110,7 @@ def chunked_attention(fields: ConfigFields, layers: int) -> tuple[LayerAttention
 
 
 def rotary_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
-    """Return which layers rotate: `no_rope_layers` holds 1 for those that do, whatever its name says."""
+    """Return for each layer whether it has a rotary embedding; despite its name, `no_rope_layers` is 1 for those."""
     stated = fields.integers("no_rope_layers", high=1)
     if not stated:
         interval = fields.integer("no_rope_layer_interval", default=4)
@@ -120,7 +120,7 @@ def rotary_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
 
 
 def windowed_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...] | None:
-    """Return which layers have a window by `layer_types`, or nothing where it is missing."""
+    """Return for each layer whether `layer_types` gives it a window, or None if the field is missing."""
     stated = fields.texts("layer_types")
     if stated is None:
         return None
@@ -132,7 +132,7 @@ def windowed_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...] | Non
 
 
 def attention_layers(fields: ConfigFields, names: Sequence[str], layers: int) -> tuple[bool, ...] | None:
-    """Return which layers attend, by a field that names the kind of each; nothing where it is missing."""
+    """Return for each layer whether it is attention, from a field with the kind of each; None if it is missing."""
     kinds = fields.texts(*names)
     if kinds is None:
         return None
@@ -142,7 +142,7 @@ def attention_layers(fields: ConfigFields, names: Sequence[str], layers: int) ->
 
 
 def switched_window(fields: ConfigFields, default: int | None) -> int | None:
-    """Return the window where `use_sliding_window` is true."""
+    """Return the window if `use_sliding_window` is true, else None."""
     return _window(fields, default) if fields.flag("use_sliding_window", default=False) else None
 
 

@@ -1,4 +1,4 @@
-"""The sizes of a stack and the two blocks of its layers, each described by a style that a configuration fills."""
+"""Dimensions, attention and feed-forward blocks of a stack, built from a declarative style and a configuration."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, NamedTuple
@@ -24,7 +24,7 @@ CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"
 
 
 class Sizes(NamedTuple):
-    """The dimensions of a stack; those of attention and of the vocabulary are 0 where it has none."""
+    """The dimensions of a stack; 0 for heads and vocabulary if it has none."""
 
     hidden: int
     layers: int
@@ -36,12 +36,12 @@ class Sizes(NamedTuple):
 
 
 def read_sizes(fields: ConfigFields, *, kv_heads: int | None = None, head_dim: int | None = None) -> Sizes:
-    """Read the dimensions; `kv_heads` and `head_dim` are the family's own defaults.
+    """Read the dimensions of a stack; `kv_heads` and `head_dim` are the family's defaults.
 
-    Without a default there are as many key/value heads as heads, and a head is an equal share of the hidden width.
+    Without defaults, `kv_heads` equals the number of heads, and `head_dim` the hidden width divided by it.
 
     Raises:
-        ModelFileError: If a field is missing or out of bounds, or the heads do not divide what they must.
+        ModelFileError: If a field is missing or out of bounds, or a number of heads is not a divisor as required.
     """
     hidden = fields.integer(*HIDDEN)
     heads = fields.integer(*HEADS, high=MAX_LAYERS)
@@ -66,7 +66,7 @@ def read_equal_head_sizes(
     heads: tuple[str, ...] = ("num_attention_heads",),
     layers: tuple[str, ...] = ("num_hidden_layers",),
 ) -> Sizes:
-    """Read the dimensions of a stack with as many key/value heads as heads, each an equal share of the hidden width.
+    """Read the dimensions of a stack with multi-head attention, whose heads divide the hidden width evenly.
 
     Raises:
         ModelFileError: If a field is missing or out of bounds, or the heads do not divide the hidden width.
@@ -92,16 +92,16 @@ def _head_dim(fields: ConfigFields, hidden: int, heads: int, default: int | None
 
 
 FlagSource = bool | tuple[str, bool]
-"""Always on or off, or a field of the configuration with the family's default."""
+"""A fixed flag, or the configuration field that holds it with the family's default."""
 
 DropoutSource = float | tuple[str, float]
-"""A dropout probability, or the field that holds it with the family's default."""
+"""A fixed dropout probability, or the configuration field that holds it with the family's default."""
 
 ACTIVATION_FIELDS = ("hidden_activation", "hidden_act", "activation_function", "activation")
 
 
 class MixerBlock(NamedTuple):
-    """A mixer with its tensors."""
+    """A token mixer with its tensors."""
 
     mixer: Mixer
     tensors: Tensors
@@ -115,9 +115,9 @@ class FeedForwardBlock(NamedTuple):
 
 
 class AttentionStyle(NamedTuple):
-    """How a family writes its attention; the defaults are Llama's.
+    """Tensor names and properties of a family's attention; the defaults are Llama's.
 
-    `key_bias` is `bias` unless it is said; `qk_tensors` are those of the norms of queries and keys.
+    `key_bias` defaults to `bias`; `qk_tensors` returns the tensors of the norms of queries and keys.
     """
 
     prefix: str = "self_attn."
@@ -141,10 +141,10 @@ class AttentionStyle(NamedTuple):
 
 
 class MlpStyle(NamedTuple):
-    """How a family writes its feed-forward block; the defaults are Llama's.
+    """Tensor names and properties of a family's feed-forward block; the defaults are Llama's.
 
-    Two names make a plain block, or a gated one whose gate and up are `fused`. `ratio` gives the width of families
-    that may leave it out or always have it.
+    Two names mean a plain block, or a gated one with `fused` gate and up projections. `ratio` is the default width as a
+    multiple of the hidden width.
     """
 
     prefix: str = "mlp."
@@ -165,11 +165,11 @@ PLAIN_MLP: Final = MlpStyle(
     activation_fields=("hidden_act",),
     width=("intermediate_size",),
 )
-"""The block of most encoders and towers."""
+"""The feed-forward block of most encoders and vision towers."""
 
 
 def read_flag(fields: ConfigFields, switch: FlagSource) -> bool:
-    """Return whether a switch is on."""
+    """Return the value of a flag."""
     return switch if isinstance(switch, bool) else fields.flag(switch[0], default=switch[1])
 
 
@@ -179,14 +179,14 @@ def read_dropout(fields: ConfigFields, dropout: DropoutSource) -> float:
 
 
 def attention_blocks(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> tuple[MixerBlock, ...]:
-    """Return the attention of every layer."""
+    """Return the attention block of every layer."""
     layers = style.pattern(fields, sizes.layers)
     made = {layer: _attention_block(fields, sizes, style, layer) for layer in set(layers)}
     return tuple(made[layer] for layer in layers)
 
 
 def transform_blocks(blocks: Sequence[MixerBlock], alter: Callable[[MixerBlock], MixerBlock]) -> tuple[MixerBlock, ...]:
-    """Return the blocks, each distinct one altered once, however many layers have it."""
+    """Apply `alter` to every block, once for each distinct block."""
     made = {block: alter(block) for block in set(blocks)}
     return tuple(made[block] for block in blocks)
 
@@ -235,7 +235,7 @@ def _width(fields: ConfigFields, sizes: Sizes, style: MlpStyle) -> int:
 
 
 def dense_mlp(fields: ConfigFields, sizes: Sizes, style: MlpStyle, width: int | None = None) -> Mlp:
-    """Return the feed-forward block of a layer without its tensors; `width` is its own where no field states it."""
+    """Return the feed-forward block of a layer without its tensors; `width` overrides the configuration's."""
     return Mlp(
         intermediate=_width(fields, sizes, style) if width is None else width,
         gated=style.fused or len(style.names) == 3,
@@ -253,18 +253,18 @@ def mlp_block(fields: ConfigFields, sizes: Sizes, style: MlpStyle) -> FeedForwar
 
 
 ExtraTensors = Callable[[ConfigFields, Sizes], Tensors]
-"""Tensors of a family that no style says."""
+"""Function that returns the tensors of a family that its style does not declare."""
 
 
 def no_tensors(_: ConfigFields, __: Sizes) -> Tensors:
-    """Say that there are none."""
+    """Return no tensors."""
     return ()
 
 
 class LayerStyle(NamedTuple):
-    """How a family of encoders or towers writes a whole layer: attention, a feed-forward block, and their norms.
+    """Tensor names and properties of a whole layer of encoders or towers: attention, feed-forward block and norms.
 
-    A layer that also attends to another stack has `cross`, of which only the names and biases count.
+    A layer with cross-attention has `cross`, of which only the names and biases are used.
     """
 
     attention: AttentionStyle
@@ -288,7 +288,7 @@ class LayerStyle(NamedTuple):
     ) -> Layer:
         """Return the layer, with `extra` tensors.
 
-        `mlp` is its block where the style alone does not say it, or `width` that of its block where no field states it.
+        `mlp` overrides the style's feed-forward block, `width` only its width.
         """
         mixer = _attention(fields, sizes, self.attention, LayerAttention(window, rotary))
         crossing = mixer.evolve(rotary=False)

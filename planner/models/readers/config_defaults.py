@@ -1,6 +1,6 @@
-"""What transformers' configuration classes assume for the parts of a composite model.
+"""Defaults of transformers' configuration classes for the components of composite models.
 
-A composite's file states only what differs from these, so they are data of the format, not a guess.
+A composite model's file states only what differs from these defaults, so they are part of the format, not a guess.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _FOLDER: Final = "config-defaults"
 
 
 class ConfigDefaults(Spec):
-    """The defaults of one configuration class, less those that the readers assume alike or that follow from others."""
+    """The defaults of one configuration class, without those that the readers also have or that follow from others."""
 
     id: str = Field(description="the class's `model_type`")
     aliases: tuple[str, ...] = Field(default=(), description="further classes with the same defaults")
@@ -28,14 +28,14 @@ class ConfigDefaults(Spec):
 
 
 def config_defaults(model_type: str) -> Mapping[str, Any]:
-    """Return what the class of a part assumes; nothing for a part that must state its own."""
+    """Return the defaults of a component's configuration class; empty for components without defaults."""
     return _by_class().get(model_type, {})
 
 
 def component_fields(fields: ConfigFields, name: str, model_type: str, *, names_class: bool = False) -> ConfigFields:
-    """Return a part of a composite's configuration above its class defaults.
+    """Return the configuration of a component, merged with the defaults of its class.
 
-    `model_type` is the part's class, unless it `names_class` itself.
+    `model_type` is the component's class, unless it `names_class` itself.
     """
     stated = fields.nested(name)
     inner = stated or fields.with_defaults({name: {}}).required(name)

@@ -1,7 +1,7 @@
 """Typed, validated access to the fields of a model's configuration.
 
-Configurations come from strangers. Every value is checked for its type and its bounds when it is read, and each
-problem is a `ModelFileError` that names the file and the field.
+Configurations are untrusted input. Every value is checked for type and bounds when it is read, and each problem is a
+`ModelFileError` that names the file and the field.
 """
 
 import math
@@ -22,7 +22,7 @@ Choice = TypeVar("Choice")
 class ConfigFields:
     """The fields of one configuration object; `null` counts as missing.
 
-    Methods take the field's name and its aliases, first come first served, such as `"hidden_size", "n_embd"`.
+    Methods take the field's name and its aliases, such as `"hidden_size", "n_embd"`; the first that is present counts.
     """
 
     def __init__(self, config: Mapping[str, object], source: str, prefix: str = "") -> None:
@@ -50,7 +50,7 @@ class ConfigFields:
         return isinstance(self._find(names)[1], list | tuple)
 
     def is_stated(self, name: str) -> bool:
-        """Return whether the field is written down at all, be it as `null`."""
+        """Return whether the field is present, including as `null`."""
         return name in self._config
 
     def integer(self, *names: str, default: int | None = None, low: int = 1, high: int = MAX_WIDTH) -> int:
@@ -63,7 +63,7 @@ class ConfigFields:
         return value
 
     def optional_integer(self, *names: str, low: int = 1, high: int = MAX_WIDTH) -> int | None:
-        """Return a whole number from `low` to `high`, or nothing where the field is missing."""
+        """Return a whole number from `low` to `high`, or None if the field is missing."""
         return self.integer(*names, low=low, high=high) if self.has(*names) else None
 
     def automatic_integer(self, *names: str, default: int) -> int:
@@ -80,7 +80,7 @@ class ConfigFields:
         return float(value)
 
     def dropout(self, *names: str, default: float = 0.0) -> float:
-        """Return a probability of dropping; 1 would drop everything and is refused."""
+        """Return a dropout probability below 1."""
         return self.number(*names, default=default, high=math.nextafter(1.0, 0.0))
 
     def flag(self, *names: str, default: bool | None = None) -> bool:
@@ -102,14 +102,14 @@ class ConfigFields:
         return value
 
     def choice(self, *names: str, among: Mapping[str, Choice], default: str | None = None) -> Choice:
-        """Return what `among` says for the field's text."""
+        """Return the value of `among` for the field's text."""
         value = self.text(*names, default=default)
         if value not in among:
             self.fail(self._find(names)[0], f"{_shown(value)} is not known; known are {', '.join(sorted(among))}")
         return among[value]
 
     def integers(self, *names: str, low: int = 0, high: int = MAX_WIDTH) -> tuple[int, ...] | None:
-        """Return a list of whole numbers, or nothing where the field is missing."""
+        """Return a list of whole numbers, or None if the field is missing."""
         items = self._list(names)
         if items is None:
             return None
@@ -119,7 +119,7 @@ class ConfigFields:
         return tuple(item for item in items if isinstance(item, int))
 
     def texts(self, *names: str) -> tuple[str, ...] | None:
-        """Return a list of texts, or nothing where the field is missing."""
+        """Return a list of texts, or None if the field is missing."""
         items = self._list(names)
         if items is None:
             return None
@@ -129,14 +129,14 @@ class ConfigFields:
         return found
 
     def split_texts(self, *names: str) -> tuple[str, ...]:
-        """Return the texts of a list, or of one text that joins them by bars; none where the field is missing."""
+        """Return the texts of a list, or of one text separated by `|`; empty if the field is missing."""
         value = self._find(names)[1]
         if isinstance(value, str):
             return tuple(word.strip() for word in value.split("|"))
         return self.texts(*names) or ()
 
     def pair(self, *names: str, default: int | None = None) -> tuple[int, int]:
-        """Return a height and a width, which one number or a list of two states."""
+        """Return a height and a width from one number or a list of two."""
         if not self.is_list(*names):
             return (self.integer(*names, default=default),) * 2
         found = self.integers(*names, low=1) or ()
@@ -145,26 +145,26 @@ class ConfigFields:
         return found[0], found[1]
 
     def length(self, *names: str) -> int | None:
-        """Return how many entries an object or a list inside has, or nothing where it is missing."""
+        """Return the number of entries of a nested object or list, or None if the field is missing."""
         name, value = self._find(names)
         if value is not None and not isinstance(value, Mapping | list | tuple):
             self.fail(name, f"must be an object or a list, got {_shown(value)}")
         return None if value is None else len(value)
 
     def with_defaults(self, defaults: Mapping[str, object]) -> "ConfigFields":
-        """Return these fields above others, which fill in what is not written down here; their notes are one."""
+        """Return a copy with `defaults` for missing fields; it shares the notes."""
         filled = ConfigFields({**defaults, **self._config}, self.source, self._prefix)
         filled.notes = self.notes
         return filled
 
     def with_changes(self, changes: Mapping[str, object]) -> "ConfigFields":
-        """Return these fields with some of them replaced; their notes are one."""
+        """Return a copy with some fields replaced; it shares the notes."""
         found = ConfigFields({**self._config, **changes}, self.source, self._prefix)
         found.notes = self.notes
         return found
 
     def nested(self, *names: str) -> "ConfigFields | None":
-        """Return the fields of an object inside, or nothing where it is missing; its notes join these."""
+        """Return the fields of a nested object, which share the notes, or None if it is missing."""
         name, value = self._find(names)
         if value is None:
             return None
@@ -175,11 +175,11 @@ class ConfigFields:
         return inner
 
     def required(self, *names: str) -> "ConfigFields":
-        """Return the fields of an object inside that must be there."""
+        """Return the fields of a nested object; a missing one is an error."""
         return self.nested(*names) or self._or_missing(None, names)
 
     def note(self, text: str) -> None:
-        """Keep what was assumed or ignored, for people to read."""
+        """Add a note for the user on what was assumed or ignored."""
         if text not in self.notes:
             self.notes.append(text)
 

@@ -1,4 +1,4 @@
-"""Read an architecture from a Hugging Face `config.json`, which may be anything but what it claims to be."""
+"""Reader of Hugging Face `config.json` files, which are untrusted input."""
 
 import json
 import math
@@ -18,9 +18,9 @@ MAX_FILE_BYTES: Final = 8 * 2**20
 MAX_PARAMETERS: Final = 10**15
 
 _BARE: Final = re.compile(r"(?<!LMHead)Model$")
-"""How the classes of transformers are called that end with the last layer."""
+"""Class names of transformers' base models, which have no head."""
 _NO_TYPE: Final = (
-    "A config.json of a Hugging Face model names its model_type. A network of another library goes to the trace: write "
+    "A config.json of a Hugging Face model names its model_type. A network of another library can be traced: write "
     f"a function that returns it with its inputs, then use {TRACE_INSTRUCTIONS}."
 )
 _COMPONENT: Final = "It belongs to a component of a diffusion pipeline: choose the folder with the model_index.json."
@@ -28,17 +28,17 @@ _LANGUAGE_PARTS: Final = ("text_config", "llm_config", "language_config")
 
 
 def read_config_file(path: Path) -> Architecture:
-    """Return the architecture that a `config.json`, or a folder that holds one, describes.
+    """Read the architecture from a `config.json` or a folder that contains one.
 
     Raises:
-        ModelFileError: If the file cannot be read, is too large, is not JSON, or describes nothing that is supported.
+        ModelFileError: If the file cannot be read, is too large, is not JSON, or describes an unsupported network.
     """
     file = _config_file(path)
     return read_config(read_config_fields(file), str(file))
 
 
 def read_config_fields(path: Path) -> Mapping[str, object]:
-    """Return what is written in a `config.json`, or in that of a folder.
+    """Read the raw fields of a `config.json`, or of the one in a folder.
 
     Raises:
         ModelFileError: If the file cannot be read, is too large or is no JSON object.
@@ -48,7 +48,7 @@ def read_config_fields(path: Path) -> Mapping[str, object]:
 
 
 def read_config(config: Mapping[str, object], source: str) -> Architecture:
-    """Return the architecture that a configuration describes; `source` names it in errors.
+    """Build the architecture that a configuration describes; `source` names the file in errors.
 
     Raises:
         ModelFileError: If a field is missing, of the wrong type or out of bounds, or the `model_type` is unknown.
@@ -63,7 +63,7 @@ def read_config(config: Mapping[str, object], source: str) -> Architecture:
         )
     scheme = quantization_scheme(fields)
     if found.kind == "decoder" and _BARE.search((fields.texts("architectures") or ("",))[0]):
-        # Embedding models are loaded without the head, and pool the last layer's states.
+        # Embedding models are loaded without the head and pool the last hidden states.
         found = found.evolve(head=(), tied_head=False)
     return found.evolve(
         stored_dtype=stored_dtype(fields) or found.stored_dtype,
@@ -100,7 +100,7 @@ def _config_file(path: Path) -> Path:
 
 
 def parse_config(data: bytes, file: str) -> Mapping[str, object]:
-    """Return the JSON object that a configuration is; `file` names it in errors.
+    """Parse a configuration into a JSON object; `file` names it in errors.
 
     Raises:
         ModelFileError: If it is not text, not JSON, or no object.
@@ -138,7 +138,7 @@ _DTYPES: Final = {
 
 
 def stored_dtype(fields: ConfigFields) -> str | None:
-    """Return the format of the checkpoint's tensors, or nothing where it is not stated."""
+    """Return the stated format of the checkpoint's tensors, or None."""
     if not fields.has("torch_dtype", "dtype"):
         return None
     stated = fields.text("torch_dtype", "dtype").removeprefix("torch.")
@@ -149,7 +149,7 @@ def stored_dtype(fields: ConfigFields) -> str | None:
 
 
 def quantization_scheme(fields: ConfigFields) -> str | None:
-    """Return the scheme that the checkpoint's weights are stored in, or nothing where it is not quantised or not known.
+    """Return the quantization scheme of the checkpoint, or None if it is not quantized or the scheme is unknown.
 
     **Source**: the quantisation configurations of transformers, `utils/quantization_config.py`.
     """

@@ -1,8 +1,7 @@
-"""What networks have behind their last layer, by task.
+"""Task heads: the tensors after the last layer of an encoder, by task.
 
-The names of tasks are how the class names of transformers end. Without an `architectures` field a text encoder has the
-head of its pre-training, masked language modelling: the checkpoints of these families, and their published sizes,
-include it.
+Tasks are named by the suffixes of transformers' class names. Without an `architectures` field, a text encoder has the
+masked-language-model head of its pre-training, which checkpoints and published sizes include.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +16,7 @@ _DEFAULT_LABELS: Final = 2
 
 
 class TaskHead(NamedTuple):
-    """What a network has behind its last layer for one task."""
+    """The tensors after the last layer for one task."""
 
     after: Tensors = ()
     head: Tensors = ()
@@ -34,29 +33,29 @@ def label_count(fields: ConfigFields) -> int:
 
 
 def classifier(count: int, width: int, *, name: str = "classifier", after: Tensors = ()) -> TaskHead:
-    """Return a linear classification head, with what stands before it."""
+    """Return a linear classification head with the tensors before it."""
     return TaskHead(after=after, head=linear(name, count, width, bias=True, role="head"), labels=count)
 
 
 def task_head(fields: ConfigFields, heads: TaskHeads, default: str) -> TaskHead:
-    """Return the head that the `architectures` field names by the end of its first class, else the default one."""
+    """Return the head whose name is the suffix of the first class in `architectures`, else the default one."""
     named = (fields.texts("architectures") or (default,))[0]
     found = max((task for task in heads if named.endswith(task)), key=len, default=None)
     if found is None:
-        fields.note(f"the head of {named[:60]} is not known; that of {default} was taken")
+        fields.note(f"the head of {named[:60]} is unknown; that of {default} is used")
         return heads[default]
     return heads[found]
 
 
 def biased_linear(name: str, width: int, into: int | None = None) -> Tensors:
-    """Return a projection with a bias, by default from its own width."""
+    """Return a projection with bias, square by default."""
     return linear(name, width, width if into is None else into, bias=True)
 
 
 def masked_head(
     fields: ConfigFields, transform: Tensors, projection: str, width: int, *, bias: str, biased: bool = True
 ) -> TaskHead:
-    """Return a head that scores the vocabulary: the embedding again, or a projection of its own, and a bias."""
+    """Return a masked-language-model head: the tied embedding or a separate projection, and a bias."""
     rows = fields.integer("vocab_size")
     tied = fields.flag("tie_word_embeddings", default=True)
     own = () if tied else linear(projection, rows, width, role="head")
@@ -66,10 +65,10 @@ def masked_head(
 class EncoderHeads(NamedTuple):
     """The heads of a family of text encoders; the defaults are BERT's.
 
-    `transform` are the projection and the norm before the scores of the vocabulary, at the width of the embedding
-    where they are `narrow`. `model_pooler` stands behind the bare model, `pooler` before the classes of a whole text,
-    `choice_pooler` before the score of one of several; the field `pooler_width` says how wide the latter two are.
-    `pretraining` adds the heads of further tasks, from the one that scores the vocabulary.
+    `transform` names the projection and the norm before the vocabulary scores, which have the width of the embedding if
+    `narrow`. `model_pooler` is the pooler of the base model, `pooler` that of sequence classification and
+    `choice_pooler` that of multiple choice; the field `pooler_width` has the width of the latter two. `pretraining`
+    returns the heads of other pre-training tasks, given the masked-language-model head.
     """
 
     transform: tuple[str, str] = ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm")

@@ -1,4 +1,4 @@
-"""The parts that readers build architectures from: tensors with their checkpoint names, and runs of equal layers."""
+"""Factories of tensors with their checkpoint names, and of groups of identical layers."""
 
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
@@ -19,11 +19,11 @@ from planner.models.architecture import (
 LayerKind = TypeVar("LayerKind")
 Tensors = tuple[Tensor, ...]
 
-# Hugging Face writes its RMSNorm in steps; torch's LayerNorm is one kernel.
+# Hugging Face's RMSNorm runs step by step; torch's LayerNorm is one kernel.
 RMS: Final = Norm(kind="rms", native=False)
 LAYER: Final = Norm(kind="layer", bias=True)
 BARE_LAYER: Final = Norm(kind="layer")
-# This one casts back to the stream's format only after the product with the weight.
+# This one casts back to the residual stream's format only after multiplying by the weight.
 FP32_RMS: Final = Norm(kind="rms", native=False, fp32_product=True)
 
 ACTIVATIONS: Final[dict[str, Activation]] = {
@@ -41,7 +41,7 @@ ACTIVATIONS: Final[dict[str, Activation]] = {
 
 
 def linear(name: str, out: int, into: int, *, bias: bool = False, role: Role = "linear", copies: int = 1) -> Tensors:
-    """Return the weight, and the bias if there is one, of a projection from `into` to `out`."""
+    """Return the weight and the optional bias of a projection from width `into` to width `out`."""
     weight = Tensor(name=f"{name}.weight", shape=(out, into), role=role, copies=copies)
     bias_role: Role = "expert" if role == "expert" else "bias"
     return (weight, Tensor(name=f"{name}.bias", shape=(out,), role=bias_role, copies=copies)) if bias else (weight,)
@@ -58,18 +58,18 @@ def embedding(name: str, rows: int, width: int) -> Tensors:
 
 
 def tensor(name: str, *shape: int, role: Role = "other") -> Tensors:
-    """Return one tensor that is not the weight of a module: a class token, a gate, a table of positions."""
+    """Return a tensor that is not a module's weight, such as a class token, a gate or a position table."""
     return (Tensor(name=name, shape=shape, role=role),)
 
 
 def conv(name: str, out: int, into: int, *kernel: int, bias: bool = True, groups: int = 1) -> Tensors:
-    """Return the weight, and the bias if there is one, of a convolution."""
+    """Return the weight and the optional bias of a convolution."""
     weight = Tensor(name=f"{name}.weight", shape=(out, into // groups, *kernel), role="conv")
     return (weight, Tensor(name=f"{name}.bias", shape=(out,), role="bias")) if bias else (weight,)
 
 
 def norm_tensors(name: str, width: int, norm: Norm) -> Tensors:
-    """Return the weight, and the bias if it has one, of a norm."""
+    """Return the weight and the optional bias of a norm."""
     weight = Tensor(name=f"{name}.weight", shape=(width,), role="norm")
     return (weight, Tensor(name=f"{name}.bias", shape=(width,), role="norm")) if norm.bias else (weight,)
 
@@ -85,9 +85,9 @@ def attention_tensors(
     out_bias: bool = False,
     kv_input: int | None = None,
 ) -> Tensors:
-    """Return separate projections of queries, keys and values, and the output projection.
+    """Return separate query, key and value projections, and the output projection.
 
-    `key_bias` differs from `bias` in Whisper; `kv_input` is the width that cross-attention reads keys and values from.
+    `key_bias` differs from `bias` in Whisper; `kv_input` is the input width of keys and values in cross-attention.
     """
     query, key, value, out = (f"{prefix}{name}" for name in names)
     source = hidden if kv_input is None else kv_input
@@ -108,7 +108,7 @@ def fused_attention_tensors(
     bias: bool = False,
     out_bias: bool = False,
 ) -> Tensors:
-    """Return one projection for queries, keys and values, and the output projection."""
+    """Return a fused query, key and value projection, and the output projection."""
     return (
         *linear(f"{prefix}{names[0]}", mixer.q_dim + 2 * mixer.kv_dim, hidden, bias=bias),
         *linear(f"{prefix}{names[1]}", hidden, mixer.q_dim, bias=out_bias),
@@ -118,7 +118,7 @@ def fused_attention_tensors(
 def qk_norm_tensors(
     mixer: Attention, norm: Norm = RMS, *, prefix: str = "self_attn.", names: tuple[str, str] = ("q_norm", "k_norm")
 ) -> Tensors:
-    """Return the norms of queries and keys: one of a head's width, or one over all heads, or none."""
+    """Return the norms of queries and keys: per head, over all heads, or none."""
     if mixer.qk_norm == "none":
         return ()
     per_head = mixer.qk_norm == "head"
@@ -179,7 +179,7 @@ def expert_tensors(
     names: tuple[str, ...] = ("gate_proj", "up_proj", "down_proj"),
     bias: bool = False,
 ) -> Tensors:
-    """Return the projections of all routed experts, each kind once with its number of copies."""
+    """Return the projections of all routed experts, each as one tensor with its number of copies."""
     ups = (
         tensor
         for name in names[:-1]
@@ -190,12 +190,12 @@ def expert_tensors(
 
 
 def router_tensors(name: str, experts: int, hidden: int, *, bias: bool = False) -> Tensors:
-    """Return the projection that scores the experts."""
+    """Return the router's projection."""
     return linear(name, experts, hidden, bias=bias, role="router")
 
 
 def group_layers(kinds: Iterable[LayerKind], make: Callable[[LayerKind], Layer]) -> tuple[LayerGroup, ...]:
-    """Return the runs of equal layers of a stack whose layers are of these kinds, in order; `make` runs once a kind."""
+    """Group the layers of a stack by kind; `kinds` has one entry per layer, and `make` runs once per kind."""
     made: dict[LayerKind, Layer] = {}
     places: dict[Layer, list[int]] = {}
     for place, kind in enumerate(kinds):
@@ -206,12 +206,12 @@ def group_layers(kinds: Iterable[LayerKind], make: Callable[[LayerKind], Layer])
 
 
 def repeat_layer(layer: Layer, count: int) -> tuple[LayerGroup, ...]:
-    """Return `count` layers of one kind."""
+    """Return `count` identical layers."""
     return (LayerGroup(layer=layer, count=count, places=tuple(range(count))),)
 
 
 def repeat_shared_layer(layer: Layer, count: int) -> tuple[LayerGroup, ...]:
-    """Return `count` layers with one set of tensors, which the first of them lists."""
+    """Return `count` layers that share one set of tensors, which the first of them lists."""
     first = LayerGroup(layer=layer, count=1, places=(0,))
     if count == 1:
         return (first,)

@@ -1,10 +1,9 @@
-"""Read the headers of safetensors files: the name, format, shape and bytes of every tensor, never their data.
+"""Reader of safetensors headers: the name, format, shape and size of every tensor, never the data.
 
-A checkpoint is one such file or several, which an index or their names tie together.
+A checkpoint is one such file, or several that an index or their numbered names connect.
 
-The layout is eight bytes with the length of the header, the header in JSON, then the data without gaps. It is read here
-and not by the safetensors library because that one maps the whole file, needs a complete one, and reads no part of a
-file elsewhere.
+The layout is eight bytes with the length of the header, the header in JSON, then the data without gaps. The safetensors
+library is not used because it maps the whole file, needs a complete one, and cannot read parts of a remote file.
 
 **Source**: the format's description in the safetensors repository, and what its library refuses.
 """
@@ -42,15 +41,15 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no
 
 
 class JsonScanner:
-    """The text of one JSON object, read from its beginning to its end; `fail` raises the error with a reason."""
+    """Incremental scanner of one JSON object; `fail` raises the error with a reason."""
 
     def __init__(self, text: str, fail: Callable[[str], NoReturn]) -> None:
         self._text, self._fail, self._at = text, fail, 0
 
     def members(self, most: int) -> Iterator[str]:
-        """Yield the key of each member, of which there may be `most`.
+        """Yield the key of each member; more than `most` members are an error.
 
-        Its value must be read with `value`, `text` or `members` before the next.
+        The caller must read the value with `value`, `text` or `members` before the next key.
         """
         self._take("{")
         if self._peek() == "}":
@@ -72,7 +71,7 @@ class JsonScanner:
             self._take(",")
 
     def text(self) -> str:
-        """Return the string that comes next."""
+        """Read the next string."""
         self._peek()
         found = _STRING.match(self._text, self._at)
         if found is None:
@@ -81,7 +80,7 @@ class JsonScanner:
         return found[0][1:-1] if "\\" not in found[0] else self._unescaped(found[0])
 
     def value(self, limit: int) -> object:
-        """Return the value that comes next, which may have up to `limit` characters."""
+        """Read the next value of at most `limit` characters."""
         self._peek()
         try:
             found, used = _DECODER.raw_decode(self._text[self._at : self._at + limit])
@@ -99,7 +98,7 @@ class JsonScanner:
             self._fail(_reason(error))
 
     def end(self) -> None:
-        """Require that nothing but space is left."""
+        """Require that only whitespace is left."""
         if self._peek():
             self._fail(f"has more after its object, at character {self._at:,}")
 
@@ -122,7 +121,7 @@ def _reason(error: ValueError) -> str:
 
 MAX_HEADER_BYTES: Final = 16 * MIB
 MAX_KEYS: Final = 50_000
-"""Tensors in one file, and notes in its metadata."""
+"""Maximum number of tensors in one file, and of entries in its metadata."""
 
 _LENGTH_BYTES: Final = 8
 _ENTRY_CHARACTERS: Final = 4096
@@ -154,11 +153,11 @@ BITS: Final = {
     "I64": 64,
     "U64": 64,
 }
-"""Bits of one element by the format's name for it."""
+"""Bits per element by the format's dtype name."""
 
 
 class FileTensor(NamedTuple):
-    """One tensor as a file holds it; `elements` are the file's, which packed formats count in words."""
+    """One tensor of a file; `elements` is the file's count, which is in words for packed formats."""
 
     name: str
     format: str
@@ -265,17 +264,17 @@ _COMPLETE: Final = "Download the model's other files into the same folder."
 
 
 class Checkpoint(NamedTuple):
-    """All tensors of a checkpoint, and what was noticed about its files."""
+    """All tensors of a checkpoint, with notes on its files."""
 
     tensors: tuple[FileTensor, ...]
     notes: tuple[str, ...] = ()
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """Return the tensors of the safetensors file `path` and of the files that belong to it, or of those of an index.
+    """Read the headers of a safetensors file and the other parts of its checkpoint, or of all files of an index.
 
     Raises:
-        ModelFileError: If a file is missing, cut short or not what it claims, or the index names one elsewhere.
+        ModelFileError: If a file is missing, truncated or invalid, or the index names a file in another folder.
     """
     if path.name.endswith(".index.json"):
         return _read_indexed(path)
@@ -286,10 +285,10 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 
 def numbered_parts(path: Path) -> tuple[Path, ...]:
-    """Return every part of a file whose name ends in `-00001-of-00003`; any other file is its own only part.
+    """Return all parts of a file whose name ends in `-00001-of-00003`; any other file is its only part.
 
     Raises:
-        ModelFileError: If its numbers cannot be, or a part is missing.
+        ModelFileError: If the numbers are impossible, or a part is missing.
     """
     match = _NUMBERED.fullmatch(path.name)
     if match is None:
@@ -314,10 +313,10 @@ def _read_indexed(path: Path) -> Checkpoint:
 def combine_parts(
     listed: dict[str, str], parts: Iterable[tuple[str, tuple[FileTensor, ...]]], index: Path | str
 ) -> Checkpoint:
-    """Return the tensors of all parts, each a file's name and its header, that an index lists.
+    """Return the listed tensors of all parts, which are pairs of file name and header.
 
     Raises:
-        ModelFileError: If a part does not hold what the index says, or there are too many.
+        ModelFileError: If a part lacks a tensor that the index lists, or there are too many.
     """
     found: list[FileTensor] = []
     extra: list[str] = []
@@ -337,7 +336,7 @@ def combine_parts(
 
 
 def read_index(data: bytes, place: Path | str) -> dict[str, str]:
-    """Return which file holds which tensor, as the text of an index says.
+    """Parse an index of safetensors files into a mapping from tensor name to file name.
 
     Raises:
         ModelFileError: If it is no such index, or names anything but a safetensors file beside it.
@@ -371,7 +370,7 @@ def read_index(data: bytes, place: Path | str) -> dict[str, str]:
 
 
 def _is_beside(file: str) -> bool:
-    """Return whether a name from an index stays in the index's folder, on any system."""
+    """Return whether a file name is in the index's own folder on every operating system."""
     return file.endswith(".safetensors") and not re.search(r"[/\\:\x00-\x1f]", file)
 
 

@@ -1,4 +1,4 @@
-"""A family of decoders as one declaration, and how blocks, norms and embeddings become a network."""
+"""Assembly of a decoder from blocks, norms and embeddings, and the declaration of a decoder family."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
@@ -26,9 +26,9 @@ PRE_NORMS: Final = ("input_layernorm", "post_attention_layernorm")
 
 
 class Frame(NamedTuple):
-    """What stands around the blocks; the defaults are Llama's.
+    """Norms, embeddings and head around the blocks of a decoder; the defaults are Llama's.
 
-    `other_norms` counts norms over the hidden width that have no tensors or whose tensors belong to a block.
+    `other_norms` is the number of norms over the hidden width without tensors or with tensors in a block.
     """
 
     norm: Norm = RMS
@@ -57,7 +57,7 @@ def assemble(
     after: Tensors | None = None,
     head: Tensors | None = None,
 ) -> Architecture:
-    """Return the decoder whose layers have these mixers and feed-forward blocks, in order; the rest is `network`'s."""
+    """Return the decoder with these token mixers and feed-forward blocks, one of each per layer, as `network` does."""
     norms = tuple(tensor for name in frame.norms for tensor in norm_tensors(name, sizes.hidden, frame.norm))
     parallel = read_flag(fields, frame.parallel)
     dropout = read_dropout(fields, frame.hidden_dropout)
@@ -89,7 +89,7 @@ def network(
     after: Tensors | None = None,
     head: Tensors | None = None,
 ) -> Architecture:
-    """Return the decoder that has these layers in a frame.
+    """Return the decoder with these layers in a frame.
 
     `before`, `after` and `head` replace the tensors of the embedding, of the final norm and of an untied head.
     """
@@ -111,7 +111,7 @@ def network(
                 embedding_dropout=read_dropout(fields, frame.embedding_dropout),
             ),
         ),
-        # A tied head shares the weight; a bias stays its own.
+        # A tied head shares the weight but not a bias.
         head=tuple(tensor for tensor in untied if tensor.role == "bias") if tied else untied,
         tied_head=tied,
         softcapped_logits=fields.has("final_logit_softcapping"),
@@ -123,10 +123,10 @@ _LLAMA_ATTENTION: Final = AttentionStyle()
 _LLAMA_MLP: Final = MlpStyle()
 
 Mixers = Callable[[ConfigFields, Sizes, AttentionStyle], Sequence[MixerBlock]]
-"""The mixer of every layer."""
+"""Function that returns the token mixer of every layer."""
 
 FeedForwards = Callable[[ConfigFields, Sizes, MlpStyle], Sequence[FeedForwardBlock]]
-"""The feed-forward block of every layer."""
+"""Function that returns the feed-forward block of every layer."""
 
 
 def dense_blocks(fields: ConfigFields, sizes: Sizes, style: MlpStyle) -> Sequence[FeedForwardBlock]:
@@ -135,7 +135,7 @@ def dense_blocks(fields: ConfigFields, sizes: Sizes, style: MlpStyle) -> Sequenc
 
 
 class DecoderFamily(NamedTuple):
-    """How a family of decoders differs from Llama.
+    """Declaration of a decoder family by its differences from Llama.
 
     `kv_heads` and `head_dim` are the defaults of its configuration class. `mixers` and `feed_forwards` build the blocks
     of layers that are not all ordinary attention (state space mixers) or not all dense (`ExpertStyle.blocks`); `before`

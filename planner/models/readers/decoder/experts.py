@@ -1,4 +1,4 @@
-"""Feed-forward blocks of routed experts, each described by a style that a configuration fills with numbers."""
+"""Mixture-of-experts blocks, built from a declarative style and a configuration."""
 
 from collections.abc import Callable
 from functools import partial
@@ -20,41 +20,41 @@ from planner.models.readers.tensors import ACTIVATIONS, Tensors, expert_tensors,
 GATED_NAMES: Final = ("gate_proj", "up_proj", "down_proj")
 
 SharedWidth = Callable[[ConfigFields, int], int]
-"""The width of all shared experts together, from the configuration and the width of one expert."""
+"""Function from the configuration and the width of one expert to the total width of the shared experts."""
 
 SparseLayers = Callable[[ConfigFields, int], tuple[bool, ...]]
-"""Which layers hold experts."""
+"""Function from the configuration and the number of layers to a flag per layer: whether it has experts."""
 
 
 def no_shared(_: ConfigFields, __: int) -> int:
-    """Say that there is no shared expert."""
+    """Return the width 0, for families without shared experts."""
     return 0
 
 
 def counted_shared(name: str, default: int) -> SharedWidth:
-    """Return the rule by which a field holds the number of shared experts, each as wide as a routed one."""
+    """Return the rule for families with a field for the number of shared experts, each as wide as a routed one."""
     return lambda fields, width: width * fields.integer(name, default=default, low=0, high=MAX_LAYERS)
 
 
 def stated_shared(name: str, default: int | None = None) -> SharedWidth:
-    """Return the rule by which a field holds the width of the shared expert."""
+    """Return the rule for families with a field for the width of the shared expert."""
     return lambda fields, _: fields.integer(name, default=default, low=0)
 
 
 def every_layer(_: ConfigFields, layers: int) -> tuple[bool, ...]:
-    """Say that every layer holds experts."""
+    """Give every layer experts."""
     return (True,) * layers
 
 
 def stepped_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
-    """Say which layers hold experts by `decoder_sparse_step`, less `mlp_only_layers` (Qwen)."""
+    """Give every `decoder_sparse_step`-th layer experts, except `mlp_only_layers` (Qwen)."""
     dense = frozenset(fields.integers("mlp_only_layers") or ())
     step = fields.integer("decoder_sparse_step", default=1)
     return tuple(index not in dense and (index + 1) % step == 0 for index in range(layers))
 
 
 def after_dense_layers(default: int, name: str = "first_k_dense_replace") -> SparseLayers:
-    """Return the rule by which all but the first layers hold experts, unless `mlp_layer_types` says more."""
+    """Return the rule that all but the first layers have experts, unless `mlp_layer_types` is set."""
 
     def rule(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
         stated = fields.texts("mlp_layer_types")
@@ -69,10 +69,10 @@ def after_dense_layers(default: int, name: str = "first_k_dense_replace") -> Spa
 
 
 class ExpertStyle(NamedTuple):
-    """How a family writes its experts; the defaults are Qwen's.
+    """Tensor names and configuration fields of a family's experts; the defaults are Qwen's.
 
-    `stacked` checkpoints hold the experts of a layer in one tensor, with gate and up beside each other: as
-    (output, input) or, `transposed`, as (input, output).
+    `stacked` checkpoints hold the experts of a layer in one tensor, with gate and up concatenated: as (output, input)
+    or, if `transposed`, as (input, output).
     """
 
     experts: tuple[str, ...] = ("num_experts", "num_local_experts", "n_routed_experts")
@@ -96,7 +96,7 @@ class ExpertStyle(NamedTuple):
     sparse: SparseLayers = every_layer
 
     def blocks(self, fields: ConfigFields, sizes: Sizes, dense: MlpStyle) -> tuple[FeedForwardBlock, ...]:
-        """Return the feed-forward block of every layer: experts, or the dense one."""
+        """Return the feed-forward block of every layer: experts or dense."""
         sparse = self.sparse(fields, sizes.layers)
         made = {
             kind: moe_block(fields, sizes.hidden, self) if kind else mlp_block(fields, sizes, dense)
@@ -109,10 +109,10 @@ QWEN_EXPERTS: Final = ExpertStyle(sparse=stepped_layers)
 
 
 def moe_block(fields: ConfigFields, hidden: int, style: ExpertStyle) -> FeedForwardBlock:
-    """Return a feed-forward block of experts, with its router and shared expert.
+    """Return a mixture-of-experts block with its router and shared expert.
 
     Raises:
-        ModelFileError: If a token would visit more experts than there are.
+        ModelFileError: If more experts are selected per token than exist.
     """
     width = fields.integer(*style.width)
     experts = fields.integer(*style.experts, high=MAX_LAYERS)

@@ -1,4 +1,4 @@
-"""Gemma 4: wider heads in the layers that see everything, shared keys and values, and an embedding for each layer.
+"""Reader of Gemma 4: wider heads in full-attention layers, shared keys and values, and per-layer embeddings.
 
 **Source**: the modelling code of transformers 5.23, `models/gemma4`.
 """
@@ -32,7 +32,7 @@ _EXPERTS: Final = ExpertStyle(
 
 
 class _LayerKind(NamedTuple):
-    """What tells the layers of a stack apart."""
+    """Properties that differ between the layers of a stack."""
 
     window: int | None
     head_dim: int
@@ -72,7 +72,7 @@ def _kinds(fields: ConfigFields, sizes: Sizes) -> tuple[_LayerKind, ...]:
     listed = fields.nested("per_layer_config")
     wide = fields if listed is None else None
     kinds = []
-    for index, few in enumerate((*limited[:-1], False)):  # the last layer always sees everything
+    for index, few in enumerate((*limited[:-1], False)):  # the last layer always has full attention
         head_dim, kv_heads = _heads(wide, sizes) if wide and not few else (sizes.head_dim, sizes.kv_heads)
         if listed and (own := listed.nested(str(index), f"{index:02}", f"{index:03}")):
             head_dim = own.integer("head_dim", default=head_dim)
@@ -82,7 +82,7 @@ def _kinds(fields: ConfigFields, sizes: Sizes) -> tuple[_LayerKind, ...]:
 
 
 def _heads(fields: ConfigFields, sizes: Sizes) -> tuple[int, int]:
-    """Return the width and number of the key/value heads where a layer sees everything."""
+    """Return width and number of the key/value heads of full-attention layers."""
     own = sizes.kv_heads
     if fields.flag("attention_k_eq_v", default=False):
         own = fields.integer("num_global_key_value_heads", default=own, high=MAX_LAYERS)
@@ -117,7 +117,7 @@ def _keys(mixer: Attention, hidden: int, *, bias: bool) -> Tensors:
 
 
 def _forward(fields: ConfigFields, sizes: Sizes, *, shares: bool, experts: bool) -> FeedForwardBlock:
-    """Return a dense block, twice as wide in layers that share keys and values if so stated, with experts beside it."""
+    """Return a dense block with parallel experts, if any; layers that share keys and values may be twice as wide."""
     dense = dense_mlp(fields, sizes, GELU_GLU)
     if shares and fields.flag("use_double_wide_mlp", default=False):
         dense = dense.evolve(intermediate=2 * dense.intermediate)
@@ -134,7 +134,7 @@ def _forward(fields: ConfigFields, sizes: Sizes, *, shares: bool, experts: bool)
 
 
 def _own_embedding(width: int, hidden: int) -> Tensors:
-    """Return what mixes a layer's own embedding of the token into the stream."""
+    """Return the tensors that add a layer's own token embedding to the residual stream."""
     if not width:
         return ()
     return (

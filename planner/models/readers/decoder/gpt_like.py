@@ -1,4 +1,4 @@
-"""Dense decoders with biases, LayerNorm and a plain feed-forward block: GPT-2 and what came of it.
+"""Readers of dense decoders with biases, LayerNorm and plain feed-forward blocks: GPT-2 and its descendants.
 
 **Source**: the modelling code of transformers 5.23; tensor names are those of the published checkpoints.
 """
@@ -66,7 +66,7 @@ _WIDENING_NAMES: Final = ("dense_h_to_4h", "dense_4h_to_h")
 
 
 def _gpt2_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
-    """Return attention whose projections the checkpoints store as (input, output)."""
+    """Return attention with projections stored as (input, output)."""
     return transform_blocks(
         attention_blocks(fields, sizes, style), lambda made: made._replace(tensors=_transposed(made.tensors))
     )
@@ -109,7 +109,7 @@ def _bloom_embeddings(_: ConfigFields, sizes: Sizes) -> Tensors:
 
 
 def _mpt(fields: ConfigFields) -> Architecture:
-    """Read MPT, which places tokens by ALiBi and has no biases."""
+    """Read MPT, which has ALiBi positions and no biases."""
     sizes = read_sizes(fields)
     inner = fields.nested("attn_config")
     dropout = 0.0 if inner is None else inner.dropout("attn_pdrop", default=0.0)
@@ -130,7 +130,7 @@ def _mpt(fields: ConfigFields) -> Architecture:
 
 
 def _opt(fields: ConfigFields) -> Architecture:
-    """Read OPT; the one of 350M projects between a narrow embedding and the stream, and normalises after."""
+    """Read OPT; the 350M model has a narrow embedding with projections, and post-norms."""
     sizes = read_sizes(fields)
     biased = ("enable_bias", True)
     weighted = fields.flag("layer_norm_elementwise_affine", default=True)
@@ -163,7 +163,7 @@ def _opt_embedding_width(fields: ConfigFields, sizes: Sizes) -> int:
 
 def _opt_before(fields: ConfigFields, sizes: Sizes) -> Tensors:
     width = _opt_embedding_width(fields, sizes)
-    # The first two rows are kept for padding.
+    # The first two rows are reserved for padding.
     rows = fields.integer("max_position_embeddings", default=2048) + 2
     tokens = embedding("model.decoder.embed_tokens", sizes.vocabulary, width)
     tables = tokens + embedding("model.decoder.embed_positions", rows, sizes.hidden)
@@ -274,7 +274,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ).read,
     "gptj": _GPTJ.read,
     "codegen": _GPTJ._replace(attention=_GPTJ_ATTENTION._replace(names=("qkv_proj", "out_proj"))).read,
-    # It normalises its embedding and places tokens by ALiBi; its own GELU keeps only its input for the backward pass.
+    # It normalizes its embedding and has ALiBi positions; its custom GELU saves only its input for the backward pass.
     "bloom": DecoderFamily(
         frame=Frame(norm=LAYER, tied=True, final_norm="transformer.ln_f", hidden_dropout=("hidden_dropout", 0.0)),
         attention=AttentionStyle(

@@ -1,4 +1,4 @@
-"""Decoders that mix attention with cheaper mixers: delta nets, linear attention, gated recurrences, short convolutions.
+"""Readers of hybrid decoders: attention with delta nets, linear attention, gated recurrences or short convolutions.
 
 **Source**: the modelling code of transformers 5.23; tensor names are those of the published checkpoints.
 """
@@ -78,7 +78,7 @@ def _qwen_mixers(fields: ConfigFields, sizes: Sizes, _: AttentionStyle, *, fused
 
 
 def _gated_attention(fields: ConfigFields, sizes: Sizes) -> MixerBlock:
-    """Return attention whose query projection also makes a gate for the output."""
+    """Return attention whose query projection also produces a gate for the output."""
     mixer = Attention(
         heads=sizes.heads,
         kv_heads=sizes.kv_heads,
@@ -150,7 +150,7 @@ def _kimi_delta(fields: ConfigFields, hidden: int) -> MixerBlock:
 
 
 def _minimax_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
-    """Return linear ("lightning") attention beside softmax attention in a few layers.
+    """Return linear ("lightning") attention, with softmax attention in a few layers.
 
     **Source**: MiniMax-01 (arXiv:2501.08313) §2.2.
     """
@@ -160,7 +160,7 @@ def _minimax_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -
 
 
 def _lightning(sizes: Sizes) -> MixerBlock:
-    """Return linear attention, whose state is one head_dim × head_dim matrix a head."""
+    """Return linear attention, whose state is one head_dim × head_dim matrix per head."""
     width = sizes.heads * sizes.head_dim
     mixer = StateMixer(
         name="linear-attention",
@@ -203,7 +203,7 @@ def _griffin_pattern(fields: ConfigFields, layers: int) -> tuple[LayerAttention,
 
 
 def _griffin_mlp(fields: ConfigFields, sizes: Sizes, _: MlpStyle) -> Sequence[FeedForwardBlock]:
-    """Return the MLP; the configuration states the width of gate and up together."""
+    """Return the MLP; the configuration states the total width of gate and up projection."""
     mlp = Mlp(
         intermediate=fields.integer("intermediate_size", low=2) // 2,
         gated=True,
@@ -213,7 +213,7 @@ def _griffin_mlp(fields: ConfigFields, sizes: Sizes, _: MlpStyle) -> Sequence[Fe
 
 
 def _recurrence(fields: ConfigFields, sizes: Sizes) -> MixerBlock:
-    """Return the recurrent block, whose gates are block-diagonal, one block a head.
+    """Return the recurrent block, whose gates are block-diagonal with one block per head.
 
     **Source**: Griffin (arXiv:2402.19427) §2.4; the state of the convolution holds one input less than its kernel
     (`modeling_recurrent_gemma.py` of transformers 5.23).
@@ -259,7 +259,7 @@ def _lfm2_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> S
 
 
 def _lfm2_mlp(fields: ConfigFields, sizes: Sizes, _: MlpStyle) -> Sequence[FeedForwardBlock]:
-    """Return the MLP; unless told otherwise it is two thirds of the stated width, rounded up to a multiple."""
+    """Return the MLP, by default with two thirds of the stated width, rounded up to a multiple."""
     width = fields.integer("block_ff_dim", "intermediate_size")
     if fields.flag("block_auto_adjust_ff_dim", default=True):
         scaled = int(fields.number("block_ffn_dim_multiplier", default=1.0) * int(2 * width / 3))

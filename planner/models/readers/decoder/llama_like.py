@@ -1,4 +1,4 @@
-"""Dense decoders that differ from Llama in a few switches.
+"""Readers of dense decoders that differ from Llama in a few settings, declared as families.
 
 **Source**: the modelling code of transformers 5.23; tensor names are those of the published checkpoints.
 """
@@ -50,9 +50,9 @@ GLM4_NORMS: Final = (
     "post_mlp_layernorm",
 )
 
-# It casts back to the stream's format only after the product with the weight, as FP32_RMS does.
+# It casts back to the residual stream's format only after multiplying by the weight, as FP32_RMS does.
 COHERE_NORM: Final = Norm(kind="layer", native=False, fp32_product=True)
-# OLMo's has no weights and works on a copy in fp32.
+# OLMo's norm has no weights and works on an fp32 copy.
 OLMO_NORM: Final = Norm(kind="layer", upcast=True)
 
 GLU: Final = MlpStyle(names=("gate_up_proj", "down_proj"), fused=True)
@@ -90,7 +90,7 @@ def _stablelm(fields: ConfigFields) -> Architecture:
 
 
 def _bitnet(fields: ConfigFields) -> Architecture:
-    """Read BitNet, which normalises once more inside each block."""
+    """Read BitNet, which has an additional norm inside each block."""
     sizes = read_sizes(fields)
     mlp, mlp_tensors = mlp_block(fields, sizes, MlpStyle(activation="relu2"))
     inner = norm_tensors("self_attn.attn_sub_norm", sizes.hidden, RMS)

@@ -1,4 +1,4 @@
-"""Decoders with routed experts, among them those with multi-head latent attention: DeepSeek and its relatives.
+"""Readers of mixture-of-experts decoders, including those with multi-head latent attention such as DeepSeek.
 
 **Source**: the modelling code of transformers 5.23, DeepSeek-V2 (arXiv:2405.04434) §2.1; tensor names are those of the
 published checkpoints. Layers that only predict further tokens (`num_nextn_predict_layers`) are in the checkpoints but
@@ -75,14 +75,14 @@ GRANITE_EXPERTS: Final = MIXTRAL_EXPERTS._replace(
 
 
 def _latent_family(*, dense_layers: int = 3, shared: int = 1, indexer: bool = False) -> DecoderFamily:
-    """Return a family with latent attention and DeepSeek's experts behind its first, dense layers."""
+    """Return a family with latent attention, a few dense layers, and DeepSeek's experts in the others."""
     experts = ExpertStyle(
         fp32_router=True,
         experts=("n_routed_experts", "num_experts", "num_local_experts"),
         sparse=after_dense_layers(dense_layers),
         shared=counted_shared("n_shared_experts", shared),
     )
-    # Any width of a head will do: that of latent attention follows from its two parts.
+    # The head width is not used: that of latent attention is the sum of its two parts.
     return DecoderFamily(
         head_dim=1, mixers=_indexed_mixers if indexer else _latent_mixers, feed_forwards=experts.blocks
     )
@@ -124,7 +124,7 @@ def _indexed(fields: ConfigFields, sizes: Sizes) -> MixerBlock:
 
 
 def _indexer_tensors(fields: ConfigFields, sizes: Sizes, width: int) -> Tensors:
-    """Return the tensors that choose which tokens a layer attends to (DeepSeek-V3.2, arXiv:2512.02556 §2.1)."""
+    """Return the tensors of the sparse-attention indexer (DeepSeek-V3.2, arXiv:2512.02556 §2.1)."""
     heads = fields.integer("index_n_heads", high=MAX_LAYERS)
     return (
         *linear("self_attn.indexer.wq_b", heads * width, fields.integer("q_lora_rank")),
@@ -168,7 +168,7 @@ def _weightless_qk_norm(made: MixerBlock) -> MixerBlock:
 
 
 def _llama4_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> tuple[MixerBlock, ...]:
-    """Return attention whose rotating layers normalise queries and keys without weights."""
+    """Return attention with weightless query and key norms in layers with rotary embedding."""
     mixers = attention_blocks(fields, sizes, style)
     return transform_blocks(mixers, _weightless_qk_norm) if fields.flag("use_qk_norm", default=True) else mixers
 
@@ -195,7 +195,7 @@ def _sinks(mixer: Attention) -> Tensors:
 
 
 def _dbrx(fields: ConfigFields) -> Architecture:
-    """Read DBRX, whose attention and experts have objects of their own in the configuration."""
+    """Read DBRX, whose configuration has nested objects for attention and experts."""
     attention, experts = fields.nested("attn_config"), fields.required("ffn_config")
     kv_heads = 1 if attention is None else attention.integer("kv_n_heads", default=1, high=MAX_LAYERS)
     dropout = 0.0 if attention is None else attention.dropout("attn_pdrop")
@@ -243,7 +243,7 @@ _LLAMA4_EXPERTS: Final = ExpertStyle(
     every_expert=True,
     sparse=_llama4_layers,
 )
-# Published in MXFP4 with the output first, which is the order that counts its blocks.
+# Published in MXFP4 with the output dimension first, the order that determines its blocks.
 _GPT_OSS_EXPERTS: Final = ExpertStyle(
     experts=("num_local_experts", "num_experts"),
     width=("intermediate_size",),

@@ -1,4 +1,4 @@
-"""Decoders with state space mixers: Mamba and RWKV alone, and Mamba beside attention in Jamba, Granite 4 and others.
+"""Readers of state space decoders: Mamba, RWKV, and hybrids of Mamba and attention such as Jamba and Granite 4.
 
 **Source**: the modelling code of transformers 5.23; tensor names are those of the published checkpoints.
 """
@@ -58,7 +58,7 @@ _HYBRID_MLP: Final = MlpStyle(prefix="feed_forward.", bias=MLP_BIAS)
 
 
 def read_mamba(fields: ConfigFields) -> Architecture:
-    """Read Mamba, and Falcon Mamba, whose further norms have no weights."""
+    """Read Mamba, and Falcon Mamba, whose additional norms have no weights."""
     sizes = _stack_sizes(fields, "hidden_size", "d_model")
     block = mamba_block(
         sizes.hidden,
@@ -96,7 +96,7 @@ def read_mamba2(fields: ConfigFields) -> Architecture:
 def read_rwkv(fields: ConfigFields) -> Architecture:
     """Read RWKV-4.
 
-    Its state is the last input of both blocks, and a numerator, a denominator and a maximum in fp32
+    Its state is the last input of both blocks, and numerator, denominator and maximum in fp32
     (`modeling_rwkv.py` of transformers 5.23).
     """
     sizes = _stack_sizes(fields, "hidden_size")._replace(max_context=fields.optional_integer("context_length"))
@@ -138,7 +138,7 @@ def _rwkv_tensors(hidden: int, width: int, inner: int) -> Tensors:
 
 
 def _stack_sizes(fields: ConfigFields, *hidden: str) -> Sizes:
-    """Return the dimensions of a stack without attention, whose context has no bound."""
+    """Read the dimensions of a stack without attention, whose context is unbounded."""
     return Sizes(
         hidden=fields.integer(*hidden),
         layers=fields.integer("num_hidden_layers", "n_layer", high=MAX_LAYERS),
@@ -147,7 +147,7 @@ def _stack_sizes(fields: ConfigFields, *hidden: str) -> Sizes:
 
 
 def _single(block: MixerBlock | FeedForwardBlock, sizes: Sizes, frame: Frame) -> Layer:
-    """Return a layer that is one norm and one block."""
+    """Return a layer of one norm and one block."""
     tensors = (*norm_tensors(frame.norms[0], sizes.hidden, frame.norm), *block.tensors)
     if isinstance(block, MixerBlock):
         return Layer(mixer=block.mixer, norm=frame.norm, norm_count=1, tensors=tensors)
@@ -190,7 +190,7 @@ def _bamba_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> 
 
 
 def _granite_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
-    """Return Mamba-2 and attention, which rotates only where the configuration says so."""
+    """Return Mamba-2 and attention, which has a rotary embedding only if the configuration states it."""
     rotates = fields.text("position_embedding_type", default="nope") == "rope"
     names = ("layer_types", "layers_block_type")
     attended = attention_layers(fields, names, sizes.layers) or (False,) * sizes.layers
@@ -214,7 +214,7 @@ def _granite_forwards(fields: ConfigFields, sizes: Sizes, dense: MlpStyle) -> Se
 
 
 def read_falcon_h1(fields: ConfigFields) -> Architecture:
-    """Read Falcon-H1, whose layers run attention and Mamba-2 beside each other on the same input."""
+    """Read Falcon-H1, whose layers run attention and Mamba-2 in parallel on the same input."""
     sizes = read_sizes(fields)
     attention = attention_blocks(fields, sizes, BIASED)[0]
     out_bias = fields.flag("projectors_bias", default=False)
@@ -236,7 +236,7 @@ def read_falcon_h1(fields: ConfigFields) -> Architecture:
 def _mamba2(
     fields: ConfigFields, sizes: Sizes, *, inner: str | None = None, out_bias: bool | None = None, normed: bool = True
 ) -> MixerBlock:
-    """Return the Mamba-2 mixer; `inner` names the field of the stream's width, by default twice the hidden one."""
+    """Return the Mamba-2 mixer; `inner` names the field of the expanded width, by default twice the hidden width."""
     heads = fields.integer("mamba_n_heads", default=_HEADS, high=MAX_LAYERS)
     expanded = fields.integer("mamba_expand", default=_EXPAND) * sizes.hidden
     width = fields.integer(inner, default=expanded) if inner else expanded
@@ -273,9 +273,9 @@ _NEMOTRON_MLP: Final = ("up_proj", "down_proj")
 
 
 def read_nemotron_h(fields: ConfigFields) -> Architecture:
-    """Read Nemotron-H and Nemotron 3, whose layers are one block each, named one by one or by one letter each."""
+    """Read Nemotron-H and Nemotron 3, whose layers have one block each, listed by name or by letter."""
     kinds = _nemotron_kinds(fields)
-    # The number of layers may be left out: the list of their kinds decides.
+    # The number of layers may be missing: the list of their kinds determines it.
     sizes = read_sizes(fields.with_defaults({"num_hidden_layers": len(kinds)}))
     groups = group_layers(kinds, lambda kind: _single(_nemotron_block(fields, sizes, kind), sizes, _NEMOTRON_FRAME))
     return network(fields, sizes, _NEMOTRON_FRAME, groups)
@@ -335,7 +335,7 @@ def _nemotron_mlp(fields: ConfigFields, sizes: Sizes) -> FeedForwardBlock:
 
 
 def _nemotron_experts(fields: ConfigFields, sizes: Sizes) -> FeedForwardBlock:
-    """Return experts, which may work in a narrower latent space than the layer (Nemotron 3 Super)."""
+    """Return experts, which may work in a latent space narrower than the layer (Nemotron 3 Super)."""
     experts = fields.integer("n_routed_experts", "num_local_experts", high=MAX_LAYERS)
     shared = fields.integer("moe_shared_expert_intermediate_size")
     moe = Moe(

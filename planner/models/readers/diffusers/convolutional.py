@@ -1,4 +1,4 @@
-"""Networks of convolutions: the U-Net of Stable Diffusion and SDXL, and the autoencoder of which pipelines decode."""
+"""Readers of convolutional components: the U-Net of Stable Diffusion and SDXL, and the autoencoder."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -14,14 +14,14 @@ _TEXT: Final = 1280
 _FACTORS: Final = 4
 _MOST_BLOCKS: Final = 64
 _MOST_LEVELS: Final = 16
-"""Bounds for files of strangers, well above every network that was published."""
+"""Bounds for untrusted files, well above every published network."""
 
 
 def read_unet(fields: ConfigFields, name: str) -> Component:
-    """Return the U-Net that a configuration of `UNet2DConditionModel` describes.
+    """Read a configuration of `UNet2DConditionModel`.
 
     Raises:
-        ModelFileError: If it has parts that are not estimated, such as other kinds of blocks.
+        ModelFileError: If it has unsupported parts, such as other kinds of blocks.
     """
     unet = _network(fields)
     return Component(name=name, part="denoiser", network=unet, tensors=tuple(_unet_tensors(unet, fields)))
@@ -98,7 +98,7 @@ def _of_step(unet: UNet, step: Step, name: str, time: int) -> Iterator[Tensor]:
 
 
 def _resnet(name: str, into: int, out: int, time: int | None = None) -> Tensors:
-    """Return a convolution block; those of autoencoders are not told the time."""
+    """Return a convolution block; blocks of autoencoders have no time embedding."""
     return (
         *norm_tensors(f"{name}.norm1", into, LAYER),
         *conv(f"{name}.conv1", out, into, 3, 3),
@@ -110,7 +110,7 @@ def _resnet(name: str, into: int, out: int, time: int | None = None) -> Tensors:
 
 
 def _transformer(unet: UNet, name: str, width: int, depth: int) -> Tensors:
-    """Return attention among the pixels, attention to the text and a gated block, `depth` times."""
+    """Return `depth` transformer blocks of self-attention, cross-attention to the text and a gated MLP."""
     around = (
         (*linear(f"{name}.proj_in", width, width, bias=True), *linear(f"{name}.proj_out", width, width, bias=True))
         if unet.linear_projection
@@ -138,7 +138,7 @@ _SAMPLE: Final = 32
 
 
 def read_autoencoder(fields: ConfigFields, name: str) -> Component:
-    """Return the autoencoder that a configuration of `AutoencoderKL` describes."""
+    """Read a configuration of `AutoencoderKL`."""
     decoder = ImageDecoder(
         channels=_widths(fields, (64,)),
         layers=fields.integer("layers_per_block", default=1, high=_MOST_BLOCKS),

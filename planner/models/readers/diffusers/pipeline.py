@@ -1,4 +1,4 @@
-"""A whole pipeline: its `model_index.json` with the configurations of its components."""
+"""Reader of a diffusion pipeline from its `model_index.json` and the configurations of its components."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -16,7 +16,7 @@ from planner.models.readers.tensors import linear, tensor
 from planner.models.readers.vision.towers import CLIP
 
 PIPELINE: Final = "diffusers"
-"""The `model_type` under which a pipeline is read: model_index.json names none."""
+"""The `model_type` that stands for a pipeline, because model_index.json has none."""
 
 _NETWORKS: Final[Mapping[str, Callable[[ConfigFields, str], Component]]] = {
     "AutoencoderKL": read_autoencoder,
@@ -30,20 +30,20 @@ _TRACE: Final = (
     f"{TRACE_INSTRUCTIONS}."
 )
 _LENGTHS: Final = {"FluxPipeline": 512, "StableDiffusion3Pipeline": 256, "PixArtSigmaPipeline": 300}
-"""The defaults of `max_sequence_length` that the pipelines of diffusers pad their prompts to."""
+"""Defaults of `max_sequence_length`, the length to which pipelines of diffusers pad prompts."""
 _LONGEST: Final = 512
 MOST_COMPONENTS: Final = 32
-"""A bound for files of strangers, well above every pipeline that was published."""
+"""Bound for untrusted files, well above every published pipeline."""
 _SAFETY: Final = "StableDiffusionSafetyChecker"
 _PROJECTION: Final = 768
 _CONCEPTS: Final = 17 + 3
-"""Concepts, and special-care concepts, of diffusers' `safety_checker.py`."""
+"""Number of concepts and special-care concepts in diffusers' `safety_checker.py`."""
 _UPCASTING: Final = "StableDiffusionXL"
-"""Pipelines whose names begin so decode in fp32 where the autoencoder asks for it; others leave it as it is."""
+"""Prefix of pipelines that decode in fp32 if the autoencoder has `force_upcast`; others ignore it."""
 
 
 def read_pipeline(fields: ConfigFields) -> Architecture:
-    """Return the pipeline whose `components` are written down with their configurations.
+    """Read a pipeline from a configuration with its `components`.
 
     Raises:
         ModelFileError: If a component is of a class without a formula, or there is no denoiser or no decoder.
@@ -91,7 +91,7 @@ def _encoder(fields: ConfigFields, name: str, pipeline: str) -> Component:
 
 
 def _safety_checker(fields: ConfigFields, name: str) -> Component:
-    """Return CLIP's vision tower with its projection, and the embeddings of what an image must not show."""
+    """Return CLIP's vision tower with its projection, and the embeddings of unsafe concepts."""
     inner = fields.required("vision_config").with_defaults(config_defaults("clip_vision_model"))
     tower = CLIP.read(inner.with_changes({"model_type": "clip_vision_model"}))
     width = fields.integer("projection_dim", default=_PROJECTION)

@@ -1,4 +1,4 @@
-"""The transformers that denoise: FLUX, Stable Diffusion 3 and PixArt."""
+"""Readers of denoising transformers: FLUX, Stable Diffusion 3 and PixArt."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -14,7 +14,7 @@ _GUIDED: Final = "guidance_embeds"
 
 
 def read_flux(fields: ConfigFields, name: str) -> Component:
-    """Return the denoiser that a configuration of `FluxTransformer2DModel` describes.
+    """Read a configuration of `FluxTransformer2DModel`.
 
     Its pipeline packs squares of 2 × 2 latent pixels into tokens.
     """
@@ -29,7 +29,7 @@ def read_flux(fields: ConfigFields, name: str) -> Component:
         head_dim=128,
     ).evolve(
         single_blocks=fields.integer("num_single_layers", default=38, low=0, high=MAX_LAYERS),
-        # FLUX.1-schnell has no embedding of its guidance, and takes none: both make one pass.
+        # FLUX.1-schnell has no guidance embedding and needs no guidance: both models make one pass.
         guidance_embedded=True,
     )
     return Component(name=name, part="denoiser", network=network, tensors=tuple(_flux(network, fields)))
@@ -48,7 +48,7 @@ def _flux(network: DiffusionTransformer, fields: ConfigFields) -> Iterator[Tenso
 
 
 def read_sd3(fields: ConfigFields, name: str) -> Component:
-    """Return the denoiser that a configuration of `SD3Transformer2DModel` describes."""
+    """Read a configuration of `SD3Transformer2DModel`."""
     network = _network(
         fields,
         "sd3",
@@ -82,7 +82,7 @@ def _sd3(network: DiffusionTransformer, fields: ConfigFields) -> Iterator[Tensor
 
 
 def read_pixart(fields: ConfigFields, name: str) -> Component:
-    """Return the denoiser that a configuration of `PixArtTransformer2DModel` describes."""
+    """Read a configuration of `PixArtTransformer2DModel`."""
     network = _network(
         fields,
         "pixart",
@@ -176,7 +176,7 @@ def _embedded(name: str, hidden: int, into: int) -> Tensors:
 
 
 def _joint(network: DiffusionTransformer, *, normed: bool, last: bool = False) -> Tensors:
-    """Return a block with tensors of its own for image and text; the last of SD3 makes nothing of the text."""
+    """Return a block with separate tensors for image and text; the last block of SD3 has no text output."""
     hidden = network.hidden
     names = (*_ATTENTION, "add_q_proj", "add_k_proj", "add_v_proj")
     norms = ("norm_q", "norm_k", "norm_added_q", "norm_added_k") if normed else ()
@@ -192,7 +192,7 @@ def _joint(network: DiffusionTransformer, *, normed: bool, last: bool = False) -
 
 
 def _second(network: DiffusionTransformer, *, normed: bool) -> Tensors:
-    """Return what a block with a second attention has more, three more modulations among it."""
+    """Return the additional tensors of a block with a second attention, including three modulations."""
     hidden = network.hidden
     norms = ("norm_q", "norm_k") if normed else ()
     return (

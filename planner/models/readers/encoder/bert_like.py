@@ -1,4 +1,4 @@
-"""Text encoders: BERT and its descendants, each family a declaration, and ModernBERT.
+"""Readers of text encoders: BERT and its descendants, declared as families, and ModernBERT.
 
 **Source**: the modelling code of transformers 5.23; tensor names are those of the published checkpoints.
 """
@@ -57,7 +57,7 @@ def _bert_layer(
     dropout: float = 0.1,
     sdpa: bool = True,
 ) -> LayerStyle:
-    """Return how a layer of BERT's kind is written: norms behind each block, biases everywhere."""
+    """Return the style of a BERT layer: post-norms, and biases in all projections."""
     return LayerStyle(
         attention=AttentionStyle(
             prefix="attention.",
@@ -79,7 +79,7 @@ _BERT_LAYER: Final = _bert_layer()
 
 
 class EncoderFamily(NamedTuple):
-    """How a family of text encoders differs from BERT.
+    """Declaration of a family of text encoders by its differences from BERT.
 
     `hidden`, `attention_heads` and `layers` are the configuration's names of these dimensions. `narrow` embeddings have
     the width `embedding_size`, and so does their norm unless it is `normed_wide`. `token_types` is the default number
@@ -108,7 +108,7 @@ class EncoderFamily(NamedTuple):
         sizes = read_equal_head_sizes(fields, hidden=self.hidden, heads=self.attention_heads, layers=self.layers)
         layer = self.layer.layer(fields, sizes, rotary=self.rotary, extra=self.layer_tensors(fields, sizes))
         rows = _positions(fields)
-        # Positions are counted from behind the padding token's index.
+        # Positions start after the padding token's index.
         unused = fields.integer("pad_token_id", default=1, low=0) + 1 if self.offset_by_padding else 0
         return _encoder(
             fields,
@@ -121,7 +121,7 @@ class EncoderFamily(NamedTuple):
         )
 
     def _tables(self, fields: ConfigFields, sizes: Sizes, rows: int) -> Tensors:
-        """Return the embeddings of words, positions and token types, and their norm."""
+        """Return the token, position and token-type embeddings and their norm."""
         width = fields.integer("embedding_size", default=sizes.hidden) if self.narrow else sizes.hidden
         absolute = read_flag(fields, self.positions)
         types = 0 if self.token_types is None else fields.integer("type_vocab_size", default=self.token_types, low=0)
@@ -149,7 +149,7 @@ def _encoder(
     after: Tensors = (),
     loss_reads: LossInput = "logits",
 ) -> Architecture:
-    """Return a network of one text encoder and the head of its task."""
+    """Return a text encoder with the head of its task."""
     stack = Stack(
         name="encoder",
         hidden=sizes.hidden,
@@ -181,7 +181,7 @@ def _bert_pretraining(_: ConfigFields, hidden: int, masked: TaskHead) -> TaskHea
 
 
 def _discriminator(_: ConfigFields, hidden: int, __: TaskHead) -> TaskHeads:
-    """Return ELECTRA's pre-trained encoder, which is the discriminator; its generator is a masked language model."""
+    """Return the pre-training head of ELECTRA's discriminator; its generator is a masked language model."""
     part = "discriminator_predictions"
     found = classifier(1, hidden, name=f"{part}.dense_prediction", after=biased_linear(f"{part}.dense", hidden))
     return {"ForPreTraining": found}
@@ -201,7 +201,7 @@ def _electra_projection(fields: ConfigFields, sizes: Sizes) -> Tensors:
 
 
 def _albert_projection(fields: ConfigFields, sizes: Sizes) -> Tensors:
-    """Return what widens the embeddings.
+    """Return the projection of the embeddings to the hidden width.
 
     **Assumes** one group of one inner layer, as in all published checkpoints.
     """
@@ -212,18 +212,18 @@ def _albert_projection(fields: ConfigFields, sizes: Sizes) -> Tensors:
 
 
 def _relative_bias(fields: ConfigFields, sizes: Sizes) -> Tensors:
-    """Return MPNet's table of relative positions, one for all layers."""
+    """Return MPNet's table of relative positions, which all layers share."""
     buckets = fields.integer("relative_attention_num_buckets", default=_RELATIVE_BUCKETS)
     return embedding("encoder.relative_attention_bias", buckets, sizes.heads)
 
 
 def _deberta_heads(fields: ConfigFields, hidden: int) -> TaskHeads:
-    """Return the heads of DeBERTa, whose masked head comes in the layout of BERT and in its own."""
+    """Return the heads of DeBERTa, whose masked-language-model head has BERT's layout or its own."""
     return (_DEBERTA_HEADS if fields.flag("legacy", default=True) else _NEW_DEBERTA_HEADS).of(fields, hidden)
 
 
 def _deberta_projections(fields: ConfigFields, sizes: Sizes) -> Tensors:
-    """Return the projections of relative positions in a layer, unless those of the contents serve."""
+    """Return a layer's projections of relative positions, unless it shares those of the content."""
     if not fields.flag("relative_attention", default=False) or fields.flag("share_att_key", default=False):
         return ()
     kinds = fields.split_texts("pos_att_type")
@@ -232,7 +232,7 @@ def _deberta_projections(fields: ConfigFields, sizes: Sizes) -> Tensors:
 
 
 def _deberta_tables(fields: ConfigFields, sizes: Sizes) -> Tensors:
-    """Return what widens the embeddings, the table of relative positions, its norm, and a convolution."""
+    """Return the embedding projection, the table of relative positions with its norm, and the convolution."""
     hidden = sizes.hidden
     width = fields.integer("embedding_size", default=hidden)
     relative = fields.flag("relative_attention", default=False)
@@ -263,7 +263,7 @@ def _convolution(fields: ConfigFields, hidden: int, kernel: int) -> Tensors:
 
 
 class _ModernBertLayerKind(NamedTuple):
-    """What differs between layers of ModernBERT: two in three have a window, and the first has no norm before it."""
+    """Properties that differ between layers of ModernBERT: two in three have a window, the first has no pre-norm."""
 
     local: bool
     first: bool
@@ -273,7 +273,7 @@ def read_modernbert(fields: ConfigFields) -> Architecture:
     """Read ModernBERT: fused projections, windows in two layers of three, and no norm before the first attention."""
     sizes = read_equal_head_sizes(fields)
     norm = Norm(kind="layer", bias=fields.flag("norm_bias", default=False))
-    # Half of the window lies ahead: an encoder sees both sides.
+    # Half of the window is ahead: encoders attend in both directions.
     window = fields.integer("local_attention", default=128)
 
     def layer(kind: _ModernBertLayerKind) -> Layer:
@@ -308,7 +308,7 @@ def _modernbert_kinds(fields: ConfigFields, count: int) -> tuple[_ModernBertLaye
 
 
 def _modernbert_heads(fields: ConfigFields, hidden: int, norm: Norm) -> TaskHeads:
-    """Return heads that all pass through one projection and norm."""
+    """Return the heads, which share one projection and norm."""
     projection = linear("head.dense", hidden, hidden, bias=fields.flag("classifier_bias", default=False))
     transform = (*projection, *norm_tensors("head.norm", hidden, norm))
     biased = fields.flag("decoder_bias", default=True)

@@ -1,4 +1,4 @@
-"""Encoder-decoders: BART and its descendants, Whisper, and T5 with its own.
+"""Readers of encoder-decoders: BART and its descendants, Whisper, and the T5 family.
 
 **Source**: the modelling code of transformers 5.23; tensor names are those of the published checkpoints.
 """
@@ -56,10 +56,10 @@ _BART_LAYERS: Final[Mapping[Side, LayerStyle]] = {
 
 
 class BartFamily(NamedTuple):
-    """How a family of encoder-decoders differs from BART.
+    """Declaration of a family of encoder-decoders by its differences from BART.
 
-    `position_offset` is how many rows the table of positions has beyond the context, and nothing where positions are
-    computed; the norms stand behind the embedding and behind the last layer.
+    `position_offset` is the number of extra rows of the position table, None if positions are computed;
+    `embedding_norm` follows the embedding and `final_norm` the last layer.
     """
 
     position_offset: int | None = 0
@@ -102,7 +102,7 @@ class BartFamily(NamedTuple):
         normed = norm_tensors(f"{side}.layernorm_embedding", sizes.hidden, LAYER) if self.embedding_norm else ()
         final = norm_tensors(f"{side}.layer_norm", sizes.hidden, LAYER) if self.final_norm else ()
         style = _BART_LAYERS[side]
-        # Families without a norm behind the last layer have one behind each block.
+        # Families without a norm after the last layer have post-norms.
         style = style._replace(mlp=style.mlp._replace(activation=self.activation), post_norms=not self.final_norm)
         return Stack(
             name=side,
@@ -142,9 +142,9 @@ def _generation(fields: ConfigFields, name: str, hidden: int, vocabulary: int) -
 
 
 def read_whisper(fields: ConfigFields) -> Architecture:
-    """Read Whisper: two convolutions over the spectrogram, a stack for audio, and a text decoder.
+    """Read Whisper: two convolutions over the spectrogram, an audio encoder and a text decoder.
 
-    The second convolution halves the number of frames; what is left is `max_source_positions`.
+    The second convolution halves the number of frames to `max_source_positions`.
     """
     hidden = fields.integer("d_model", "hidden_size")
     vocabulary = fields.integer("vocab_size")
@@ -202,17 +202,17 @@ _T5_ATTENTION: Final = AttentionStyle(
 
 
 class _T5LayerKind(NamedTuple):
-    """What differs between the layers of T5's two stacks."""
+    """Properties that differ between the layers of T5."""
 
     decodes: bool
     has_bias: bool
 
 
 def read_t5(fields: ConfigFields) -> Architecture:
-    """Read a T5; its encoder alone where `architectures` names an encoder model.
+    """Read T5, or its encoder only if `architectures` names an encoder model.
 
-    **Assumes** that a file that says `tie_word_embeddings: false` (T5 v1.1 and later) comes with an output head of its
-    own, as the published checkpoints do; transformers 5 ties it all the same.
+    **Assumes** that checkpoints with `tie_word_embeddings: false` (T5 v1.1 and later) have a separate output head, as
+    the published ones do; transformers 5 ties it nevertheless.
     """
     hidden = fields.integer("d_model", "hidden_size")
     layers = fields.integer("num_layers", "num_hidden_layers", high=MAX_LAYERS)
@@ -272,9 +272,9 @@ def _t5_layer(fields: ConfigFields, sizes: Sizes, kind: _T5LayerKind) -> Layer:
 
 
 def _t5_mlp(fields: ConfigFields) -> Mlp:
-    """Return the MLP; its activation is written as `relu`, `gated-gelu` or `gated-silu`.
+    """Return the MLP; the configuration's activation is `relu`, `gated-gelu` or `gated-silu`.
 
-    T5's gated GELU is the step-by-step tanh approximation, whatever the name says.
+    T5's gated GELU is the step-by-step tanh approximation.
     """
     gate, _, name = fields.text("feed_forward_proj", default="relu").rpartition("-")
     known = {**ACTIVATIONS, "gelu": ACTIVATIONS["gelu_new"]} if gate else ACTIVATIONS

@@ -1,6 +1,6 @@
-"""From the metadata of a GGUF file to the configuration that the readers of Hugging Face models take.
+"""Conversion of GGUF metadata to the configuration of a Hugging Face model.
 
-This and `metadata` are the only places that know llama.cpp's names.
+Only this module and `metadata` know llama.cpp's names.
 
 **Source**: llama.cpp conversion (`set_gguf_parameters` of each model class), src/llama-model.cpp (`load_hparams`).
 """
@@ -19,7 +19,7 @@ _INTERVAL: Final = 4
 
 
 class GgufArchitecture(NamedTuple):
-    """Which reader takes an architecture, and what its configuration has beyond the common fields."""
+    """The `model_type` of an architecture of llama.cpp, and its configuration fields beyond the common ones."""
 
     model_type: str
     more: Callable[[GgufMetadata], Config] = lambda _: {}
@@ -33,7 +33,7 @@ def _llama(metadata: GgufMetadata) -> Config:
 
 
 def _experts_only(metadata: GgufMetadata) -> Config:
-    """Return the width where the configuration names that of an expert like that of a dense block."""
+    """Return the expert width for families whose configuration calls it `intermediate_size`."""
     return {"intermediate_size": metadata.expert_width}
 
 
@@ -61,7 +61,7 @@ def _starcoder2(metadata: GgufMetadata) -> Config:
 
 
 def _whole_context(_: GgufMetadata) -> Config:
-    """Leave out the window: llama.cpp switches it off for Phi-3."""
+    """Remove the window, which llama.cpp does not use for Phi-3."""
     return {"sliding_window": None}
 
 
@@ -70,7 +70,7 @@ def _olmo2(metadata: GgufMetadata) -> Config:
 
 
 def _gemma4(metadata: GgufMetadata) -> Config:
-    """Return Gemma 4's two kinds of layers: those with a window, and those that see everything with wider heads."""
+    """Return Gemma 4's two kinds of layers: sliding-window layers, and full-attention layers with wider heads."""
     limited = metadata.each("attention.sliding_window_pattern") or ()
     counts = metadata.each("attention.head_count_kv") or ()
     few, all_seeing = _by_kind(counts, limited, of_limited=True), _by_kind(counts, limited, of_limited=False)
@@ -92,7 +92,7 @@ def _gemma4(metadata: GgufMetadata) -> Config:
 
 
 def _by_kind(counts: tuple[int, ...], limited: tuple[int, ...], *, of_limited: bool) -> int | None:
-    """Return the key/value heads of one kind of layers; a single count holds for all."""
+    """Return the number of key/value heads of one kind of layers; a single count applies to all."""
     if len(counts) != len(limited):
         return counts[0] if len(counts) == 1 else None
     return next((count for count, narrow in zip(counts, limited, strict=True) if bool(narrow) == of_limited), None)
@@ -109,7 +109,7 @@ def _llama4(metadata: GgufMetadata) -> Config:
         "intermediate_size": metadata.expert_width,
         "intermediate_size_mlp": metadata.integer("feed_forward_length"),
         "interleave_moe_layer_step": metadata.optional("interleave_moe_layer_step") or 1,
-        # Its norms of queries and keys have no weights: only Maverick, with 128 experts, has none.
+        # Query and key norms have no weights, so the files do not show them: only Maverick, with 128 experts, has none.
         "use_qk_norm": metadata.integer("expert_count") != _MAVERICK_EXPERTS,
     }
 
@@ -133,7 +133,7 @@ def _dbrx(metadata: GgufMetadata) -> Config:
 
 
 def _deepseek2(metadata: GgufMetadata) -> Config:
-    """Return the latent's sizes; newer files state the width of the cached latent as that of a key."""
+    """Return the sizes of latent attention; newer files state the width of the cached latent as that of a key."""
     rotary = metadata.integer("rope.dimension_count")
     key = metadata.optional("attention.key_length_mla") or metadata.integer("attention.key_length")
     if key <= rotary:
@@ -178,7 +178,7 @@ def _mamba2(metadata: GgufMetadata) -> Config:
 
 
 def _lfm2(metadata: GgufMetadata) -> Config:
-    """Return which layers attend: those that have key/value heads."""
+    """Return the attention layers: those with key/value heads."""
     heads = metadata.each("attention.head_count_kv") or ()
     return {
         "num_key_value_heads": max(heads, default=None),
@@ -189,7 +189,7 @@ def _lfm2(metadata: GgufMetadata) -> Config:
 
 
 def _delta_nets(metadata: GgufMetadata) -> Config:
-    """Return the sizes of Qwen's delta nets: groups are key heads, the rank of the time step is the value heads."""
+    """Return the sizes of Qwen's delta nets: llama.cpp's groups are key heads, its time step rank is value heads."""
     value_heads = metadata.integer("ssm.time_step_rank")
     return {
         "linear_num_key_heads": metadata.integer("ssm.group_count"),
@@ -264,14 +264,14 @@ GGUF_ARCHITECTURES: Final[Mapping[str, GgufArchitecture]] = {
     "starcoder2": GgufArchitecture("starcoder2", _starcoder2),
     "xverse": GgufArchitecture("llama"),
 }
-"""Which reader takes each architecture that llama.cpp names."""
+"""Supported architectures by llama.cpp's name."""
 
 
 def config_from_metadata(metadata: GgufMetadata) -> Config:
-    """Return the configuration of the network in a GGUF file.
+    """Return the Hugging Face configuration of the network in a GGUF file.
 
     Raises:
-        ModelFileError: If its architecture is not known here, or a value is missing or cannot be.
+        ModelFileError: If the architecture is unknown, or a value is missing or invalid.
     """
     family = GGUF_ARCHITECTURES.get(metadata.architecture)
     if family is None:
@@ -283,9 +283,9 @@ def config_from_metadata(metadata: GgufMetadata) -> Config:
 
 
 def _common(metadata: GgufMetadata, *, mixed: bool) -> Config:
-    """Return what nearly every architecture states; readers take of it what they know.
+    """Return the fields that nearly every architecture has; readers ignore those they do not know.
 
-    The layers of `mixed` families differ in their key/value heads.
+    Layers of `mixed` families have different numbers of key/value heads.
     """
     heads = metadata.optional("attention.head_count", low=0)
     biased = metadata.has("attn_q.bias", "attn_qkv.bias")

@@ -1,4 +1,4 @@
-"""A network from a GGUF file, or from all parts of a split one, with the exact bytes of its tensors."""
+"""Reader of a model in a GGUF file, split or whole, with the exact size of its tensors."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,25 +18,25 @@ from planner.models.readers.gguf.metadata import GgufMetadata
 from planner.models.readers.sources import open_local, quote
 
 _LAYER: Final = re.compile(r"blk\.(\d{1,6})\.")
-# Tensors that are no parameters of the network: rotary frequencies, a correction of the router's scores, and the
-# scales that llama.cpp keeps beside quantised tensors.
+# Tensors that are not parameters of the network: rotary frequencies, the router's score correction, and the scales
+# that llama.cpp stores with quantized tensors.
 _NO_PARAMETERS: Final = re.compile(
     r"rope_(freqs|factors\w*)\.weight$|exp_probs_b(\.bias)?$|layer_output_scale\.weight$|\.(input_)?scale$"
 )
 _OTHER_KINDS: Final = {
-    "adapter": "is an adapter, which needs the model that it was made for",
-    "imatrix": "is an importance matrix, which only quantisation reads",
-    "mmproj": "is a projector of images or sound, which belongs to a language model",
-    "vocab": "holds a vocabulary without a network",
+    "adapter": "is an adapter, which needs its base model",
+    "imatrix": "is an importance matrix, which is used only for quantization",
+    "mmproj": "is an image or audio projector, which belongs to a language model",
+    "vocab": "contains a vocabulary without a network",
 }
 _CHOOSE_MODEL: Final = "Choose the GGUF file of the language model itself."
 
 
 def read_gguf_model(path: Path) -> Architecture:
-    """Return the network in a GGUF file, and what its tensors take; of a split file, any part may be named.
+    """Read the network in a GGUF file with the stored size of its tensors; `path` may be any part of a split file.
 
     Raises:
-        ModelFileError: If a part is missing or cannot be read, it holds no language model, or one that is not known.
+        ModelFileError: If a part is missing or unreadable, or it contains no language model or an unknown one.
     """
     parts = numbered_parts(path)
     files = [_read(part) for part in parts]
@@ -45,7 +45,7 @@ def read_gguf_model(path: Path) -> Architecture:
 
 
 def read_gguf_config(path: Path) -> Mapping[str, object]:
-    """Return the metadata of a GGUF file as the configuration of a Hugging Face model.
+    """Read the metadata of a GGUF file as the configuration of a Hugging Face model.
 
     Raises:
         ModelFileError: As `read_gguf_model`.
@@ -55,10 +55,10 @@ def read_gguf_config(path: Path) -> Mapping[str, object]:
 
 
 def architecture_of_gguf(file: GgufFile, place: str) -> Architecture:
-    """Return the network that the head of a GGUF file describes; `place` names it in errors.
+    """Build the network that the header of a GGUF file describes; `place` names the file in errors.
 
     Raises:
-        ModelFileError: If it holds no language model, or one that is not known.
+        ModelFileError: If it contains no language model or an unknown one.
     """
     metadata = _metadata(file, place)
     architecture = read_config(config_from_metadata(metadata), place)

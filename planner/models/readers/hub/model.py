@@ -1,4 +1,4 @@
-"""Read a model from the Hugging Face Hub by its name: its configuration, and only the headers of its weights."""
+"""Reader of models on the Hugging Face Hub: the configuration, and only the headers of the weights."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -37,13 +37,13 @@ _AT_ONCE: Final = 8
 
 
 def read_hub_model(text: str, stop: ShouldStop = lambda: False) -> Architecture:
-    """Return the network that `hf:owner/name`, `hf:owner/name@revision` or `hf:owner/name:file.gguf` names.
+    """Read the network `hf:owner/name`, `hf:owner/name@revision` or `hf:owner/name:file.gguf`.
 
-    Where the Hub cannot be reached, a copy that `huggingface_hub` keeps on this machine is read instead.
+    If the Hub cannot be reached, a copy in `huggingface_hub`'s local cache is read instead.
 
     Raises:
-        ModelFileError: If the name cannot be, or the Hub has no such model, or keeps it from this person.
-        NetworkError: If the Hub cannot be reached, or `stop` says that nobody waits any more.
+        ModelFileError: If the name is invalid, or the Hub has no such model or denies access.
+        NetworkError: If the Hub cannot be reached, or `stop` returned true.
     """
     repository, gguf = _parsed(text)
     try:
@@ -56,7 +56,7 @@ def read_hub_model(text: str, stop: ShouldStop = lambda: False) -> Architecture:
 
 
 def read_hub_config(text: str) -> Mapping[str, object]:
-    """Return the configuration of a model on the Hub.
+    """Read the raw configuration of a model on the Hub.
 
     Raises:
         ModelFileError: As `read_hub_model`.
@@ -72,7 +72,7 @@ def _parsed(text: str) -> tuple[Repository, str | None]:
     if match is None:
         raise ModelFileError(
             text[:200],
-            "is no name of a model on the Hugging Face Hub",
+            "is not a model name of the Hugging Face Hub",
             "Write hf:owner/name or hf:owner/name@revision.",
         )
     return Repository(match["name"], match["revision"]), match["file"]
@@ -85,7 +85,7 @@ def _read(hub: Hub, repository: Repository, gguf: str | None) -> Architecture:
     config = _config_or_index(hub, repository)
     if config.file == MODEL_INDEX:
         return _read_pipeline(hub, repository._replace(revision=config.commit or repository.revision), config)
-    # All further files come from the commit that the configuration came from.
+    # All other files are read from the same commit as the configuration.
     fixed = repository._replace(revision=config.commit or repository.revision)
     architecture = read_config(parse_config(config.read(0, config.size), config.place), config.place)
     checkpoint = _checkpoint(hub, fixed)
@@ -96,7 +96,7 @@ def _read(hub: Hub, repository: Repository, gguf: str | None) -> Architecture:
 
 
 def _config_or_index(hub: Hub, repository: Repository) -> RemoteFile:
-    """Return the model's configuration, or the index of a pipeline, which has no configuration of its own."""
+    """Return the model's configuration, or the index of a pipeline, which has no configuration."""
     try:
         return _config(hub, repository)
     except HubError as error:
@@ -119,7 +119,7 @@ def _read_pipeline(hub: Hub, repository: Repository, index: RemoteFile) -> Archi
 
 
 def _first_checkpoint(hub: Hub, repository: Repository, folder: str) -> Checkpoint | None:
-    """Return the tensors of a component, whatever its weights are called."""
+    """Return the tensors of a component from the first file of weights that exists."""
     for name in WEIGHT_NAMES:
         file = _if_there(hub, repository, f"{folder}/{name}")
         if file is not None:
@@ -149,7 +149,7 @@ def _config(hub: Hub, repository: Repository) -> RemoteFile:
 
 
 def _checkpoint(hub: Hub, repository: Repository) -> Checkpoint | None:
-    """Return the tensors of the model's safetensors files; nothing where it has none."""
+    """Return the tensors of the model's safetensors files, or None if it has none."""
     index = _if_there(hub, repository, INDEX)
     if index is not None:
         return _indexed(hub, repository, index)
@@ -181,7 +181,7 @@ def _if_there(hub: Hub, repository: Repository, file: str) -> RemoteFile | None:
 
 
 def _kept(repository: Repository, file: str) -> Path | None:
-    """Return where `huggingface_hub` keeps a file of the model on this machine, if it does."""
+    """Return the path of a file in `huggingface_hub`'s local cache, or None."""
     from huggingface_hub import try_to_load_from_cache
 
     found = try_to_load_from_cache(repository.name, file, revision=repository.revision)
@@ -190,5 +190,5 @@ def _kept(repository: Repository, file: str) -> Path | None:
 
 def _read_kept(file: Path) -> Architecture:
     found = read_model_file(file.parent if file.name == _CONFIG else file)
-    note = "the Hugging Face Hub was not reached: this is the copy that was downloaded before"
+    note = "the Hugging Face Hub was not reached; this is a copy that was downloaded before"
     return found.evolve(reader_notes=(*found.reader_notes, note))

@@ -1,4 +1,4 @@
-"""CLIP and SigLIP: a text tower and a vision tower that meet in one space, together or alone."""
+"""Readers of CLIP and SigLIP: a text tower and a vision tower with a joint embedding space, together or alone."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -26,7 +26,7 @@ def _text(fields: ConfigFields, style: LayerStyle, after: Tensors = ()) -> Stack
             *embedding("embeddings.position_embedding", rows, sizes.hidden),
         ),
         after=(*norm_tensors("final_layer_norm", sizes.hidden, LAYER), *after),
-        # Captions are cut or padded to the length of the table.
+        # Captions are truncated or padded to the length of the table.
         positions=rows,
     )
 
@@ -55,7 +55,7 @@ def read_siglip(fields: ConfigFields) -> Architecture:
 
 
 def _both(fields: ConfigFields, text: ConfigFields, reader: Stack, tower: Stack, meeting: Tensors) -> Architecture:
-    """Return both towers; the vision tower comes last and holds what compares the two."""
+    """Return both towers; the vision tower is last and has the tensors that compare the two."""
     return Architecture(
         model_type=fields.model_type,
         kind="vision-encoder",
@@ -67,7 +67,7 @@ def _both(fields: ConfigFields, text: ConfigFields, reader: Stack, tower: Stack,
 
 
 def read_clip_vision(fields: ConfigFields) -> Architecture:
-    """Read CLIP's vision tower alone, with its projection where `architectures` says so."""
+    """Read CLIP's vision tower alone, with its projection if `architectures` names it."""
     tower = CLIP.read(fields)
     if _named(fields, "WithProjection"):
         width = fields.integer("projection_dim", default=_PROJECTION)
@@ -82,7 +82,7 @@ def read_siglip_vision(fields: ConfigFields) -> Architecture:
 
 
 def read_clip_text(fields: ConfigFields) -> Architecture:
-    """Read CLIP's text tower alone, as diffusion models use it, with its projection where `architectures` says so."""
+    """Read CLIP's text tower alone, as in diffusion models, with its projection if `architectures` names it."""
     hidden = fields.integer("hidden_size")
     width = fields.integer("projection_dim", default=_PROJECTION)
     projection = linear("text_projection", width, hidden) if _named(fields, "WithProjection") else ()

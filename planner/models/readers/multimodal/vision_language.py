@@ -1,7 +1,7 @@
-"""Models that put a vision tower before a language model: LLaVA, Qwen-VL, Llama 3.2 Vision, Gemma 3 and their kin.
+"""Readers of vision-language models: LLaVA, Qwen-VL, Llama 3.2 Vision, Gemma 3 and others.
 
-The parts of the configuration state only what differs from their classes' defaults (`class_defaults`). The language
-model is the last stack and decides the head; the projector between the two stands at the end of the vision tower.
+The nested configurations state only differences from their classes' defaults (`config_defaults`). The language model
+is the last stack and determines the head; the projector is at the end of the vision tower.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,33 +42,33 @@ _QWEN3_EXPERTS: Final = DecoderFamily(
 
 
 Projector = Callable[[ConfigFields, ConfigFields, Stack, int], Tensors]
-"""What stands between the two, from the whole configuration, that of the tower, the tower, and the text's width."""
+"""Function that returns the projector, given both configurations, the vision tower and the text's hidden width."""
 
 _PALIGEMMA_WIDTH: Final = 2048
 _GEMMA3_TOKENS: Final = 256
 
 
 def no_projector(_: ConfigFields, __: ConfigFields, ___: Stack, ____: int) -> Tensors:
-    """Say that the tower itself ends in what the language model reads."""
+    """Return no tensors, for towers whose output the language model reads directly."""
     return ()
 
 
 Merge = Callable[[ConfigFields, ConfigFields, Stack], int]
-"""How many patches make one token of the prompt, from the whole configuration, that of the tower, and the tower."""
+"""Function that returns the number of patches per prompt token, given both configurations and the vision tower."""
 
 
 def one_token_per_patch(_: ConfigFields, __: ConfigFields, ___: Stack) -> int:
-    """Say that each patch is a token."""
+    """Return 1: each patch is a token."""
     return 1
 
 
 def _merged_by_side(name: str, default: int, *, of_tower: bool = False) -> Merge:
-    """Return that squares of patches are merged, whose side the field `name` says."""
+    """Return the rule that merges squares of patches with the side in the field `name`."""
     return lambda fields, vision, _: (vision if of_tower else fields).integer(name, default=default, high=64) ** 2
 
 
 def _shrunk(name: str, *, of_tower: bool = False) -> Merge:
-    """Return that squares of patches are merged, by a ratio of their sides."""
+    """Return the rule that merges squares of patches by the ratio of sides in the field `name`."""
     return lambda fields, vision, _: (
         int(1 / (vision if of_tower else fields).number(name, default=0.5, low=0.01, high=1)) ** 2
     )
@@ -79,11 +79,11 @@ def _to_so_many(fields: ConfigFields, _: ConfigFields, tower: Stack) -> int:
 
 
 class Composite(NamedTuple):
-    """How a family is put together.
+    """Declaration of a vision-language family.
 
-    `text` and `vision` are the parts' usual `model_type`s; those that `states_text` or `states_vision` may name
-    others. `flat` files hold the fields of the language model beside everything else. `merge` says how many patches
-    make a token, and is none where layers attend to images across.
+    `text` and `vision` are the default `model_type`s of the components, which files may override with `states_text` or
+    `states_vision`. `flat` files have the fields of the language model at the top level. `merge` returns the number of
+    patches per token; None if the language model has cross-attention to images.
     """
 
     text: str
@@ -139,7 +139,7 @@ def _llava_next(fields: ConfigFields, vision: ConfigFields, tower: Stack, text: 
 
 
 def _feature_layers(fields: ConfigFields) -> int:
-    """Return how many layers of the tower the projector reads; a list names several."""
+    """Return the number of tower layers that the projector reads."""
     return (fields.length("vision_feature_layer") or 1) if fields.is_list("vision_feature_layer") else 1
 
 
@@ -180,7 +180,7 @@ def _idefics3(fields: ConfigFields, _: ConfigFields, tower: Stack, text: int) ->
 
 
 def _mllama(_: ConfigFields, vision: ConfigFields, tower: Stack, text: int) -> Tensors:
-    """Return the projector, which reads the output beside that of some layers."""
+    """Return the projector, which reads the output of the tower and of some of its layers."""
     width = tower.hidden * (1 + (vision.length("intermediate_layers_indices") or 0))
     return linear("multi_modal_projector", text, vision.integer("vision_output_dim", default=width), bias=True)
 
@@ -223,7 +223,7 @@ def read_mllama_text(fields: ConfigFields) -> Architecture:
         lambda crosses: _cross_layer(fields, sizes) if crosses else _self_layer(fields, sizes),
     )
     before = embedding("model.embed_tokens", sizes.vocabulary + _SPECIAL_TOKENS, sizes.hidden)
-    # Its head is its own, whatever the file says.
+    # Its head is never tied, even if the file states it.
     return network(fields.with_changes({"tie_word_embeddings": False}), sizes, Frame(), groups, before=before)
 
 

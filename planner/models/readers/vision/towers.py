@@ -1,4 +1,4 @@
-"""The vision towers of composite models, by the `model_type` of their part of the configuration.
+"""Readers of vision towers of multimodal models, by `model_type`.
 
 **Source**: the modelling code of transformers 5.23; tensor names are those of the published checkpoints.
 """
@@ -45,7 +45,7 @@ SIGLIP_LAYER: Final = CLIP_LAYER._replace(mlp=PLAIN_MLP._replace(activation="gel
 
 
 def count_patches(fields: ConfigFields, image: int | None = None, patch: int | None = None) -> int:
-    """Return how many patches an image is cut into; `image` and `patch` are the family's default sizes."""
+    """Return the number of patches of an image; `image` and `patch` are the family's default sizes."""
     height, width = fields.pair("image_size", default=image)
     rows, columns = fields.pair("patch_size", default=patch)
     if height < rows or width < columns:
@@ -54,7 +54,7 @@ def count_patches(fields: ConfigFields, image: int | None = None, patch: int | N
 
 
 def patch_conv(fields: ConfigFields, name: str, hidden: int, *, patch: int | None = None, bias: bool = True) -> Tensors:
-    """Return the convolution that makes a vector of each patch; `patch` is the family's default side."""
+    """Return the convolution that embeds patches; `patch` is the family's default patch size."""
     kernel = fields.pair("patch_size", default=patch)
     return conv(name, hidden, fields.integer("num_channels", default=3), *kernel, bias=bias)
 
@@ -68,7 +68,7 @@ def vision_stack(
     positions: int | None = None,
     dropout: float = 0.0,
 ) -> Stack:
-    """Return a tower that reads images; `positions` is its number of patches and tokens, where that is fixed."""
+    """Return a vision tower; `positions` is its sequence length if fixed."""
     return Stack(
         name="vision",
         hidden=hidden,
@@ -81,10 +81,10 @@ def vision_stack(
 
 
 class Tower(NamedTuple):
-    """How a tower of equal layers is written; the defaults are CLIP's.
+    """Declaration of a vision tower of identical layers; the defaults are CLIP's.
 
-    `before` takes the length of the sequence: the patches and `tokens` more. Towers that read images of any size have
-    no such length, and `before` gets 0. `inside` are further tensors of each layer.
+    `before` gets the sequence length, which is the number of patches plus `tokens`, or 0 for towers that accept images
+    of any size. `layer_tensors` returns additional tensors of each layer.
     """
 
     before: Callable[[ConfigFields, Sizes, int], Tensors]
@@ -111,7 +111,7 @@ class Tower(NamedTuple):
 
 
 def post_norm(_: ConfigFields, sizes: Sizes) -> Tensors:
-    """Return the last norm of CLIP's towers."""
+    """Return the final norm of CLIP's towers."""
     return norm_tensors("post_layernorm", sizes.hidden, LAYER)
 
 
@@ -121,7 +121,7 @@ def _clip_before(fields: ConfigFields, sizes: Sizes, rows: int) -> Tensors:
         *tensor("embeddings.class_embedding", hidden),
         *patch_conv(fields, "embeddings.patch_embedding", hidden, bias=False),
         *embedding("embeddings.position_embedding", rows, hidden),
-        # The checkpoints spell it so.
+        # The checkpoints have this typo.
         *norm_tensors("pre_layrnorm", hidden, LAYER),
     )
 
@@ -132,7 +132,7 @@ def _siglip_before(fields: ConfigFields, sizes: Sizes, rows: int) -> Tensors:
 
 
 def _siglip_after(fields: ConfigFields, sizes: Sizes) -> Tensors:
-    """Return SigLIP's last norm, and its pooling head unless it is switched off; Idefics 3 has none."""
+    """Return SigLIP's final norm, and its pooling head unless disabled; Idefics 3 has none."""
     head = fields.flag("vision_use_head", default=True) and fields.model_type == "siglip_vision_model"
     return (
         *post_norm(fields, sizes),
@@ -185,7 +185,7 @@ def _internvl_scales(_: ConfigFields, sizes: Sizes) -> Tensors:
 
 
 def _llama4_before(fields: ConfigFields, sizes: Sizes, rows: int) -> Tensors:
-    """Return what makes the sequence of one tile."""
+    """Return the embeddings of one tile."""
     height, width = fields.pair("patch_size")
     pixels = fields.integer("num_channels", default=3) * height * width
     return (
@@ -197,7 +197,7 @@ def _llama4_before(fields: ConfigFields, sizes: Sizes, rows: int) -> Tensors:
 
 
 def _llama4_after(fields: ConfigFields, sizes: Sizes) -> Tensors:
-    """Return the last norm, and the adapter that shrinks the patches."""
+    """Return the final norm and the adapter that merges patches."""
     middle, out = fields.integer("projector_input_dim"), fields.integer("projector_output_dim")
     return (
         *norm_tensors("layernorm_post", sizes.hidden, LAYER),
@@ -218,7 +218,7 @@ _MLLAMA_LAYER: Final = LayerStyle(
 
 
 def _mllama(fields: ConfigFields) -> Stack:
-    """Return the tower of Llama 3.2: local layers, and global ones behind gates, over all tiles of an image at once."""
+    """Return the tower of Llama 3.2: local layers and gated global layers over all tiles of an image at once."""
     sizes = read_equal_head_sizes(fields, heads=("attention_heads",))
     gates = (*tensor("gate_attn", 1), *tensor("gate_ffn", 1))
     local = sizes.layers
@@ -274,7 +274,7 @@ def _qwen_sizes(fields: ConfigFields, hidden: str = "hidden_size") -> Sizes:
 
 
 def _qwen2(fields: ConfigFields) -> Stack:
-    """Return the tower of Qwen2-VL, where `hidden_size` is the width of the language model."""
+    """Return the tower of Qwen2-VL, whose `hidden_size` is the width of the language model."""
     sizes = _qwen_sizes(fields, "embed_dim")
     wide = int(sizes.hidden * fields.number("mlp_ratio", default=4.0, high=1000))
     layer = _QWEN_LAYER.layer(fields, sizes, rotary=True, width=wide)
@@ -304,7 +304,7 @@ def _qwen2_5(fields: ConfigFields) -> Stack:
 
 
 def _qwen3(fields: ConfigFields) -> Stack:
-    """Return the tower of Qwen3-VL and Qwen3.5; the former hands the features of several layers on."""
+    """Return the tower of Qwen3-VL and Qwen3.5; Qwen3-VL also outputs the features of several layers."""
     sizes = _qwen_sizes(fields)
     hidden, out = sizes.hidden, fields.integer("out_hidden_size")
     wide = hidden * fields.integer("spatial_merge_size", default=2) ** 2
@@ -337,7 +337,7 @@ def _qwen_patches(fields: ConfigFields, sizes: Sizes, *, bias: bool) -> Tensors:
 
 
 def _qwen_merger(fields: ConfigFields, hidden: int, out: int, norm: Norm) -> Tensors:
-    """Return the MLP that makes one token of the language model from a square of patches."""
+    """Return the MLP that merges a square of patches into one token of the language model."""
     wide = hidden * fields.integer("spatial_merge_size", default=2) ** 2
     return (
         *norm_tensors("merger.ln_q", hidden, norm),

@@ -1,6 +1,6 @@
-"""Vision transformers: ViT, DeiT, ViViT, DINOv2 and BEiT.
+"""Readers of vision transformers: ViT, DeiT, ViViT, DINOv2 and BEiT.
 
-Without an `architectures` field the head is a classifier, as in the checkpoints most used.
+Without an `architectures` field the head is a classifier, as in the most common checkpoints.
 """
 
 from collections.abc import Callable, Mapping
@@ -48,26 +48,26 @@ _DINO_LAYER: Final = _VIT_LAYER._replace(
     attention=_VIT_LAYER.attention._replace(fp32_softmax=False), norms=("norm1", "norm2")
 )
 _GATED: Final = MlpStyle(bias=True)
-# BEiT always has the biases, but of the keys.
+# BEiT always has biases, except for the keys.
 _BEIT_LAYER: Final = _VIT_LAYER._replace(attention=_VIT_LAYER.attention._replace(bias=True, key_bias=False))
 
 
 class PatchEmbedding(NamedTuple):
-    """How many patches an input is cut into, and the convolution that makes their vectors."""
+    """Number of patches of an input, and the tensors of the convolution that embeds them."""
 
     number: int
     tensors: Tensors
 
 
 def _of_image(patch: int) -> Callable[[ConfigFields, int], PatchEmbedding]:
-    """Return the rule by which an image is cut into squares, by default of this side."""
+    """Return the embedding of square patches with the default side `patch`."""
     return lambda fields, hidden: PatchEmbedding(
         count_patches(fields, _IMAGE, patch), patch_conv(fields, _CONVOLUTION, hidden, patch=patch)
     )
 
 
 def _of_clip(fields: ConfigFields, hidden: int) -> PatchEmbedding:
-    """Return the tubelets of several frames that ViViT cuts a clip into."""
+    """Return the embedding of ViViT's tubelets, which span several frames."""
     tubelet = fields.integers("tubelet_size", low=1) or _TUBELET
     if len(tubelet) != 3:
         fields.fail("tubelet_size", f"must hold frames, height and width, got {len(tubelet)} numbers")
@@ -98,10 +98,10 @@ def _vit_heads(fields: ConfigFields, hidden: int) -> TaskHeads:
 
 
 class VisionFamily(NamedTuple):
-    """How a family of vision transformers differs from ViT.
+    """Declaration of a family of vision transformers by its differences from ViT.
 
-    `tokens` stand before the patches and have positions; `mask` and `registers`, more tensors and tokens that have
-    none, stand behind them. `beside` are the tensors behind the convolution, `final_norm` the name of the last norm.
+    `tokens` precede the patches and have positions; `mask` tensors and `registers` have none. `extra_tensors` returns
+    the tensors after the convolution, `final_norm` the name of the final norm.
     """
 
     layer: Callable[[ConfigFields, Sizes], Layer] = _vit_layer
@@ -163,7 +163,7 @@ def _vivit_layer(fields: ConfigFields, sizes: Sizes) -> Layer:
 
 
 def _dino_layer(fields: ConfigFields, sizes: Sizes) -> Layer:
-    """Return DINOv2's layer; its gated MLP keeps two thirds of the width, rounded up to a multiple of 8."""
+    """Return DINOv2's layer; its gated MLP has two thirds of the width, rounded up to a multiple of 8."""
     wide = int(sizes.hidden * fields.number("mlp_ratio", default=4.0, low=0.01, high=1000))
     gated = Mlp(intermediate=(int(wide * 2 / 3) + 7) // 8 * 8, gated=True, activation="silu")
     scales = (f"layer_scale{number}.lambda1" for number in (1, 2))
@@ -181,12 +181,12 @@ def _dino_mask(fields: ConfigFields, sizes: Sizes) -> Tensors:
 
 
 def _dino_heads(fields: ConfigFields, hidden: int) -> TaskHeads:
-    """Return heads of which the classifier sees the class token beside the mean of the patches."""
+    """Return the heads; the classifier reads the class token concatenated with the mean of the patches."""
     return {"Model": TaskHead(), "Backbone": TaskHead(), _CLASSIFICATION: classifier(label_count(fields), 2 * hidden)}
 
 
 def _beit_layer(fields: ConfigFields, sizes: Sizes) -> Layer:
-    """Return BEiT's layer, which may have scales, and a table of relative positions of its own."""
+    """Return BEiT's layer with optional scales and an optional table of relative positions."""
     scaled = fields.number("layer_scale_init_value", default=0.1) > 0
     relative = fields.flag("use_relative_position_bias", default=False)
     extra = (
@@ -201,7 +201,7 @@ def _beit_mask(fields: ConfigFields, sizes: Sizes) -> Tensors:
 
 
 def _shared_table(fields: ConfigFields, sizes: Sizes) -> Tensors:
-    """Return one table of relative positions for all layers."""
+    """Return the table of relative positions that all layers share, if any."""
     if not fields.flag("use_shared_relative_position_bias", default=False):
         return ()
     return _relative_table(fields, sizes, "shared_position_bias")
@@ -210,7 +210,7 @@ def _shared_table(fields: ConfigFields, sizes: Sizes) -> Tensors:
 def _relative_table(fields: ConfigFields, sizes: Sizes, name: str) -> Tensors:
     height, width = fields.pair("image_size", default=_IMAGE)
     rows, columns = fields.pair("patch_size", default=16)
-    # Three more distances: class token to patch, patch to class token, class token to itself.
+    # Three additional distances: class token to patch, patch to class token, class token to itself.
     distances = (2 * (height // rows) - 1) * (2 * (width // columns) - 1) + 3
     return tensor(f"{name}.relative_position_bias_table", distances, sizes.heads)
 
