@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from planner.errors import AmbiguousNameError, SpecError
 from planner.hardware.catalog import HardwareCatalog, load_hardware
 from planner.hardware.gpu import Gpu
-from planner.hardware.names import candidates, resolve_gpu
+from planner.hardware.names import candidates, counted, resolve_gpu
 from planner.paths import catalog_dir
 
 HARDWARE = load_hardware(catalog_dir())
@@ -131,3 +131,19 @@ def test_case_and_punctuation_do_not_matter(gpu: Gpu, random: Random) -> None:
     words = gpu.id.split("-")
     joined = "".join(random.choice((str.upper, str.lower))(letter) for letter in "_".join(words))
     assert resolve_gpu(HARDWARE, joined).id == gpu.id
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2 x RTX 3090", (2, "RTX 3090")),
+        (" 2×DGX H100 ", (2, "DGX H100")),
+        ("2xrtx-3090", (2, "rtx-3090")),
+        ("0 x l4", (0, "l4")),
+        ("RTX 3090", (None, "RTX 3090")),
+        ("7900XTX", (None, "7900XTX")),
+        ("", (None, "")),
+    ],
+)
+def test_a_number_stands_before_the_name(text: str, expected: tuple[int | None, str]) -> None:
+    assert counted(text) == expected
