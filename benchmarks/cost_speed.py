@@ -1,4 +1,4 @@
-"""How long answers about money take: `python benchmarks/cost_speed.py`.
+"""Speed of cost estimates: `python benchmarks/cost_speed.py`.
 
 Each figure is the median over answers that were not asked before, beside a loop of the same run; only the ratio can be
 compared between machines.
@@ -41,7 +41,7 @@ def print_read(runs: int) -> None:
 
 
 def print_offers(catalog: Catalog, runs: int) -> None:
-    """Print the table of every offer for a job that fits on every card, for each way to rent and for all of them."""
+    """Print the table of every offer for a job that fits on every card, for each kind of rental and for all of them."""
     facts = RentFacts.of(catalog.cost)
     everything = RentTerms(include_history=True)
     for name, modes in (*((mode, (mode,)) for mode in RENT_MODES), ("every way", RENT_MODES)):

@@ -146,7 +146,7 @@ def line_kinds(module: Module) -> Counter[str]:
 
 
 def _docstrings_in(node: ast.AST) -> Iterator[ast.Expr]:
-    """Yield the texts that stand as statements: docstrings, and what is said below a constant or a field."""
+    """Yield the string statements: docstrings of definitions, constants and fields."""
     if isinstance(node, ast.Lambda | ast.IfExp):
         return
     for statement in getattr(node, "body", ()):

@@ -11,8 +11,8 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 MOST_MODULES = 32
 PLAIN_DOCSTRINGS = ("planner", "planner/hardware", "planner/models")
 """Folders whose docstrings were rewritten; `planner` stands for the modules directly in it."""
-TESTED = ("planner", "planner/hardware")
-"""Folders of the core in which each module has a test file of its name."""
+TESTED = ("planner", "planner/hardware", "planner/models")
+"""Folders of the core in which each module has a test file of its name; subfolders are listed on their own."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_no_docstring_opens_with_a_question_word(structure, modules):
 
 
 def test_each_module_of_the_core_has_a_test_file_of_its_name(structure, modules):
-    assert [path for path in structure.untested(modules, BENCHMARKS.parent) if _is_in(path, TESTED)] == []
+    assert [path for path in structure.untested(modules, BENCHMARKS.parent) if path.rpartition("/")[0] in TESTED] == []
 
 
 def _is_in(path: str, folders: tuple[str, ...]) -> bool:
