@@ -2,10 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
 
-from planner.models.architecture import Architecture, Stack, StoredTensors, Tensor
+from planner.models.architecture import Architecture, Stack, StoredTensors
 from planner.models.readers.checkpoint.safetensors import FileTensor
 from planner.models.readers.sources import quote
 
@@ -48,7 +48,11 @@ def with_stored_sizes(
     missing = expected.missing()
     counted = tuple(found if missing else expected.matched)
     extra = [tensor for spot in found.keys() - set(counted) for tensor in found[spot]]
-    stored = _summed((expected.place(spot), tensor) for spot in counted for tensor in found[spot])
+    stored = sum_stored(
+        (expected.place(spot), tensor.format, tensor.elements, tensor.bytes)
+        for spot in counted
+        for tensor in found[spot]
+    )
     held = [tensor for spot in counted if not _BUFFER.search(spot.rest) for tensor in found[spot]]
     made = architecture.evolve(container="safetensors", stored=stored)
     told = (*notes, *_missing_note(missing), *_extra_note(extra), *(() if missing else _size_note(made, held)))
@@ -145,16 +149,8 @@ def _around(architecture: Architecture) -> dict[str, NetworkPart]:
     found: dict[str, NetworkPart] = {}
     for stack in architecture.stacks:
         for tensor in (*stack.before, *stack.after):
-            found[_NUMBER.sub("#", tensor.name)] = _place_of(tensor)
+            found[_NUMBER.sub("#", tensor.name)] = "embedding" if tensor.role == "embedding" else "other"
     return found | {_NUMBER.sub("#", tensor.name): "output" for tensor in architecture.head}
-
-
-def _place_of(tensor: Tensor) -> NetworkPart:
-    return "embedding" if tensor.role == "embedding" else "other"
-
-
-def _summed(placed: Iterator[tuple[NetworkPart, FileTensor]]) -> tuple[StoredTensors, ...]:
-    return sum_stored((place, tensor.format, tensor.elements, tensor.bytes) for place, tensor in placed)
 
 
 def sum_stored(parts: Iterable[tuple[NetworkPart, str, int, int]]) -> tuple[StoredTensors, ...]:

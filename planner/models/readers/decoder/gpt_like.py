@@ -110,7 +110,6 @@ def _bloom_embeddings(_: ConfigFields, sizes: Sizes) -> Tensors:
 
 def _mpt(fields: ConfigFields) -> Architecture:
     """Read MPT, which has ALiBi positions and no biases."""
-    sizes = read_sizes(fields)
     inner = fields.nested("attn_config")
     dropout = 0.0 if inner is None else inner.dropout("attn_pdrop", default=0.0)
     frame = Frame(
@@ -125,8 +124,7 @@ def _mpt(fields: ConfigFields) -> Architecture:
         prefix="attn.", names=("Wqkv", "out_proj"), pattern=unrotated_attention, dropout=dropout, sdpa=False
     )
     mlp = MlpStyle(prefix="ffn.", names=("up_proj", "down_proj"), activation="gelu", width=(), ratio=4)
-    mixers = attention_blocks(fields, sizes, attention)
-    return assemble(fields, sizes, frame, mixers, (mlp_block(fields, sizes, mlp),) * sizes.layers)
+    return DecoderFamily(frame=frame, attention=attention, mlp=mlp).read(fields)
 
 
 def _opt(fields: ConfigFields) -> Architecture:

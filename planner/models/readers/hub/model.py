@@ -63,8 +63,7 @@ def read_hub_config(text: str) -> Mapping[str, object]:
         NetworkError: As `read_hub_model`.
     """
     repository, _ = _parsed(text)
-    config = _config(Hub(), repository)
-    return parse_config(config.read(0, config.size), config.place)
+    return _parsed_file(_config(Hub(), repository))
 
 
 def _parsed(text: str) -> tuple[Repository, str | None]:
