@@ -16,7 +16,7 @@ _OTHER_PUE: Final = "pue-other-operator-model-default"
 _LOCATION_BASED: Final = "by the grid of the region; what a provider says it buys of renewable energy is not taken off"
 
 # Where the regions of the offers are, by the providers' own lists of regions.
-_PLACES: Final = {
+_GRID_OF_REGION: Final = {
     "us-east-1": "US-VA",
     "us-west-2": "US-OR",
     "eu-west-1": "IE",
@@ -68,7 +68,7 @@ def region_of(offer: Offer) -> str | None:
     """Return the catalog's code of the electricity where `offer` runs, or None where that is not known."""
     if offer.region is None:
         return None
-    return f"gcp:{offer.region}" if offer.provider == "GCP" else _PLACES.get(offer.region)
+    return f"gcp:{offer.region}" if offer.provider == "GCP" else _GRID_OF_REGION.get(offer.region)
 
 
 def footprint(region: Region, energy_kwh: float, pue: Figure) -> Footprint:

@@ -1,4 +1,4 @@
-"""What a job asks of machines at their pace: how many at once, for how many hours, and how often."""
+"""What a job asks of machines at their throughput: how many at once, for how many hours, and how often."""
 
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
 from pydantic import Field
 
 from planner.base import Spec
-from planner.cost.finance import ceiling
+from planner.cost.finance import round_up
 from planner.cost.job import HOURS_PER_YEAR, DailyHours, Job, Run, Service, WorkUnit
 from planner.errors import SpecError
 from planner.performance.inference.waiting import wait_seconds
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 HOURS_PER_MONTH: Final = HOURS_PER_YEAR / 12
 _DAYS_PER_MONTH: Final = HOURS_PER_MONTH / 24
-_PARTS: Final = 240
+_LOAD_SAMPLES: Final = 240
 """Parts of the time that a load is told in: so many that its mean is right to a thousandth."""
 _DAYS_PER_WEEK: Final = 7
 _SECONDS_PER_DAY: Final = 86_400
@@ -25,7 +25,7 @@ _SECONDS_PER_HOUR: Final = 3_600
 _MILLION: Final = 1_000_000
 
 
-class Pace(Spec):
+class Throughput(Spec):
     """How fast the chosen cards work, all together, as `planner.performance` estimates it or a person measured it."""
 
     tokens_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -40,7 +40,7 @@ class Pace(Spec):
 
     @classmethod
     def of_result(cls, time: "TimeResult", workload: Workload | None = None) -> Self | None:
-        """Return the pace that an estimate of time says, or None where it says none.
+        """Return the throughput that an estimate of time says, or None where it says none.
 
         With the `workload` that it is of, requests of other lengths can be told too.
         """
@@ -136,20 +136,20 @@ class Demand(Spec):
         return 1 / horizon_years if self.periods_per_year is None else self.periods_per_year
 
 
-def demand_of(job: Job, pace: Pace | None) -> Demand:
-    """Return what `job` asks for at `pace`.
+def demand_of(job: Job, throughput: Throughput | None) -> Demand:
+    """Return what `job` asks for at `throughput`.
 
     Raises:
-        SpecError: If the pace does not say how long the job takes.
+        SpecError: If the throughput does not say how long the job takes.
     """
     if isinstance(job, Run):
-        return _run_demand(job, pace)
+        return _run_demand(job, throughput)
     if isinstance(job, Service):
-        return _service_demand(job, pace)
+        return _service_demand(job, throughput)
     return _daily_demand(job)
 
 
-def load_at(share_of_time: float, peak_factor: float) -> float:
+def load_exceeded_for(share_of_time: float, peak_factor: float) -> float:
     """Return the load, over its average, that is exceeded for `share_of_time` of the time.
 
     **Formula** f · (1 − x)^(f − 1): its mean is 1 and its peak f, for every f
@@ -158,7 +158,7 @@ def load_at(share_of_time: float, peak_factor: float) -> float:
     return float(peak_factor * (1 - share_of_time) ** (peak_factor - 1))
 
 
-def loads_of(job: Service, average_groups: float) -> tuple[float, ...]:
+def load_profile(job: Service, average_groups: float) -> tuple[float, ...]:
     """Return the groups that are needed in equal parts of the time: of each hour, or by the peak factor, highest first.
 
     **Assumes** the shape of `load_at` where only the peak factor is known.
@@ -166,29 +166,29 @@ def loads_of(job: Service, average_groups: float) -> tuple[float, ...]:
     if job.hourly_shares:
         total = sum(job.hourly_shares)
         return tuple(average_groups * share * len(job.hourly_shares) / total for share in job.hourly_shares)
-    middles = ((part + 0.5) / _PARTS for part in range(_PARTS))
-    return tuple(average_groups * load_at(each, job.peak_factor) for each in middles)
+    middles = ((part + 0.5) / _LOAD_SAMPLES for part in range(_LOAD_SAMPLES))
+    return tuple(average_groups * load_exceeded_for(each, job.peak_factor) for each in middles)
 
 
-def groups_of(job: Service, pace: Pace) -> float:
+def required_groups(job: Service, throughput: Throughput) -> float:
     """Return how many groups the average load takes, each as busy as is planned with.
 
     Raises:
         SpecError: If it is not known how many requests a group answers.
     """
-    return job.requests_per_day / _SECONDS_PER_DAY / _answered_per_second(job, pace) / job.busy_fraction
+    return job.requests_per_day / _SECONDS_PER_DAY / _answered_per_second(job, throughput) / job.busy_fraction
 
 
-def _answered_per_second(job: Service, pace: Pace) -> float:
-    per_second = pace.requests_per_second(job.prompt_tokens, job.output_tokens)
+def _answered_per_second(job: Service, throughput: Throughput) -> float:
+    per_second = throughput.requests_per_second(job.prompt_tokens, job.output_tokens)
     if per_second is None:
         hint = "Put a measured speed in."
         raise SpecError("job", "how many requests a second these cards answer is not known", hint)
     return per_second
 
 
-def _run_demand(run: Run, pace: Pace | None) -> Demand:
-    hours = run_hours(run, pace)
+def _run_demand(run: Run, throughput: Throughput | None) -> Demand:
+    hours = run_hours(run, throughput)
     return Demand(
         period="run",
         busy_hours=hours.total_hours,
@@ -206,35 +206,37 @@ def _run_demand(run: Run, pace: Pace | None) -> Demand:
     )
 
 
-def _service_demand(job: Service, pace: Pace | None) -> Demand:
-    average = groups_of(job, pace or Pace())
-    loads = loads_of(job, average)
+def _service_demand(job: Service, throughput: Throughput | None) -> Demand:
+    average = required_groups(job, throughput or Throughput())
+    loads = load_profile(job, average)
     peak = max(loads) if job.hourly_shares else average * job.peak_factor
-    groups = max(ceiling(peak), 1)
+    groups = max(round_up(peak), 1)
     busy = average * job.busy_fraction * HOURS_PER_MONTH
-    rented = HOURS_PER_MONTH * (fmean(map(ceiling, loads)) if job.scales_down else groups)
+    rented = HOURS_PER_MONTH * (fmean(map(round_up, loads)) if job.scales_down else groups)
     return Demand(
         period="month",
         groups=groups,
         busy_hours=busy,
-        low_busy_hours=busy * (pace.low_time_factor if pace else 1.0),
-        high_busy_hours=min(busy * (pace.high_time_factor if pace else 1.0), groups * HOURS_PER_MONTH),
+        low_busy_hours=busy * (throughput.low_time_factor if throughput else 1.0),
+        high_busy_hours=min(busy * (throughput.high_time_factor if throughput else 1.0), groups * HOURS_PER_MONTH),
         rented_hours=max(rented, busy),
         work_hours=busy,
         periods_per_year=12.0,
         stored_gb=job.model_gb,
         egress_gb=job.egress_gb_per_month,
         always_on=not job.scales_down,
-        peak_wait_seconds=_wait(job, pace or Pace(), groups, peak),
+        peak_wait_seconds=_peak_wait(job, throughput or Throughput(), groups, peak),
     )
 
 
-def _wait(job: Service, pace: Pace, groups: int, peak: float) -> float | None:
+def _peak_wait(job: Service, throughput: Throughput, groups: int, peak: float) -> float | None:
     """Return the mean wait at the busiest moment, whose load takes `peak` groups of the planned busyness."""
-    if pace.concurrent_requests is None:
+    if throughput.concurrent_requests is None:
         return None
-    each = _answered_per_second(job, pace)
-    return wait_seconds(peak * job.busy_fraction * each, groups * each, max(int(groups * pace.concurrent_requests), 1))
+    each = _answered_per_second(job, throughput)
+    return wait_seconds(
+        peak * job.busy_fraction * each, groups * each, max(int(groups * throughput.concurrent_requests), 1)
+    )
 
 
 def _daily_demand(job: DailyHours) -> Demand:
@@ -253,22 +255,22 @@ def _daily_demand(job: DailyHours) -> Demand:
     )
 
 
-def run_hours(run: Run, pace: Pace | None) -> RunHours:
-    """Return the hours of one run, with the range of the pace; hours that were given are certain.
+def run_hours(run: Run, throughput: Throughput | None) -> RunHours:
+    """Return the hours of one run, with the range of the throughput; hours that were given are certain.
 
     Checkpoints are written every `checkpoint_interval_hours` of work; without one, only at the end.
 
     Raises:
-        SpecError: If the pace in the run's unit is not known, or an epoch has no size.
+        SpecError: If the throughput in the run's unit is not known, or an epoch has no size.
     """
-    work = _work_hours(run, pace)
+    work = _work_hours(run, throughput)
     given = run.unit == "hours"
     written = work / run.checkpoint_interval_hours if run.checkpoint_interval_hours else 1.0
     checkpoint = written * run.checkpoint_seconds / _SECONDS_PER_HOUR
     evaluation = work * run.evaluation_fraction
     start = run.restart_seconds / _SECONDS_PER_HOUR
     total = work + checkpoint + evaluation + start
-    low, high = (1.0, 1.0) if given or pace is None else (pace.low_time_factor, pace.high_time_factor)
+    low, high = (1.0, 1.0) if given or throughput is None else (throughput.low_time_factor, throughput.high_time_factor)
     return RunHours(
         work_hours=work,
         checkpoint_hours=checkpoint,
@@ -280,7 +282,7 @@ def run_hours(run: Run, pace: Pace | None) -> RunHours:
     )
 
 
-def _work_hours(run: Run, pace: Pace | None) -> float:
+def _work_hours(run: Run, throughput: Throughput | None) -> float:
     if run.unit == "hours":
         return run.amount
     amount, unit = run.amount, run.unit
@@ -288,18 +290,18 @@ def _work_hours(run: Run, pace: Pace | None) -> float:
         if run.dataset_samples is None:
             raise SpecError("job.dataset_samples", "an epoch has no size", "Say how many samples the data set has.")
         amount, unit = amount * run.dataset_samples, "samples"
-    per_second = pace.per_second(unit) if pace else None
+    per_second = throughput.per_second(unit) if throughput else None
     if per_second is None:
         hint = "Give the job in hours, or put a measured speed in."
         raise SpecError("job.unit", f"how many {unit} a second these cards do is not known", hint)
     return amount / per_second / _SECONDS_PER_HOUR
 
 
-def usd_per_million_tokens(usd_per_hour: float, pace: Pace | None) -> float | None:
+def usd_per_million_tokens(usd_per_hour: float, throughput: Throughput | None) -> float | None:
     """Return what a million tokens cost at this price of a busy hour, or None where no tokens are counted.
 
     **Formula** p / (tokens/s · 3600) · 10⁶
     """
-    if pace is None or pace.tokens_per_second is None:
+    if throughput is None or throughput.tokens_per_second is None:
         return None
-    return usd_per_hour / (pace.tokens_per_second * _SECONDS_PER_HOUR) * _MILLION
+    return usd_per_hour / (throughput.tokens_per_second * _SECONDS_PER_HOUR) * _MILLION

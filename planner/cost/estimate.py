@@ -7,19 +7,19 @@ from typing import Final
 
 from planner.cost.carbon import rented_footprint
 from planner.cost.catalog import CostCatalog
-from planner.cost.demand import Demand, Pace, demand_of, groups_of, loads_of
+from planner.cost.demand import Demand, Throughput, demand_of, load_profile, required_groups
 from planner.cost.figure import TEN_TO_NINETY
 from planner.cost.job import HOURS_PER_YEAR, Service
 from planner.cost.owning.accounting import break_even_utilization, payback_month
 from planner.cost.owning.costs import Values, full_power_watts
-from planner.cost.owning.own_terms import book_servers, book_utilization, own_cost
+from planner.cost.owning.ownership_cost import book_servers, book_utilization, explain_ownership
 from planner.cost.rent_or_buy.case import RENT_PRICE, RESALE, TIME, USE, Case
-from planner.cost.rent_or_buy.decide import UnknownFigureError, case_of
-from planner.cost.rent_or_buy.hybrid import MOST_GROUPS, Hybrid, hybrid_of
-from planner.cost.rent_or_buy.streams import Streams, break_even, hours_to_pay_back
-from planner.cost.renting.rent import TERM_YEARS, RentFacts, RentQuote, quote
-from planner.cost.renting.rent_terms import rent_cost
-from planner.cost.renting.table import Candidate, OfferRow, cheapest, offer_rows
+from planner.cost.rent_or_buy.case_builder import UnknownFigureError, build_case
+from planner.cost.rent_or_buy.cash_flows import CashFlows, break_even, hours_to_pay_back
+from planner.cost.rent_or_buy.hybrid import MOST_GROUPS, Hybrid, find_best_mix
+from planner.cost.renting.quote import TERM_YEARS, RentFacts, RentQuote, quote
+from planner.cost.renting.rent_cost import rent_cost
+from planner.cost.renting.table import CardDemand, OfferRow, cheapest, quote_offers
 from planner.cost.result import Answer, BreakEven, CostResult, CurvePoint, OwnCost, RentCost
 from planner.cost.terms import CostTerms
 from planner.errors import SpecError
@@ -28,7 +28,7 @@ from planner.hardware.gpu import Gpu
 _CARD_PRICE = "card_price_usd"
 
 
-def answer_of(case: Case, streams: Streams, found: BreakEven, rent: RentCost, own: OwnCost) -> Answer:
+def make_decision(case: Case, streams: CashFlows, found: BreakEven, rent: RentCost, own: OwnCost) -> Answer:
     """Return the decision over the horizon, in today's money, with what it rests on."""
     years, shape = case.horizon_years, case.shape
     rented, owned = streams.rent_usd(years), streams.own_usd(years)
@@ -84,8 +84,8 @@ def _undated(rent: RentCost, own: OwnCost) -> list[str]:
 _POINTS: Final = 60
 _WATTS: Final = 1_000
 _VAT: Final = "the offer is priced without VAT, and household electricity with it"
-_ANSWERED: Final = "one group of cards answers {:,.3g} requests a second, {:,.0f} at once"
-_WAITS: Final = "; at the busiest moment a request waits for its turn {:.2g} s on average, or less"
+_CAPACITY_NOTE: Final = "one group of cards answers {:,.3g} requests a second, {:,.0f} at once"
+_WAIT_NOTE: Final = "; at the busiest moment a request waits for its turn {:.2g} s on average, or less"
 _SHORTEST_WAIT: Final = 0.01
 _NO_CARBON: Final = "where the machines stand is not known, and so neither is the carbon of their electricity"
 _LOW: Final[Mapping[str, float]] = {TIME: -TEN_TO_NINETY, USE: -TEN_TO_NINETY}
@@ -103,40 +103,48 @@ class CostEstimate:
 
 
 def estimate_cost(
-    terms: CostTerms, gpu: Gpu, count: int, pace: Pace | None, catalog: CostCatalog, today: date
+    terms: CostTerms, gpu: Gpu, count: int, throughput: Throughput | None, catalog: CostCatalog, today: date
 ) -> CostEstimate:
-    """Return what the job of `terms` costs on `count` cards that work at `pace`, rented and owned.
+    """Return what the job of `terms` costs on `count` cards that work at `throughput`, rented and owned.
 
     Raises:
         SpecError: If the terms name an offer of another card, or the job's hours cannot be told.
     """
-    demand = demand_of(terms.job, pace)
+    demand = demand_of(terms.job, throughput)
     facts = RentFacts.of(catalog)
-    candidates = {gpu.id: Candidate(gpu.id, count, demand)}
-    rows = offer_rows(catalog.offers, candidates, terms.rent, facts, today)
+    candidates = {gpu.id: CardDemand(gpu.id, count, demand)}
+    rows = quote_offers(catalog.offers, candidates, terms.rent, facts, today)
     chosen, reason = _chosen(terms, gpu, count, demand, rows, catalog, facts)
     try:
-        case = case_of(terms, gpu, count, demand, chosen, catalog, today)
+        case = build_case(terms, gpu, count, demand, chosen, catalog, today)
     except UnknownFigureError as unknown:
-        rent = rent_cost(chosen, demand, terms.rent, facts, pace) if chosen else None
+        rent = rent_cost(chosen, demand, terms.rent, facts, throughput) if chosen else None
         notes = tuple(note for note in (reason, f"owning: {unknown.reason}. {unknown.hint}") if note)
         result = CostResult(rent=rent, own=None, break_even=None, unsupported=None if rent else reason, notes=notes)
         return CostEstimate(result, None, demand, rows)
-    return CostEstimate(_compared(case, chosen, reason, demand, terms, gpu, catalog, facts, pace), case, demand, rows)
+    return CostEstimate(
+        _compare(case, chosen, reason, demand, terms, gpu, catalog, facts, throughput), case, demand, rows
+    )
 
 
-def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, pace: Pace | None) -> Hybrid | None:
+def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, throughput: Throughput | None) -> Hybrid | None:
     """Return how many groups to own and what to rent for the peaks, or None where that is no question.
 
     It is one for services that have an offer to rent by the hour, and need no more groups than can be looked through.
     """
     case, rent = estimate.case, estimate.result.rent
-    if not isinstance(terms.job, Service) or pace is None or case is None or rent is None or rent.mode in TERM_YEARS:
+    if (
+        not isinstance(terms.job, Service)
+        or throughput is None
+        or case is None
+        or rent is None
+        or rent.mode in TERM_YEARS
+    ):
         return None
-    loads = loads_of(terms.job, groups_of(terms.job, pace))
+    loads = load_profile(terms.job, required_groups(terms.job, throughput))
     if max(loads) > MOST_GROUPS:
         return None
-    return hybrid_of(case, loads, case.central[RENT_PRICE])
+    return find_best_mix(case, loads, case.central[RENT_PRICE])
 
 
 def _chosen(
@@ -161,7 +169,7 @@ def _chosen(
     return None, f"no current {kind} of the {gpu.name} is known for {terms.rent.mode}"
 
 
-def _compared(
+def _compare(
     case: Case,
     chosen: RentQuote | None,
     reason: str,
@@ -170,25 +178,27 @@ def _compared(
     gpu: Gpu,
     catalog: CostCatalog,
     facts: RentFacts,
-    pace: Pace | None,
+    throughput: Throughput | None,
 ) -> CostResult:
     streams = case.streams()
-    own = own_cost(case, streams, demand, terms, gpu.id, pace, catalog)
+    own = explain_ownership(case, streams, demand, terms, gpu.id, throughput, catalog)
     if chosen is None:
         return CostResult(rent=None, own=own, break_even=None, notes=(reason,))
-    rent = _with_carbon(rent_cost(chosen, demand, terms.rent, facts, pace), chosen, case, demand, catalog)
-    found = break_even(streams, case.horizon_years).evolve(**_as_books_count(case, streams, rent, terms))
+    rent = _with_carbon(rent_cost(chosen, demand, terms.rent, facts, throughput), chosen, case, demand, catalog)
+    found = break_even(streams, case.horizon_years).evolve(**_accounting_figures(case, streams, rent, terms))
     return CostResult(
         rent=rent,
         own=own,
         break_even=found,
-        curve=curve_of(case),
-        answer=answer_of(case, streams, found, rent, own),
-        notes=_notes(chosen, demand, terms, pace, catalog),
+        curve=cost_curve(case),
+        answer=make_decision(case, streams, found, rent, own),
+        notes=_notes(chosen, demand, terms, throughput, catalog),
     )
 
 
-def _as_books_count(case: Case, streams: Streams, rent: RentCost, terms: CostTerms) -> dict[str, float | int | None]:
+def _accounting_figures(
+    case: Case, streams: CashFlows, rent: RentCost, terms: CostTerms
+) -> dict[str, float | int | None]:
     servers, used = book_servers(case, streams, terms), book_utilization(case, streams)
     hours = hours_to_pay_back(streams.capex_usd, streams.rent_usd_per_hour, streams.own_usd_per_hour)
     return {
@@ -206,7 +216,7 @@ def _with_carbon(rent: RentCost, chosen: RentQuote, case: Case, demand: Demand, 
     return rent.evolve(carbon=carbon, notes=notes)
 
 
-def curve_of(case: Case) -> tuple[CurvePoint, ...]:
+def cost_curve(case: Case) -> tuple[CurvePoint, ...]:
     """Return what renting and owning have cost by each of sixty moments, in today's money.
 
     The bands go from the 10th to the 90th percentile of the hours that are used, and of what the cards sell for.
@@ -218,7 +228,7 @@ def curve_of(case: Case) -> tuple[CurvePoint, ...]:
     return tuple(_point(case, years, low, middle, high) for years in times)
 
 
-def _point(case: Case, years: float, low: Streams, middle: Streams, high: Streams) -> CurvePoint:
+def _point(case: Case, years: float, low: CashFlows, middle: CashFlows, high: CashFlows) -> CurvePoint:
     return CurvePoint(
         years=years,
         gpu_hours=middle.busy_hours_per_year * years * case.shape.count,
@@ -232,20 +242,20 @@ def _point(case: Case, years: float, low: Streams, middle: Streams, high: Stream
 
 
 def _notes(
-    chosen: RentQuote, demand: Demand, terms: CostTerms, pace: Pace | None, catalog: CostCatalog
+    chosen: RentQuote, demand: Demand, terms: CostTerms, throughput: Throughput | None, catalog: CostCatalog
 ) -> tuple[str, ...]:
     household = catalog.ownership(terms.buy.place).tariff_kind == "household"
     foreign = chosen.offer.exchange_rate is not None
     taxed = household and foreign and terms.buy.tariff_usd_per_kwh is None
-    return ((_VAT,) if taxed else ()) + _answers(demand, terms, pace)
+    return ((_VAT,) if taxed else ()) + _service_notes(demand, terms, throughput)
 
 
-def _answers(demand: Demand, terms: CostTerms, pace: Pace | None) -> tuple[str, ...]:
+def _service_notes(demand: Demand, terms: CostTerms, throughput: Throughput | None) -> tuple[str, ...]:
     """Return how a service is answered: how many requests, and how long they wait, as far as that is known."""
     job = terms.job
-    if not isinstance(job, Service) or pace is None or pace.concurrent_requests is None:
+    if not isinstance(job, Service) or throughput is None or throughput.concurrent_requests is None:
         return ()
-    answered = pace.requests_per_second(job.prompt_tokens, job.output_tokens) or 0.0
+    answered = throughput.requests_per_second(job.prompt_tokens, job.output_tokens) or 0.0
     waits = demand.peak_wait_seconds
-    told = "" if waits is None else _WAITS.format(max(waits, _SHORTEST_WAIT))
-    return (_ANSWERED.format(answered, pace.concurrent_requests) + told,)
+    told = "" if waits is None else _WAIT_NOTE.format(max(waits, _SHORTEST_WAIT))
+    return (_CAPACITY_NOTE.format(answered, throughput.concurrent_requests) + told,)

@@ -11,7 +11,7 @@ Certainty = Literal["quoted", "measured", "derived", "assumed", "yours"]
 """quoted: a price or rate that somebody published; derived: by a formula; yours: typed in by the person."""
 DATE: Final = r"^\d{4}-\d{2}-\d{2}$"
 PARTIAL_DATE: Final = r"^\d{4}(-\d{2}(-\d{2})?)?$"
-OWN_FIGURE: Final = "your own figure"
+USER_SOURCE: Final = "your own figure"
 
 
 class Figure(Spec):
@@ -33,7 +33,7 @@ class Figure(Spec):
     @classmethod
     def own(cls, value: float) -> Self:
         """Return what a person typed in: certain, and theirs."""
-        return cls(value=value, source=OWN_FIGURE, certainty="yours")
+        return cls(value=value, source=USER_SOURCE, certainty="yours")
 
     @property
     def lowest(self) -> float:

@@ -9,7 +9,7 @@ _HIGHEST_RATE: Final = 100.0
 _ROUNDING: Final = 1e-9
 
 
-def ceiling(amount: float) -> int:
+def round_up(amount: float) -> int:
     """Return the next whole number, but for what rounding in a sum may have added."""
     return math.ceil(amount - _ROUNDING)
 

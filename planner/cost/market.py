@@ -18,7 +18,7 @@ BoughtKind = Literal["list", "partner", "street", "used"]
 BOUGHT_KINDS: Final[tuple[BoughtKind, ...]] = ("list", "partner", "street", "used")
 """list: the maker's, at launch or later; partner: of who builds a board with the maker's chip; street: a shop's; used:
 second hand."""
-THE_MAKER: Final = "list price"
+LIST_PRICE_SELLER: Final = "list price"
 """Who asks a list price: one seller, whose prices of several days are a history."""
 
 
@@ -148,19 +148,19 @@ def card_prices(
     own = [purchase for purchase in purchases if gpu_id in (purchase.gpu, *purchase.candidates)]
     theirs = [offer for offer in offers if gpu_id in offer.cards]
     sound = [offer for offer in theirs if not offer.doubts]
-    doubtful = [_bought_point(each, today) for each in own if _bought_doubts(each)]
-    doubtful += [point for offer in theirs if offer.doubts for _, point in _rented_points(offer, today)]
-    cards = [each for each in own if each.includes == "card" and not _bought_doubts(each)]
-    servers = [each for each in own if each.includes != "card" and not _bought_doubts(each)]
+    doubtful = [_purchase_point(each, today) for each in own if _purchase_doubts(each)]
+    doubtful += [point for offer in theirs if offer.doubts for _, point in _offer_points(offer, today)]
+    cards = [each for each in own if each.includes == "card" and not _purchase_doubts(each)]
+    servers = [each for each in own if each.includes != "card" and not _purchase_doubts(each)]
     return CardPrices(
         bought=_by_kind(cards, launch, today),
         rented=_by_mode(sound, today),
         doubtful=tuple(doubtful),
-        servers=tuple(_bought_point(each, today) for each in servers),
+        servers=tuple(_purchase_point(each, today) for each in servers),
     )
 
 
-def rented_together(
+def rents_of_machine(
     gpu_id: str, count: int, system_id: str, offers: Iterable[Offer], today: date
 ) -> dict[RentMode, PriceSpread]:
     """Return what `count` cards in one machine, or the system itself, are rented for: prices of all of them together.
@@ -193,7 +193,7 @@ def _is_history(point: PricePoint) -> bool:
 def _by_kind(cards: list[Purchase], launch: PricePoint | None, today: date) -> dict[BoughtKind, PriceSpread]:
     found: dict[BoughtKind, PriceSpread] = {}
     for kind in BOUGHT_KINDS:
-        points = [_bought_point(each, today) for each in cards if _bought_kind(each) == kind]
+        points = [_purchase_point(each, today) for each in cards if _purchase_kind(each) == kind]
         if kind == "list" and launch is not None:
             points.append(launch)
         if points:
@@ -201,7 +201,7 @@ def _by_kind(cards: list[Purchase], launch: PricePoint | None, today: date) -> d
     return found
 
 
-def _bought_doubts(purchase: Purchase) -> tuple[str, ...]:
+def _purchase_doubts(purchase: Purchase) -> tuple[str, ...]:
     """Return why a price may not stand beside the others."""
     doubts = (
         (f"one of {', '.join(purchase.candidates)}: the source does not say which", bool(purchase.candidates)),
@@ -210,12 +210,12 @@ def _bought_doubts(purchase: Purchase) -> tuple[str, ...]:
     return tuple(text for text, holds in doubts if holds)
 
 
-def _bought_kind(purchase: Purchase) -> BoughtKind:
+def _purchase_kind(purchase: Purchase) -> BoughtKind:
     return "list" if purchase.price_kind == "msrp" else purchase.price_kind
 
 
 def _by_mode(offers: list[Offer], today: date) -> dict[RentMode, PriceSpread]:
-    points = [pair for offer in offers for pair in _rented_points(offer, today)]
+    points = [pair for offer in offers for pair in _offer_points(offer, today)]
     found = {mode: [point for each, point in points if each == mode] for mode in RENT_MODES}
     return {mode: PriceSpread(_latest_first(of_mode)) for mode, of_mode in found.items() if of_mode}
 
@@ -225,7 +225,7 @@ def _latest_first(points: list[PricePoint]) -> tuple[PricePoint, ...]:
     return tuple(sorted(cheapest_first, key=lambda point: point.day, reverse=True))
 
 
-def _bought_point(purchase: Purchase, today: date) -> PricePoint:
+def _purchase_point(purchase: Purchase, today: date) -> PricePoint:
     count = purchase.gpu_count or 1
     whole = (f"{purchase.price_usd:,.0f} USD for {count} ({purchase.item})",) if count > 1 else ()
     return PricePoint(
@@ -233,13 +233,13 @@ def _bought_point(purchase: Purchase, today: date) -> PricePoint:
         price_date=purchase.price_date,
         age_days=age_days(purchase.price_date, today),
         source=purchase.source,
-        seller=THE_MAKER if _bought_kind(purchase) == "list" else "",
-        remarks=(*_bought_doubts(purchase), *whole, *purchase.notes),
+        seller=LIST_PRICE_SELLER if _purchase_kind(purchase) == "list" else "",
+        remarks=(*_purchase_doubts(purchase), *whole, *purchase.notes),
         record_id=purchase.id,
     )
 
 
-def _rented_points(offer: Offer, today: date) -> list[tuple[RentMode, PricePoint]]:
+def _offer_points(offer: Offer, today: date) -> list[tuple[RentMode, PricePoint]]:
     remarks = list(offer.doubts)
     if offer.price_kind == "median":
         remarks.append("the median of a marketplace's offers")

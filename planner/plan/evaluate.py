@@ -52,9 +52,9 @@ class Evaluation(Spec):
         """Return how long one step or one request takes, estimated when it is first asked for; none without a card."""
         if not self.cards:
             return None
-        from planner.plan.timing import time_of  # takes a while to load, and memory alone does not need it
+        from planner.plan.timing import estimate_plan_time  # takes a while to load, and memory alone does not need it
 
-        return time_of(self.plan, self.workload, self.architecture, self.cards, self.measured_on)
+        return estimate_plan_time(self.plan, self.workload, self.architecture, self.cards, self.measured_on)
 
     @model_serializer(mode="wrap")
     def _with_time(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
@@ -136,7 +136,7 @@ def moved_to(plan: Plan, gpu_id: str, count: int) -> Plan:
     Raises:
         SpecError: If `count` is no number of cards.
     """
-    return plan.evolve(gpu=gpu_id, count=count, workload=_on_equal_cards(plan.workload))
+    return plan.evolve(gpu=gpu_id, count=count, workload=_without_unequal_gpus(plan.workload))
 
 
 def fits_by_gpu(plan: Plan, catalog: Catalog) -> Mapping[str, CardFit]:
@@ -153,7 +153,7 @@ def fits_among(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, count:
     if plan.model.trace is not None:
         return _traced_fits(plan.model.trace, plan.workload.other_processes_bytes, catalog, ids)
     architecture = architecture_of(plan, catalog)
-    return _fits(architecture, _on_equal_cards(plan.workload), catalog, ids, count, plan.corrections)
+    return _fits(architecture, _without_unequal_gpus(plan.workload), catalog, ids, count, plan.corrections)
 
 
 def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
@@ -166,7 +166,7 @@ def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
 _estimate = lru_cache(maxsize=256)(estimate_settled)
 
 
-def _on_equal_cards(workload: Workload) -> Workload:
+def _without_unequal_gpus(workload: Workload) -> Workload:
     return workload.evolve(gpus=()) if workload.gpus else workload
 
 

@@ -15,7 +15,7 @@ from planner.plan.cards import cards_of
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, architecture_of
 from planner.plan.plan import Plan
-from planner.plan.sharing import usual_sharing
+from planner.plan.sharding import default_sharding
 from planner.plan.solve import LENGTHS, Field, all_layers, on_cards, with_value
 from planner.workload.defaults import with_defaults
 from planner.workload.software.registry import serving
@@ -25,8 +25,8 @@ from planner.workload.workload import Parallel, Workload
 Axis = Field | Literal["lora_rank", "count"]
 """A number of a plan that memory can be drawn over: a field of the workload, the adapters' rank, or the cards."""
 
-_PLAIN: Final = {"data": None, "zero": 0, "tensor": 1, "pipeline": 1, "interleave": 1, "pipeline_layers": ()}
-_MOST_DOUBLED: Final = 10
+_UNSHARDED: Final = {"data": None, "zero": 0, "tensor": 1, "pipeline": 1, "interleave": 1, "pipeline_layers": ()}
+_MAX_DOUBLINGS: Final = 10
 
 
 class CurvePoint(Spec):
@@ -74,7 +74,7 @@ def current_value(evaluation: Evaluation, axis: Axis) -> int:
         return evaluation.plan.count
     workload = evaluation.workload
     if axis == "lora_rank":
-        return _lora(workload).rank
+        return _adapters(workload).rank
     value: int | None = getattr(workload, axis)
     if axis == "gpu_layers" and evaluation.architecture is not None:
         most = all_layers(evaluation.architecture)
@@ -119,29 +119,29 @@ def spreading_of(plan: Plan, architecture: Architecture) -> Spreading | None:
     if workload.gpus:
         return None
     plain = with_defaults(workload.evolve(parallel=Parallel()), architecture, plan.count)
-    usual = usual_sharing(plain, architecture)
+    usual = default_sharding(plain, architecture)
 
     def settings(count: int) -> Mapping[str, object]:
-        return {**_PLAIN, **(usual.settings(count) if count > 1 else {})}
+        return {**_UNSHARDED, **(usual.settings(count) if count > 1 else {})}
 
     own = workload.parallel.evolve(data=None)
     if usual.counts and own == own.evolve(**settings(plan.count)):
         return Spreading((1, *usual.counts), settings, usual.title)
     if isinstance(workload, Training) and own.zero:
         unit = own.model_shards * own.expert
-        return Spreading([unit << exponent for exponent in range(_MOST_DOUBLED)], lambda _count: {})
+        return Spreading([unit << exponent for exponent in range(_MAX_DOUBLINGS)], lambda _count: {})
     return None
 
 
 def _with_rank(plan: Plan, rank: int) -> Plan:
-    lora = _lora(plan.workload)
+    lora = _adapters(plan.workload)
     try:
         return plan.evolve(workload=plan.workload.evolve(lora=lora.evolve(rank=rank)))
     except ValidationError as error:
         raise SpecError.from_validation(error) from error
 
 
-def _lora(workload: Workload) -> Lora:
+def _adapters(workload: Workload) -> Lora:
     """Return the adapters of `workload`, with their defaults where it says nothing of them.
 
     Raises:

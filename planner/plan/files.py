@@ -12,7 +12,7 @@ from planner.storage import UnreadableFileError, read_regular, write_atomically
 from planner.units import MIB
 
 _LARGEST_BYTES: Final = 16 * MIB
-_OWN_FILE: Final = "Open a file that GPU Planner has saved."
+_OPEN_OWN_FILE: Final = "Open a file that GPU Planner has saved."
 
 
 def load_plan(path: Path | str) -> Plan:
@@ -50,10 +50,10 @@ def parse_plan(text: str, path: Path) -> Plan:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise PlanFileError(path, f"not valid JSON ({error})", hint=_OWN_FILE) from error
+        raise PlanFileError(path, f"not valid JSON ({error})", hint=_OPEN_OWN_FILE) from error
     version = data.get("schema_version") if isinstance(data, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
-        raise PlanFileError(path, "not a plan: it has no schema_version", hint=_OWN_FILE)
+        raise PlanFileError(path, "not a plan: it has no schema_version", hint=_OPEN_OWN_FILE)
     if version > SCHEMA_VERSION:
         raise PlanFileError(
             path,
@@ -90,6 +90,6 @@ def read_text(path: Path) -> str:
     try:
         return read_regular(path, "plan", _LARGEST_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise PlanFileError(path, "not a text file", hint=_OWN_FILE) from error
+        raise PlanFileError(path, "not a text file", hint=_OPEN_OWN_FILE) from error
     except UnreadableFileError as error:
         raise PlanFileError(path, error.reason, hint=error.hint) from error

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from typing import Literal, NamedTuple
 
-from planner.cost.demand import Demand, Pace, demand_of, usd_per_million_tokens
-from planner.cost.renting.rent import RentFacts
-from planner.cost.renting.table import Candidate, OfferRow, cheapest, offer_rows
+from planner.cost.demand import Demand, Throughput, demand_of, usd_per_million_tokens
+from planner.cost.renting.quote import RentFacts
+from planner.cost.renting.table import CardDemand, OfferRow, cheapest, quote_offers
 from planner.errors import SpecError
 from planner.performance.result import TimeResult
 from planner.plan.catalog import Catalog
@@ -36,8 +36,8 @@ class CardJob(NamedTuple):
     @property
     def slowness(self) -> float:
         """Return what is lower the faster it is: the hours of a run, else the seconds of a token or sample."""
-        pace = self.time.tokens_per_second or self.time.samples_per_second
-        return self.hours if self.period == "run" or not pace else 1 / pace
+        throughput = self.time.tokens_per_second or self.time.samples_per_second
+        return self.hours if self.period == "run" or not throughput else 1 / throughput
 
 
 def job_by_gpu(
@@ -47,43 +47,43 @@ def job_by_gpu(
 
     Cards whose speed is not known are missing. It is None as soon as `stop` says that nobody waits.
     """
-    jobs: dict[str, _Timed] = {}
-    for gpu_id in _fitting(plan, catalog):
+    jobs: dict[str, _TimedJob] = {}
+    for gpu_id in _fitting_gpus(plan, catalog):
         if stop():
             return None
-        found = _timed(plan, gpu_id, catalog)
+        found = _time_job(plan, gpu_id, catalog)
         if found is not None:
             jobs[gpu_id] = found
-    candidates = {gpu_id: Candidate(gpu_id, plan.count, timed.demand) for gpu_id, timed in jobs.items()}
-    rows = offer_rows(catalog.offers, candidates, plan.cost.rent, RentFacts.of(catalog.cost), today)
+    candidates = {gpu_id: CardDemand(gpu_id, plan.count, timed.demand) for gpu_id, timed in jobs.items()}
+    rows = quote_offers(catalog.offers, candidates, plan.cost.rent, RentFacts.of(catalog.cost), today)
     return {gpu_id: _job(timed, cheapest(row for row in rows if row.gpu == gpu_id)) for gpu_id, timed in jobs.items()}
 
 
-class _Timed(NamedTuple):
+class _TimedJob(NamedTuple):
     """How long a step or request takes on a card, how fast that is, and what the job asks of it."""
 
     time: TimeResult
-    pace: Pace
+    throughput: Throughput
     demand: Demand
 
 
-def _job(timed: _Timed, offer: OfferRow | None) -> CardJob:
+def _job(timed: _TimedJob, offer: OfferRow | None) -> CardJob:
     demand = timed.demand
-    per_million = None if offer is None else usd_per_million_tokens(offer.usd / demand.busy_hours, timed.pace)
+    per_million = None if offer is None else usd_per_million_tokens(offer.usd / demand.busy_hours, timed.throughput)
     return CardJob(demand.period, demand.busy_hours, timed.time, offer, per_million)
 
 
-def _fitting(plan: Plan, catalog: Catalog) -> Iterator[str]:
+def _fitting_gpus(plan: Plan, catalog: Catalog) -> Iterator[str]:
     return (gpu_id for gpu_id, fit in fits_by_gpu(plan, catalog).items() if fit.likely)
 
 
-def _timed(plan: Plan, gpu_id: str, catalog: Catalog) -> _Timed | None:
+def _time_job(plan: Plan, gpu_id: str, catalog: Catalog) -> _TimedJob | None:
     workload = plan.workload.evolve(gpus=()) if plan.workload.gpus else plan.workload
     evaluation = evaluate(plan.evolve(gpu=gpu_id, workload=workload), catalog)
-    pace = pace_of(evaluation)
-    if evaluation.time is None or pace is None:
+    throughput = pace_of(evaluation)
+    if evaluation.time is None or throughput is None:
         return None
     try:
-        return _Timed(evaluation.time, pace, demand_of(plan.cost.job, pace))
+        return _TimedJob(evaluation.time, throughput, demand_of(plan.cost.job, throughput))
     except SpecError:
         return None

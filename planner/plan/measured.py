@@ -18,8 +18,8 @@ from planner.workload.parallel import Parallel
 from planner.workload.software.processes import CARD_FILLING
 
 # The driver and ECC keep some: it tells 94 % of a T4's and of an L40S's memory, and never more than all.
-_LEAST_TOLD: Final = 0.9
-_MOST_TOLD: Final = 1.02
+_MIN_REPORTED: Final = 0.9
+_MAX_REPORTED: Final = 1.02
 
 Basis = Literal["process", "card"]
 """Whether one process was measured, or everything that the card holds."""
@@ -42,7 +42,7 @@ class Expected(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredCard:
     """What one card was measured to hold, and what of it the plan's own process holds, where that is known.
 
     `pid` is that process, `process_count` says how many compute on the card, and `engine` which program the process is,
@@ -65,7 +65,7 @@ class BesideMeasured:
     """
 
     expected: Expected
-    measured: Measured
+    measured: MeasuredCard
     basis: Basis
     measured_bytes: int
     reason: Reason
@@ -89,18 +89,18 @@ def expected_of(evaluation: Evaluation, gpu: Gpu | None = None) -> Expected:
     """
     memory, card = evaluation.memory, gpu or evaluation.gpu
     watts = None if card is None else card.drawn_watts
-    more = _beyond_need(memory)
+    more = _unneeded_cache_pool(memory)
     return Expected(memory.total_bytes + more, memory.low_bytes + more, memory.high_bytes + more, watts)
 
 
-def _beyond_need(memory: MemoryResult) -> int:
+def _unneeded_cache_pool(memory: MemoryResult) -> int:
     """Return by how much an engine's pool is larger than the cache that the plan needs of it."""
     if memory.cache_pool is None:
         return 0
     return memory.cache_pool.bytes - sum(term.bytes for term in memory.terms if term.name == "kv_cache")
 
 
-def measured_of(processes: tuple[CardProcess, ...], used_bytes: float) -> Measured:
+def measured_of(processes: tuple[CardProcess, ...], used_bytes: float) -> MeasuredCard:
     """Return what was measured of a card that holds `used_bytes`.
 
     The plan's process is the one of those that compute which holds the most: nothing tells it apart from others.
@@ -110,10 +110,10 @@ def measured_of(processes: tuple[CardProcess, ...], used_bytes: float) -> Measur
         place: int(one.memory_bytes.value) for place, one in enumerate(computing) if one.memory_bytes.value is not None
     }
     if not held:
-        return Measured(int(used_bytes), process_count=len(computing))
+        return MeasuredCard(int(used_bytes), process_count=len(computing))
     most = max(held, key=lambda place: held[place])
     own = computing[most]
-    return Measured(int(used_bytes), held[most], own.pid, len(computing), _engine(own))
+    return MeasuredCard(int(used_bytes), held[most], own.pid, len(computing), _engine(own))
 
 
 def _engine(process: CardProcess) -> str:
@@ -122,7 +122,7 @@ def _engine(process: CardProcess) -> str:
     return next((name for part, name in CARD_FILLING.items() if part in told), "")
 
 
-def beside(evaluation: Evaluation, measured: Measured, gpu: Gpu | None = None) -> BesideMeasured:
+def beside(evaluation: Evaluation, measured: MeasuredCard, gpu: Gpu | None = None) -> BesideMeasured:
     """Return what `evaluation` predicts beside what was measured, with the likeliest reason for a difference.
 
     The process is compared where it is known. The whole card is compared with the prediction and what the plan says
@@ -139,7 +139,7 @@ def beside(evaluation: Evaluation, measured: Measured, gpu: Gpu | None = None) -
         expected = Expected(*shifted, expected.power_watts)
     reason = _reason(expected, held, basis, fills_card=bool(measured.engine) and evaluation.memory.cache_pool is None)
     is_of_estimate = reason in ("in-range", "more-than-expected")
-    likeliest = _roomiest(evaluation.memory, held - expected.memory_bytes) if is_of_estimate else None
+    likeliest = _least_certain_term(evaluation.memory, held - expected.memory_bytes) if is_of_estimate else None
     return BesideMeasured(expected, measured, basis, held, reason, likeliest)
 
 
@@ -154,7 +154,7 @@ def matching_gpus(catalog: HardwareCatalog, device: Device) -> tuple[Gpu, ...]:
     except SpecError:
         return ()
     total = device.fact("memory_total_bytes")
-    return tuple(gpu for gpu in named if total is None or _has(gpu, total))
+    return tuple(gpu for gpu in named if total is None or _has_memory(gpu, total))
 
 
 def plan_for_card(plan: Plan, gpu: Gpu, count: int = 1, other_processes_bytes: int = 0) -> Plan:
@@ -190,7 +190,7 @@ def _reason(expected: Expected, held: int, basis: Basis, *, fills_card: bool) ->
     return "engine-fills-card" if fills_card else "more-than-expected"
 
 
-def _roomiest(memory: MemoryResult, difference: int) -> TermName | None:
+def _least_certain_term(memory: MemoryResult, difference: int) -> TermName | None:
     """Return the term that may be off most in the direction of `difference`; none where all are certain."""
     if not difference:
         return None
@@ -202,6 +202,6 @@ def _roomiest(memory: MemoryResult, difference: int) -> TermName | None:
     return roomiest if rooms[roomiest] else None
 
 
-def _has(gpu: Gpu, total_bytes: float) -> bool:
+def _has_memory(gpu: Gpu, total_bytes: float) -> bool:
     physical = gpu.device_memory_bytes
-    return physical is None or _LEAST_TOLD * physical <= total_bytes <= _MOST_TOLD * physical
+    return physical is None or _MIN_REPORTED * physical <= total_bytes <= _MAX_REPORTED * physical

@@ -1,11 +1,11 @@
-"""What a plan costs: its job at the estimated pace, rented and owned."""
+"""What a plan costs: its job at the estimated throughput, rented and owned."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from planner.cost.demand import Pace
+from planner.cost.demand import Throughput
 from planner.cost.estimate import CostEstimate, estimate_cost
 from planner.cost.job import Service
 from planner.cost.result import OwnCost
@@ -45,19 +45,19 @@ def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> Plan
     except SpecError as error:
         return PlanCost(None, error.explained, f"cost.{error.field}", error)
     own_server = plan.cost.buy.server_price_usd is not None
-    return PlanCost(found if own_server else _beside_machines(found, catalog.hardware.systems))
+    return PlanCost(found if own_server else _with_system_prices(found, catalog.hardware.systems))
 
 
-def _beside_machines(estimate: CostEstimate, systems: Iterable[System]) -> CostEstimate:
+def _with_system_prices(estimate: CostEstimate, systems: Iterable[System]) -> CostEstimate:
     """Return the estimate with a note where what it buys is also sold as one machine, at another price."""
     own = estimate.result.own
     if own is None:
         return estimate
-    told = own.evolve(notes=(*own.notes, *_machines(own, systems)))
+    told = own.evolve(notes=(*own.notes, *_system_price_note(own, systems)))
     return replace(estimate, result=estimate.result.evolve(own=told))
 
 
-def _machines(own: OwnCost, systems: Iterable[System]) -> Iterator[str]:
+def _system_price_note(own: OwnCost, systems: Iterable[System]) -> Iterator[str]:
     """Yield the note, if machines with exactly these cards have a known price."""
     sold = [
         f"{system.name}, {system.price_usd:,.0f} USD ({system.price_kind} price, {day})"
@@ -73,7 +73,7 @@ def _machines(own: OwnCost, systems: Iterable[System]) -> Iterator[str]:
         )
 
 
-def pace_of(evaluation: Evaluation) -> Pace | None:
+def pace_of(evaluation: Evaluation) -> Throughput | None:
     """Return how fast the plan's cards work, or None where that is not known.
 
     A service is answered by as many requests at once as fit, of the lengths of the job, unless the speed was measured:
@@ -81,15 +81,15 @@ def pace_of(evaluation: Evaluation) -> Pace | None:
     """
     if evaluation.time is None:
         return None
-    pace = Pace.of_result(evaluation.time, evaluation.workload)
+    throughput = Throughput.of_result(evaluation.time, evaluation.workload)
     job, plan = evaluation.plan.cost.job, evaluation.plan
-    if pace is None or not isinstance(job, Service) or plan.timing.measured is not None:
-        return pace
-    served = _served(evaluation, job)
-    return pace if served is None else _batched(pace, served, job)
+    if throughput is None or not isinstance(job, Service) or plan.timing.measured is not None:
+        return throughput
+    served = _estimate_service(evaluation, job)
+    return throughput if served is None else _service_pace(throughput, served, job)
 
 
-def _served(evaluation: Evaluation, job: Service) -> "Serving | None":
+def _estimate_service(evaluation: Evaluation, job: Service) -> "Serving | None":
     from planner.performance.inference.service import serving  # estimates time, which takes a while to load
 
     architecture, workload = evaluation.architecture, evaluation.workload
@@ -99,8 +99,8 @@ def _served(evaluation: Evaluation, job: Service) -> "Serving | None":
     return serving(architecture, workload, evaluation.cards[0][0], setting, job.prompt_tokens, job.output_tokens)
 
 
-def _batched(pace: Pace, served: "Serving", job: Service) -> Pace:
-    return pace.evolve(
+def _service_pace(throughput: Throughput, served: "Serving", job: Service) -> Throughput:
+    return throughput.evolve(
         tokens_per_second=served.tokens_per_second,
         samples_per_second=served.requests_per_second,
         concurrent_requests=served.at_once,

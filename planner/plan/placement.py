@@ -14,7 +14,7 @@ from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import Plan
 from planner.workload.parallel import MOST_CARDS
 
-_MOST_IN_A_MACHINE: Final = 1024
+_MAX_PER_MACHINE: Final = 1024
 _NO_ACCELERATOR: Final = "the catalog does not say which accelerator this has"
 
 
@@ -47,7 +47,7 @@ def try_on(
     if count > MOST_CARDS:
         return Placement(None, reason=f"a plan has at most {MOST_CARDS:,} cards, and these are {count:,}")
     try:
-        evaluation = evaluate(_in_machines(moved_to(plan, gpu_id, count), per_machine), catalog)
+        evaluation = evaluate(_with_machine_size(moved_to(plan, gpu_id, count), per_machine), catalog)
         return Placement(evaluation, evaluate_cost(evaluation, catalog, today))
     except PlannerError as error:
         return Placement(None, reason=error.message)
@@ -63,9 +63,9 @@ def try_all(plan: Plan, wanted: Mapping[str, Cards | None], catalog: Catalog, to
     }
 
 
-def _in_machines(plan: Plan, per_machine: int | None) -> Plan:
+def _with_machine_size(plan: Plan, per_machine: int | None) -> Plan:
     """Return `plan` with so many cards a machine, unless it says itself how many, or more than a plan can say."""
-    if per_machine is None or per_machine > _MOST_IN_A_MACHINE or plan.timing.cards_per_node is not None:
+    if per_machine is None or per_machine > _MAX_PER_MACHINE or plan.timing.cards_per_node is not None:
         return plan
     return plan.evolve(timing=plan.timing.evolve(cards_per_node=per_machine))
 

@@ -6,14 +6,14 @@ from datetime import date
 from typing import Final
 
 from planner.cost.market import (
-    THE_MAKER,
+    LIST_PRICE_SELLER,
     BoughtKind,
     CardPrices,
     PricePoint,
     PriceSpread,
     age_days,
     card_prices,
-    rented_together,
+    rents_of_machine,
 )
 from planner.cost.owning.purchase import Purchase
 from planner.cost.renting.offer import Offer
@@ -23,7 +23,7 @@ from planner.hardware.system import System
 from planner.hardware.system_fields import RENT
 from planner.plan.catalog import Catalog
 
-_ASKED: Final[tuple[BoughtKind, ...]] = ("street", "used")
+_CURRENT_KINDS: Final[tuple[BoughtKind, ...]] = ("street", "used")
 
 
 def prices_of(gpu: Gpu, catalog: Catalog, today: date) -> CardPrices:
@@ -32,7 +32,7 @@ def prices_of(gpu: Gpu, catalog: Catalog, today: date) -> CardPrices:
     The price at launch is a list price of the day of release.
     """
     cost = catalog.cost
-    return card_prices(gpu.id, _at_launch(gpu, today), cost.purchases, cost.offers, today)
+    return card_prices(gpu.id, _launch_price(gpu, today), cost.purchases, cost.offers, today)
 
 
 def prices_by_card(catalog: Catalog, today: date) -> dict[str, CardPrices]:
@@ -45,14 +45,14 @@ def prices_by_card(catalog: Catalog, today: date) -> dict[str, CardPrices]:
         for named in {purchase.gpu, *purchase.candidates} - {None}:
             purchases[str(named)].append(purchase)
     return {
-        gpu.id: card_prices(gpu.id, _at_launch(gpu, today), purchases[gpu.id], offers[gpu.id], today)
+        gpu.id: card_prices(gpu.id, _launch_price(gpu, today), purchases[gpu.id], offers[gpu.id], today)
         for gpu in catalog.hardware.gpus
     }
 
 
 def rents_of(system: System, catalog: Catalog, today: date) -> dict[RentMode, PriceSpread]:
     """Return what a system, or a machine with as many of its accelerators, is rented for, all of it together."""
-    return _together(system, catalog.cost.offers, today)
+    return _rents_of_system(system, catalog.cost.offers, today)
 
 
 def rents_by_system(catalog: Catalog, today: date) -> dict[str, dict[RentMode, PriceSpread]]:
@@ -62,7 +62,7 @@ def rents_by_system(catalog: Catalog, today: date) -> dict[str, dict[RentMode, P
         for name in {offer.gpu, offer.system} - {None}:
             named[str(name)][offer.id] = offer
     return {
-        system.id: _together(system, {**named[str(system.gpu_id)], **named[system.id]}.values(), today)
+        system.id: _rents_of_system(system, {**named[str(system.gpu_id)], **named[system.id]}.values(), today)
         for system in catalog.hardware.systems
     }
 
@@ -79,20 +79,22 @@ def price_words(prices: Mapping[str, CardPrices]) -> dict[str, dict[str, float]]
     """Return the prices that queries know by a word, by card: medians of what is asked, the lowest to rent by hour."""
     words: dict[str, dict[str, float]] = {}
     for card, known in prices.items():
-        told: dict[str, float] = {kind: known.bought[kind].median_usd for kind in _ASKED if kind in known.bought}
+        told: dict[str, float] = {
+            kind: known.bought[kind].median_usd for kind in _CURRENT_KINDS if kind in known.bought
+        }
         if "on-demand" in known.rented:
             told["rent"] = known.rented["on-demand"].low.price_usd
         words[card] = told
     return words
 
 
-def _together(system: System, offers: Iterable[Offer], today: date) -> dict[RentMode, PriceSpread]:
+def _rents_of_system(system: System, offers: Iterable[Offer], today: date) -> dict[RentMode, PriceSpread]:
     if system.gpu_id is None or system.gpu_count is None:
         return {}
-    return rented_together(system.gpu_id, system.gpu_count, system.id, offers, today)
+    return rents_of_machine(system.gpu_id, system.gpu_count, system.id, offers, today)
 
 
-def _at_launch(gpu: Gpu, today: date) -> PricePoint | None:
+def _launch_price(gpu: Gpu, today: date) -> PricePoint | None:
     if gpu.launch_price_usd is None:
         return None
     return PricePoint(
@@ -100,6 +102,6 @@ def _at_launch(gpu: Gpu, today: date) -> PricePoint | None:
         price_date=gpu.released,
         age_days=age_days(gpu.released, today),
         source=gpu.provenance_of("launch_price_usd").source,
-        seller=THE_MAKER,
+        seller=LIST_PRICE_SELLER,
         remarks=("at launch",),
     )

@@ -22,21 +22,21 @@ from planner.plan.cards import cards_of
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of, find_fits
 from planner.plan.plan import Plan
-from planner.plan.sharing import usual_sharing
+from planner.plan.sharding import default_sharding
 from planner.workload.defaults import with_defaults
 from planner.workload.software.registry import field_owner
 
 AtWorst = Literal["fits", "tight"]
 
 
-def judge(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFit:
+def assess_fit(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFit:
     """Return the verdict of the whole estimate of `plan`, whose model is `architecture`.
 
     Raises:
         SpecError: If the workload does not go with the model or the number of cards.
     """
     if plan.workload.gpus:
-        return _fullest(plan, catalog, architecture)
+        return _fit_of_fullest(plan, catalog, architecture)
     if plan.gpu is None:
         memory = estimate_memory(architecture, plan.workload, count=plan.count, corrections=plan.corrections)
         return CardFit("", None, memory.total_bytes, None, None, ())
@@ -45,7 +45,7 @@ def judge(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFit:
     return next(iter(fits_on(architecture, plan.workload, card, plan.count, plan.corrections)))
 
 
-def _fullest(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFit:
+def _fit_of_fullest(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFit:
     """Return the verdict on the card that has the least left of several kinds."""
     memory = estimate_on(architecture, plan.workload, cards_of(plan, catalog), plan.corrections)
     fullest = memory.per_gpu[memory.fullest]
@@ -60,16 +60,16 @@ def _fullest(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFi
     )
 
 
-def is_good(fit: CardFit, at_worst: AtWorst) -> bool:
+def meets(fit: CardFit, at_worst: AtWorst) -> bool:
     """Return whether `fit` is at least as good as `at_worst`."""
     return fit.verdict == "fits" or (at_worst == "tight" and fit.likely)
 
 
 Field = Literal["micro_batch", "sequence_length", "batch", "context_length", "prompt_length", "gpu_layers"]
-Bound = Literal["memory", "model", "workload"]
+Limit = Literal["memory", "model", "workload"]
 
 LENGTHS: Final = ("sequence_length", "context_length", "prompt_length")
-_MOST: Final = 1 << 24
+_LARGEST_VALUE: Final = 1 << 24
 _MOST_CARDS: Final = 1 << 16
 
 
@@ -87,7 +87,7 @@ class Solved(Spec):
     total_bytes: int | None = None
     free_bytes: int | None = None
     fit_probability: float | None = None
-    bounded_by: Bound | None = None
+    bounded_by: Limit | None = None
     how: str = ""
     reason: str = ""
     plan: Plan | None = ModelField(default=None, exclude=True, repr=False)
@@ -103,7 +103,7 @@ def largest_that_fits(plan: Plan, catalog: Catalog, field: Field, at_worst: AtWo
     Raises:
         SpecError: If the workload has no such field, or the model was traced.
     """
-    _spec(plan, field)
+    _field_info(plan, field)
     architecture = architecture_of(plan, catalog)
     if field in LENGTHS and not architecture.takes_lengths:
         fixed = architecture.fixed_length
@@ -117,12 +117,12 @@ def largest_that_fits(plan: Plan, catalog: Catalog, field: Field, at_worst: AtWo
         return Solved(asked=field, reason=f"only {owner.title} leaves layers in RAM, and the profile is another")
 
     def fit(value: int) -> CardFit:
-        return judge(with_value(plan, field, value), catalog, architecture)
+        return assess_fit(with_value(plan, field, value), catalog, architecture)
 
-    most, bound = _most(plan, field, architecture)
-    value = _largest(lambda value: is_good(fit(value), at_worst), most)
+    most, bound = _upper_bound(plan, field, architecture)
+    value = _bisect_largest(lambda value: meets(fit(value), at_worst), most)
     if value is None:
-        return Solved(asked=field, reason=_why_none(fit(1)))
+        return Solved(asked=field, reason=_no_solution_reason(fit(1)))
     return _solved(field, value, with_value(plan, field, value), fit(value), bound if value == most else "memory")
 
 
@@ -140,7 +140,7 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> So
         raise SpecError("gpu", "there is no card to count", hint="Choose one.")
     parallel = plan.workload.parallel
     if parallel.is_plain:
-        sharing = usual_sharing(with_defaults(plan.workload, architecture, plan.count), architecture)
+        sharing = default_sharding(with_defaults(plan.workload, architecture, plan.count), architecture)
         counts: Sequence[int] = (1, *sharing.counts)
     else:
         sharing = None
@@ -150,18 +150,18 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> So
     def spread(count: int) -> Plan:
         return on_cards(plan, count, sharing.settings(count) if sharing and count > 1 else {})
 
-    found = _first(lambda count: is_good(judge(spread(count), catalog, architecture), at_worst), counts)
+    found = _bisect_first(lambda count: meets(assess_fit(spread(count), catalog, architecture), at_worst), counts)
     if found is None:
-        reason = _why_none(judge(plan, catalog, architecture), "each card still holds too much")
+        reason = _no_solution_reason(assess_fit(plan, catalog, architecture), "each card still holds too much")
         return Solved(asked="count", reason=reason)
     how = sharing.title if sharing and found > 1 else ""
-    fit = judge(spread(found), catalog, architecture)
+    fit = assess_fit(spread(found), catalog, architecture)
     return _solved("count", found, spread(found), fit, None).evolve(how=how)
 
 
 def smallest_card(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> Solved:
     """Return the id of the card with the least memory that `plan` fits on; traced plans have one, too."""
-    fit = next((fit for fit in find_fits(plan, catalog) if is_good(fit, at_worst)), None)
+    fit = next((fit for fit in find_fits(plan, catalog) if meets(fit, at_worst)), None)
     if fit is None:
         return Solved(asked="gpu", reason="no card of the catalog is large enough")
     return _solved("gpu", fit.gpu_id, plan.evolve(gpu=fit.gpu_id), fit, None)
@@ -173,8 +173,8 @@ def largest_allowed(plan: Plan, field: Field) -> int:
     Raises:
         SpecError: If the workload has no such field.
     """
-    limits = (getattr(limit, "le", None) for limit in _spec(plan, field).metadata)
-    return next((limit for limit in limits if isinstance(limit, int)), _MOST)
+    limits = (getattr(limit, "le", None) for limit in _field_info(plan, field).metadata)
+    return next((limit for limit in limits if isinstance(limit, int)), _LARGEST_VALUE)
 
 
 def all_layers(architecture: Architecture) -> int:
@@ -188,7 +188,7 @@ def with_value(plan: Plan, field: Field, value: int) -> Plan:
     Raises:
         SpecError: If the workload has no such field, or does not take the value.
     """
-    _spec(plan, field)
+    _field_info(plan, field)
     changes = {field: value}
     if field == "context_length" and plan.workload.task == "inference" and plan.workload.prompt_length is not None:
         changes["prompt_length"] = min(plan.workload.prompt_length, value)
@@ -204,7 +204,7 @@ def on_cards(plan: Plan, count: int, sharing: Mapping[str, object] = MappingProx
     return plan.evolve(count=count, workload=plan.workload.evolve(parallel=parallel))
 
 
-def _largest(passes: Callable[[int], bool], most: int) -> int | None:
+def _bisect_largest(passes: Callable[[int], bool], most: int) -> int | None:
     """Return the largest number from 1 to `most` that passes, where those that pass are followed by those that fail."""
     if most < 1 or not passes(1):
         return None
@@ -221,7 +221,7 @@ def _largest(passes: Callable[[int], bool], most: int) -> int | None:
     return low
 
 
-def _first(passes: Callable[[int], bool], counts: Sequence[int]) -> int | None:
+def _bisect_first(passes: Callable[[int], bool], counts: Sequence[int]) -> int | None:
     """Return the first of `counts` that passes: from the second on, all that follow one that passes do."""
     low, high = -1, 0
     while not passes(counts[high]):
@@ -234,16 +234,16 @@ def _first(passes: Callable[[int], bool], counts: Sequence[int]) -> int | None:
     return counts[high]
 
 
-def _most(plan: Plan, field: Field, architecture: Architecture) -> tuple[int, Bound]:
+def _upper_bound(plan: Plan, field: Field, architecture: Architecture) -> tuple[int, Limit]:
     """Return the largest number worth asking about, and what sets it."""
     if field == "gpu_layers":
         return all_layers(architecture), "model"
-    allowed = min(_MOST, largest_allowed(plan, field))
+    allowed = min(_LARGEST_VALUE, largest_allowed(plan, field))
     made_for = architecture.max_context if field in LENGTHS else None
     return (made_for, "model") if made_for is not None and made_for <= allowed else (allowed, "workload")
 
 
-def _solved(asked: str, value: int | str, plan: Plan, fit: CardFit, bound: Bound | None) -> Solved:
+def _solved(asked: str, value: int | str, plan: Plan, fit: CardFit, bound: Limit | None) -> Solved:
     return Solved.model_validate(
         {
             "asked": asked,
@@ -258,7 +258,7 @@ def _solved(asked: str, value: int | str, plan: Plan, fit: CardFit, bound: Bound
     )
 
 
-def _why_none(fit: CardFit, too_small: str = "not even 1 fits") -> str:
+def _no_solution_reason(fit: CardFit, too_small: str = "not even 1 fits") -> str:
     if fit.unsupported:
         return "; ".join(fit.unsupported)
     if not fit.gpu_id:
@@ -266,7 +266,7 @@ def _why_none(fit: CardFit, too_small: str = "not even 1 fits") -> str:
     return too_small if fit.capacity_bytes is not None else "how much of the card a program can use is not known"
 
 
-def _spec(plan: Plan, field: Field) -> FieldInfo:
+def _field_info(plan: Plan, field: Field) -> FieldInfo:
     try:
         return type(plan.workload).model_fields[field]
     except KeyError:

@@ -17,12 +17,12 @@ from planner.trace.request import InputValue, ListInput, TensorInput, TraceReque
 from planner.workload.workload import Workload
 
 _GRADIENT_BYTES = {"bf16": 2, "fp16": 2}
-_UNSEEN = 1.5
+_TRAINING_FACTOR = 1.5
 """A training step moves three times what a forward pass does, and its products put out twice as much: themselves, and
 the gradients of what they read."""
 
 
-def step_of(facts: TracedFacts, *, compiled: bool = False, channels_last: bool = False) -> Step | None:
+def traced_step(facts: TracedFacts, *, compiled: bool = False, channels_last: bool = False) -> Step | None:
     """Return what a traced step computes on one card, or none for traces from before that was counted.
 
     Gradients are as wide as the parameters.
@@ -35,26 +35,26 @@ def step_of(facts: TracedFacts, *, compiled: bool = False, channels_last: bool =
     kind: Kind = "convolutions" if convolves else "attention"
     request = facts.request
     trains = request.task == "training"
-    elements = facts.product_elements * (_UNSEEN if trains else 1.0)
+    elements = facts.product_elements * (_TRAINING_FACTOR if trains else 1.0)
     counts = Counts(facts.flops, elements, kind, facts.operator_calls or 0, trains)
     width = _GRADIENT_BYTES.get(request.dtype or "fp32", 4)
     gradients = facts.trainable_parameters * width if trains else 0.0
     precision = _precision(request, convolves=convolves)
-    return Step(request.task, counts, samples_of(request), precision, gradients, compiled, channels_last)
+    return Step(request.task, counts, samples_per_step(request), precision, gradients, compiled, channels_last)
 
 
-def samples_of(request: TraceRequest) -> int:
+def samples_per_step(request: TraceRequest) -> int:
     """Return the samples of a step: the batch that was asked for, else the first extent of the first input."""
     if request.batch is not None:
         return request.batch * (request.gradient_accumulation if request.task == "training" else 1)
-    return next((size for given in request.inputs if (size := _extent(given.value))), 1)
+    return next((size for given in request.inputs if (size := _first_extent(given.value))), 1)
 
 
-def _extent(value: InputValue) -> int | None:
+def _first_extent(value: InputValue) -> int | None:
     if isinstance(value, TensorInput):
         return value.shape[0] if value.shape else None
     if isinstance(value, ListInput):
-        return next((size for item in value.items if (size := _extent(item))), None)
+        return next((size for item in value.items if (size := _first_extent(item))), None)
     return None
 
 
@@ -64,7 +64,7 @@ def _precision(request: TraceRequest, *, convolves: bool) -> Precision:
     return "tf32" if convolves else "fp32"
 
 
-def time_of(
+def estimate_plan_time(
     plan: Plan, workload: Workload, architecture: Architecture | None, cards: CardCounts, measured_on: Gpu | None
 ) -> TimeResult | None:
     """Return how long one step, or one request, of `plan` takes on `cards`, of which there is at least one.
@@ -74,13 +74,16 @@ def time_of(
     """
     if architecture is not None:
         return estimate_time(architecture, workload, cards, plan.timing, measured_on)
-    return None if plan.model.trace is None else _traced(plan.model.trace, cards[0][0], plan, measured_on)
+    return None if plan.model.trace is None else _traced_time(plan.model.trace, cards[0][0], plan, measured_on)
 
 
-def _traced(facts: TracedFacts, gpu: Gpu, plan: Plan, measured_on: Gpu | None) -> TimeResult:
+def _traced_time(facts: TracedFacts, gpu: Gpu, plan: Plan, measured_on: Gpu | None) -> TimeResult:
     """Return how long the traced step takes; a speed that was measured takes the place of the estimate."""
     setting = plan.timing
-    step, measured = step_of(facts, compiled=setting.compiled, channels_last=setting.channels_last), setting.measured
+    step, measured = (
+        traced_step(facts, compiled=setting.compiled, channels_last=setting.channels_last),
+        setting.measured,
+    )
     if step is None:
         task = facts.request.task
         reason = "this trace is from before operations were counted: trace it again"

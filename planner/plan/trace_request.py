@@ -49,7 +49,7 @@ def training_fields(workload: Training, architecture: Architecture, count: int) 
         "checkpointing": workload.activation_checkpointing,
         "parallel": _ranks(workload.parallel, count),
         **({"lora": _adapters(workload.lora)} if workload.lora else {}),
-        **({"freeze": tuple(_frozen(architecture, workload.trainable))} if workload.trainable else {}),
+        **({"freeze": tuple(_frozen_patterns(architecture, workload.trainable))} if workload.trainable else {}),
     }
 
 
@@ -89,7 +89,7 @@ def _ranks(parallel: Parallel, count: int) -> dict[str, object]:
     raise SpecError("parallel", "one rank of replicas or of fully sharded ones is traced", hint)
 
 
-def _frozen(architecture: Architecture, trainable: tuple[str, ...]) -> Iterator[str]:
+def _frozen_patterns(architecture: Architecture, trainable: tuple[str, ...]) -> Iterator[str]:
     """Yield the patterns of all parameters that none of `trainable` names.
 
     Raises:
@@ -100,20 +100,20 @@ def _frozen(architecture: Architecture, trainable: tuple[str, ...]) -> Iterator[
         raise SpecError("trainable", reason, f"Train all parameters {_TO_CHECK}")
     stack = architecture.main
     for tensor in (*stack.before, *stack.after, *architecture.head):
-        if not _is_met(tensor.name, trainable):
+        if not _matches_any(tensor.name, trainable):
             yield tensor.name
     for group in stack.groups:
         for place in group.places or range(group.count):
             for tensor in group.layer.tensors:
-                if not _is_met(f"layers.{place}.{tensor.name}", trainable):
+                if not _matches_any(f"layers.{place}.{tensor.name}", trainable):
                     yield f"*.{place}.{tensor.name}"
 
 
-def _is_met(path: str, patterns: tuple[str, ...]) -> bool:
+def _matches_any(path: str, patterns: tuple[str, ...]) -> bool:
     return any(matches(path, pattern) for pattern in patterns)
 
 
-_MOST_ANSWERED: Final = 512
+_MAX_DECODED: Final = 512
 _PLAIN: Final = ("fp32", "bf16", "fp16")
 
 
@@ -173,11 +173,11 @@ def _inference(workload: Inference) -> dict[str, object]:
     if workload.kv_cache != workload.compute:
         raise SpecError("kv_cache", "the traced cache is in the computing format", f"Choose {workload.compute} for it.")
     answered = max(0, (workload.context_length or 0) - (workload.prompt_length or 0))
-    if answered > _MOST_ANSWERED:
+    if answered > _MAX_DECODED:
         raise SpecError(
             "prompt_length",
             f"{answered:,} tokens are answered, each of which would be traced",
-            f"Let the prompt be at most {_MOST_ANSWERED} tokens shorter than the context.",
+            f"Let the prompt be at most {_MAX_DECODED} tokens shorter than the context.",
         )
     return {
         "task": "inference",

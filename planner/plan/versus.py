@@ -86,13 +86,13 @@ def _fields(evaluation: Evaluation) -> dict[str, Value]:
     # Replicas follow from the number of cards unless the plan says otherwise.
     if plan.workload.parallel.data is None:
         workload["parallel"].pop("data")
-    return {**given, **dict(_flat(workload)), "corrections": len(plan.corrections)}
+    return {**given, **dict(_flatten(workload)), "corrections": len(plan.corrections)}
 
 
-def _flat(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
+def _flatten(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
     for name, value in fields.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
+            yield from _flatten(value, f"{prefix}{name}.")
         elif isinstance(value, list):
             yield f"{prefix}{name}", ", ".join(map(str, value))
         else:

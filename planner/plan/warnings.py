@@ -30,7 +30,7 @@ WarningName = Literal[
     "software-ends",
 ]
 
-WORTH_SAYING: Final = 0.1
+NOTABLE_SHARE: Final = 0.1
 """The share of everything below which a fact about bytes is no surprise."""
 SAME_PLAN: Final = "the estimate of the same plan with that one change"
 
@@ -43,7 +43,7 @@ class PlanWarning(Spec):
     source: str
 
 
-def saved_by(evaluation: Evaluation, architecture: Architecture, **changes: object) -> int:
+def bytes_saved_by(evaluation: Evaluation, architecture: Architecture, **changes: object) -> int:
     """Return by how much the peak falls with `changes` of the workload."""
     return evaluation.memory.total_bytes - estimated_with(evaluation, architecture, **changes).total_bytes
 
@@ -60,7 +60,7 @@ def estimated_with(evaluation: Evaluation, architecture: Architecture, **changes
     )
 
 
-def gib(size: int) -> str:
+def _gib(size: int) -> str:
     """Return `size` bytes as `12.3 GiB`."""
     return f"{size / GIB:,.1f} GiB"
 
@@ -85,10 +85,10 @@ def _zero_3_buffers(evaluation: Evaluation, architecture: Architecture) -> Itera
     parallel = workload.parallel
     if parallel.zero != 3 or parallel.offload in ("parameters", "nvme"):
         return
-    more = saved_by(evaluation, architecture, parallel=parallel.evolve(zero=2))
+    more = bytes_saved_by(evaluation, architecture, parallel=parallel.evolve(zero=2))
     if more > 0:
         sentence = (
-            f"ZeRO-2 needs {gib(more)} less: the buffers in which ZeRO-3 gathers parameters are larger than the "
+            f"ZeRO-2 needs {_gib(more)} less: the buffers in which ZeRO-3 gathers parameters are larger than the "
             "parameters that it shares."
         )
         yield PlanWarning(name="zero-3-buffers", sentence=sentence, source=SAME_PLAN)
@@ -99,7 +99,7 @@ def _repeated_cache(evaluation: Evaluation, architecture: Architecture) -> Itera
     cards, cache = workload.parallel.tensor, evaluation.memory.term("kv_cache")
     if not isinstance(workload, Inference) or cache is None or cards == 1:
         return
-    if cache.bytes < WORTH_SAYING * evaluation.memory.total_bytes:
+    if cache.bytes < NOTABLE_SHARE * evaluation.memory.total_bytes:
         return
     mixers = [group.layer.mixer for group in architecture.main.groups]
     heads = max([mixer.kv_heads for mixer in mixers if isinstance(mixer, Attention)], default=cards)
@@ -117,10 +117,10 @@ def _communicators(evaluation: Evaluation, architecture: Architecture) -> Iterat
     program = memory_of(architecture, evaluation.workload)
     parts = program.communicators(evaluation.workload) if memory.term("communication") else ()
     held = sum(part.bytes for part in parts)
-    if held >= WORTH_SAYING * memory.total_bytes:
+    if held >= NOTABLE_SHARE * memory.total_bytes:
         groups = "1 group of cards" if len(parts) == 1 else f"{len(parts)} groups of cards"
         sentence = (
-            f"NCCL holds about {gib(held)} on each card for {groups}: nvidia-smi shows it, PyTorch's counters do not."
+            f"NCCL holds about {_gib(held)} on each card for {groups}: nvidia-smi shows it, PyTorch's counters do not."
         )
         yield PlanWarning(name="communicators", sentence=sentence, source=_NCCL)
 
@@ -130,10 +130,10 @@ def _uneven_stages(evaluation: Evaluation) -> Iterator[PlanWarning]:
     if len(rows) < 2 or len({row.gpu for row in rows}) > 1:
         return
     fullest, emptiest = (pick(rows, key=lambda row: row.total_bytes) for pick in (max, min))
-    if fullest.total_bytes < (1 + 2 * WORTH_SAYING) * emptiest.total_bytes:
+    if fullest.total_bytes < (1 + 2 * NOTABLE_SHARE) * emptiest.total_bytes:
         return
     sentence = (
-        f"Stage {(fullest.stage or 0) + 1} needs {gib(fullest.total_bytes - emptiest.total_bytes)} more than stage "
+        f"Stage {(fullest.stage or 0) + 1} needs {_gib(fullest.total_bytes - emptiest.total_bytes)} more than stage "
         f"{(emptiest.stage or 0) + 1}: pipeline_layers moves layers from one to the other."
     )
     yield PlanWarning(name="uneven-stages", sentence=sentence, source=_STAGES)
@@ -186,11 +186,11 @@ def _warnings(evaluation: Evaluation, architecture: Architecture) -> Iterator[Pl
 def _loss_peak(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
     memory = evaluation.memory
     logits = memory.term("logits")
-    if memory.peak_phase != "loss" or logits is None or logits.bytes < WORTH_SAYING * memory.total_bytes:
+    if memory.peak_phase != "loss" or logits is None or logits.bytes < NOTABLE_SHARE * memory.total_bytes:
         return
     vocabulary = architecture.vocabulary or 0
     sentence = (
-        f"The loss is the peak: with a vocabulary of {vocabulary:,} its logits take {gib(logits.bytes)}, "
+        f"The loss is the peak: with a vocabulary of {vocabulary:,} its logits take {_gib(logits.bytes)}, "
         f"{100 * logits.bytes / memory.total_bytes:.0f} % of everything."
     )
     yield PlanWarning(name="loss-peak", sentence=sentence, source=_LOSS)
@@ -212,7 +212,7 @@ def _resident_experts(evaluation: Evaluation, architecture: Architecture) -> Ite
     blocks = (group.layer.feed_forward for stack in architecture.stacks for group in stack.groups)
     routed = [(block.experts, block.top_k) for block in blocks if isinstance(block, Moe)]
     total, active = evaluation.parameters, evaluation.active_parameters
-    if not routed or total - active < WORTH_SAYING * total:
+    if not routed or total - active < NOTABLE_SHARE * total:
         return
     experts, visited = max(routed)
     sentence = (
@@ -225,11 +225,11 @@ def _resident_experts(evaluation: Evaluation, architecture: Architecture) -> Ite
 def _eager_scores(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
     if evaluation.workload.attention != "eager":
         return
-    saved = saved_by(evaluation, architecture, attention="sdpa")
-    if saved >= WORTH_SAYING * evaluation.memory.total_bytes:
+    saved = bytes_saved_by(evaluation, architecture, attention="sdpa")
+    if saved >= NOTABLE_SHARE * evaluation.memory.total_bytes:
         sentence = (
             "Eager attention holds the scores of every pair of tokens, which grow with the square of the length: "
-            f"SDPA needs {gib(saved)} less."
+            f"SDPA needs {_gib(saved)} less."
         )
         yield PlanWarning(name="eager-scores", sentence=sentence, source=SAME_PLAN)
 
@@ -245,9 +245,9 @@ def _full_precision(evaluation: Evaluation, architecture: Architecture) -> Itera
         what, name, changes = "The weights are kept", half, {"weights": half, "compute": half}
     else:
         return
-    saved = saved_by(evaluation, architecture, **changes)
-    if saved >= WORTH_SAYING * evaluation.memory.total_bytes:
-        sentence = f"{what} in fp32, which few models need: {name} needs {gib(saved)} less."
+    saved = bytes_saved_by(evaluation, architecture, **changes)
+    if saved >= NOTABLE_SHARE * evaluation.memory.total_bytes:
+        sentence = f"{what} in fp32, which few models need: {name} needs {_gib(saved)} less."
         yield PlanWarning(name="fp32", sentence=sentence, source=SAME_PLAN)
 
 
@@ -263,8 +263,8 @@ def _adapter_activations(evaluation: Evaluation, architecture: Architecture) -> 
     kept, full = _kept_activations(evaluation.memory), _kept_activations(whole)
     if kept > full:
         sentence = (
-            f"Adapters save states, not activations: {gib(kept)} of them are kept for the backward pass, "
-            f"{gib(full)} if the whole model were trained in {plain}."
+            f"Adapters save states, not activations: {_gib(kept)} of them are kept for the backward pass, "
+            f"{_gib(full)} if the whole model were trained in {plain}."
         )
         yield PlanWarning(name="adapter-activations", sentence=sentence, source=_ADAPTERS)
 

@@ -11,10 +11,10 @@ from planner.models.images import reads_images, tokens_of_image
 from planner.workload.formats import arithmetic, autocasts
 from planner.workload.layout import laid_out
 from planner.workload.optimizers import OPTIMIZERS
-from planner.workload.rules import OF_FILES
-from planner.workload.software.registry import DEFAULT, SOFTWARE, serving, settings_for, trainer
+from planner.workload.rules import WEIGHT_FILE_RULES
+from planner.workload.software.registry import DEFAULT, SOFTWARE, serving, settings_for, training_support
 from planner.workload.training import Lora
-from planner.workload.weight_files import OWN_FIELDS, default_profile, name_in_files
+from planner.workload.weight_files import EXCLUSIVE_FIELDS, default_profile, native_format
 from planner.workload.workload import Inference, Training
 
 DEFAULT_SEQUENCE: Final = 2_048
@@ -47,7 +47,7 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
             weights=workload.weights or default_weights(workload),
             lora=workload.lora or (Lora() if workload.adapts else None),
             optimizer_step=workload.optimizer_step or OPTIMIZERS[workload.optimizer].steps[0],
-            loss=workload.loss or trainer(workload.profile).loss,
+            loss=workload.loss or training_support(workload.profile).loss,
             parallel=parallel,
         )
     if workload.image_size is not None and not architecture.kind.startswith("vision"):
@@ -55,20 +55,20 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     context = _length(workload.context_length, architecture, DEFAULT_CONTEXT)
     prompt = _length(workload.prompt_length, architecture, min(context, DEFAULT_CONTEXT))
     weights = architecture.stored_as if workload.weights in (None, AS_STORED) else workload.weights
-    own_fields = [getattr(workload, name) for name in OWN_FIELDS]
+    own_fields = [getattr(workload, name) for name in EXCLUSIVE_FIELDS]
     profile = workload.profile or default_profile(workload.engine.given(), own_fields, weights, architecture)
     own = serving(profile)
     if architecture.kind not in own.networks:
         hint = f"Choose the profile {DEFAULT}, and weights that are no GGUF file."
         raise SpecError("profile", f"{SOFTWARE[profile].title} runs no image encoder by itself", hint)
     images = _images(workload, architecture, profile)
-    OF_FILES.refuse(workload, model=architecture)
+    WEIGHT_FILE_RULES.refuse(workload, model=architecture)
     if images:
         prompt = max(prompt, images * tokens_of_image(architecture.stacks[0], workload.image_size) + 1)
     return _checked(
         workload,
         profile=profile,
-        weights=name_in_files(profile, weights, architecture),
+        weights=native_format(profile, weights, architecture),
         engine=settings_for(profile, workload.engine),
         kv_cache=own.cache_names.get(workload.kv_cache, workload.kv_cache),
         context_length=context if architecture.kind == "encoder-decoder" else max(context, prompt),

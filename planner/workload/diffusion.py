@@ -7,11 +7,11 @@ from pydantic import BeforeValidator, Field, field_validator
 from planner.base import Spec, no_such_name
 from planner.dtypes import AS_STORED, SCHEMES
 from planner.models.images import reads_images
-from planner.workload.option import Option, Situation, never
+from planner.workload.option import Presentation, Situation, command_line_only
 
 Offload = Literal["none", "model", "sequential"]
 Side = Annotated[int, Field(ge=1, le=65_536)]
-_SIDES: Final = 2
+_DIMENSIONS: Final = 2
 _SIZES: Final = (
     (512, 512),
     (768, 768),
@@ -25,17 +25,17 @@ _SIZES: Final = (
 _DIGITS: Final = 9
 
 
-def _both_sides(value: object) -> object:
+def _parse_size(value: object) -> object:
     """Take one number for a square, and `1024x768` as people write it."""
     if isinstance(value, str):
         sides = [part.strip() for part in value.lower().replace("×", "x").split("x")]
-        if len(sides) > _SIDES or not all(side.isdecimal() and len(side) <= _DIGITS for side in sides):
+        if len(sides) > _DIMENSIONS or not all(side.isdecimal() and len(side) <= _DIGITS for side in sides):
             raise ValueError(f"{value!r} is no size in pixels: write width and height, such as 1024x768")
-        return [int(side) for side in sides] * (_SIDES // len(sides))
+        return [int(side) for side in sides] * (_DIMENSIONS // len(sides))
     return (value, value) if isinstance(value, int) else value
 
 
-ImageSize = Annotated[tuple[Side, Side], BeforeValidator(_both_sides)]
+ImageSize = Annotated[tuple[Side, Side], BeforeValidator(_parse_size)]
 """Width and height in pixels."""
 
 
@@ -48,7 +48,7 @@ def reads_or_makes_images(now: Situation) -> bool:
 ImageSizeField = Annotated[
     ImageSize | None,
     Field(title="Image size", description="pixels of images that are read or made: 1024, 1024x768 or [1024, 768]"),
-    Option(
+    Presentation(
         "--image-size",
         "main",
         metavar="WxH",
@@ -67,7 +67,7 @@ class Diffusion(Spec):
     guidance: Annotated[
         bool | None,
         Field(title="Guidance", description="a second pass without the prompt in each step"),
-        Option(
+        Presentation(
             group="decoding",
             default="true unless the model is distilled",
             explanation="It compares the image with one made without the prompt.",
@@ -80,7 +80,7 @@ class Diffusion(Spec):
             title="Offload to RAM",
             description="waits in RAM: model (components that do not run), sequential (all but a running module)",
         ),
-        Option(
+        Presentation(
             group="main",
             explanation="It is copied to the card only to run.",
             choices={
@@ -94,12 +94,12 @@ class Diffusion(Spec):
     vae_tiling: Annotated[
         bool,
         Field(title="VAE tiling", description="decode large images in tiles, one after the other"),
-        Option(group="decoding"),
+        Presentation(group="decoding"),
     ] = False
     vae_slicing: Annotated[
         bool,
         Field(title="VAE slicing", description="decode the images of a batch one after the other"),
-        Option(group="decoding"),
+        Presentation(group="decoding"),
     ] = False
     prompt_tokens: Annotated[
         int | None,
@@ -109,12 +109,12 @@ class Diffusion(Spec):
             title="Prompt tokens",
             description="length that prompts are padded to, where an encoder leaves it open",
         ),
-        Option(group="decoding", default="the pipeline's", asked_when=never),
+        Presentation(group="decoding", default="the pipeline's", asked_when=command_line_only),
     ] = None
     text_weights: Annotated[
         str | None,
         Field(title="Text encoder format", description="format of the text encoders"),
-        Option(
+        Presentation(
             group="decoding",
             default="as computed",
             choices={name: name.upper() for name in ("fp32", "bf16", "fp16", "int8", "nf4", "fp8")},

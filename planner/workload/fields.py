@@ -13,11 +13,11 @@ from pydantic.fields import FieldInfo
 
 from planner.base import Spec
 from planner.workload.choices import Task
-from planner.workload.option import YES_OR_NO, Choices, Group, Option, Situation
+from planner.workload.option import YES_OR_NO, ChoiceTitles, Group, Presentation, Situation
 from planner.workload.rules import FieldValue
 from planner.workload.software.registry import SERVERS, serving
 from planner.workload.software.settings import EngineSettings
-from planner.workload.weight_files import OWN_FIELDS
+from planner.workload.weight_files import EXCLUSIVE_FIELDS
 from planner.workload.workload import Inference, Training
 
 Kind = Literal["choice", "number", "share", "bytes", "list"]
@@ -32,8 +32,8 @@ class WorkloadField:
     name: str
     tasks: tuple[Task, ...]
     info: FieldInfo
-    option: Option
-    whole: Option | None = None
+    option: Presentation
+    whole: Presentation | None = None
 
     @property
     def group(self) -> Group:
@@ -82,7 +82,7 @@ class WorkloadField:
             part, _, setting = self.name.rpartition(".")
             if part == "engine" and setting not in own.settings.model_fields:
                 return False
-            if self.name in own.ignored_fields or (self.name in OWN_FIELDS and self.name not in own.own_fields):
+            if self.name in own.ignored_fields or (self.name in EXCLUSIVE_FIELDS and self.name not in own.own_fields):
                 return False
         return self.option.asked_when(now) and (self.whole is None or self.whole.asked_when(now))
 
@@ -91,7 +91,7 @@ class WorkloadField:
         found = (getattr(limit, name, None) for limit in self.info.metadata)
         return next((limit for limit in found if isinstance(limit, int)), otherwise)
 
-    def choices(self, situation: Situation | None) -> Choices:
+    def choices(self, situation: Situation | None) -> ChoiceTitles:
         """Return its values with their words; those that depend on the rest of the workload need a situation."""
         found = self.option.choices
         if callable(found):
@@ -123,9 +123,11 @@ def field_of(name: str, task: Task | None = None) -> WorkloadField | None:
     return next((found for one in tasks if (found := fields_of(one).get(name))), None)
 
 
-def _declared(model: type[Spec], task: Task, prefix: str = "", whole: Option | None = None) -> Iterator[WorkloadField]:
+def _declared(
+    model: type[Spec], task: Task, prefix: str = "", whole: Presentation | None = None
+) -> Iterator[WorkloadField]:
     for name, info in model.model_fields.items():
-        option = next((one for one in info.metadata if isinstance(one, Option)), None)
+        option = next((one for one in info.metadata if isinstance(one, Presentation)), None)
         parts = _parts(info.annotation)
         for part in parts:
             yield from _declared(part, task, f"{prefix}{name}.", option)

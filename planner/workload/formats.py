@@ -4,7 +4,7 @@ from typing import Final
 
 from planner.dtypes import SCHEMES
 from planner.workload.choices import Compute, Method
-from planner.workload.software.registry import DEFAULT, trainer
+from planner.workload.software.registry import DEFAULT, training_support
 
 _PARAMETERS: Final[dict[Compute, tuple[str, ...]]] = {
     "fp32": ("fp32",),
@@ -41,7 +41,7 @@ def autocasts(compute: Compute) -> bool:
 def formats_for(method: Method, compute: Compute, profile: str = DEFAULT) -> tuple[str, ...]:
     """Return the formats that the network's own parameters can have under `method`, computed so."""
     plain = plain_formats(method, compute)
-    quantised = compute in trainer(profile).quantised_compute
+    quantised = compute in training_support(profile).quantised_compute
     return tuple(name for name in BASE_FORMATS[method] if (name in plain if is_plain(name) else quantised))
 
 

@@ -6,7 +6,13 @@ from typing import Final
 from planner.errors import SpecError
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe
 from planner.workload.parallel import Parallel
-from planner.workload.rules import COUNT_HINT, OF_COUNT, OF_SHARED_INFERENCE, OF_SHARED_TRAINING, OF_SHARING
+from planner.workload.rules import (
+    COUNT_HINT,
+    COUNT_RULES,
+    PARALLEL_INFERENCE_RULES,
+    PARALLEL_RULES,
+    PARALLEL_TRAINING_RULES,
+)
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
@@ -20,12 +26,12 @@ def laid_out(workload: Training | Inference, architecture: Architecture, count: 
         SpecError: If the cards are not as many as the ways to share them multiply to, or if the network or the
             software cannot be shared so.
     """
-    OF_COUNT.refuse(workload, count=count)
+    COUNT_RULES.refuse(workload, count=count)
     parallel = _with_replicas(workload.parallel, count)
     if not parallel.is_plain:
         _check_network(parallel, architecture)
-        OF_SHARING.refuse(workload, model=architecture)
-        (OF_SHARED_TRAINING if isinstance(workload, Training) else OF_SHARED_INFERENCE).refuse(workload)
+        PARALLEL_RULES.refuse(workload, model=architecture)
+        (PARALLEL_TRAINING_RULES if isinstance(workload, Training) else PARALLEL_INFERENCE_RULES).refuse(workload)
     return parallel
 
 
@@ -54,7 +60,7 @@ def _check_tensor(layer: Layer, cards: int) -> None:
     for mixer in (layer.mixer, layer.second_mixer, layer.cross_attention):
         if isinstance(mixer, Attention | LatentAttention) and mixer.heads % cards:
             raise SpecError(
-                "parallel.tensor", f"{mixer.heads:,} heads cannot be divided by {cards:,}", _goes(mixer.heads)
+                "parallel.tensor", f"{mixer.heads:,} heads cannot be divided by {cards:,}", _divisors_hint(mixer.heads)
             )
         if isinstance(mixer, Attention) and mixer.kv_heads % cards and cards % mixer.kv_heads:
             reason = f"{mixer.kv_heads:,} heads of keys and values can be neither divided by {cards:,} nor repeated"
@@ -68,7 +74,7 @@ def _check_tensor(layer: Layer, cards: int) -> None:
             raise SpecError("parallel.tensor", f"a feed-forward width of {width:,} cannot be divided by {cards:,}")
 
 
-def _goes(size: int) -> str:
+def _divisors_hint(size: int) -> str:
     return f"It goes with {', '.join(str(cards) for cards in range(2, size + 1) if size % cards == 0)}."
 
 
@@ -79,7 +85,7 @@ def _check_experts(parallel: Parallel, blocks: list[Mlp | Moe | None]) -> None:
     for experts in routed:
         if experts % parallel.expert:
             reason = f"{experts:,} experts cannot be divided by {parallel.expert:,}"
-            raise SpecError("parallel.expert", reason, _goes(experts))
+            raise SpecError("parallel.expert", reason, _divisors_hint(experts))
     if (parallel.data or 1) % parallel.expert:
         reason = f"experts are spread over replicas, and {parallel.data:,} cannot be divided by {parallel.expert:,}"
         raise SpecError("parallel.expert", reason, hint=COUNT_HINT)

@@ -58,7 +58,7 @@ Working = Literal["copies-of-all", "copies", "fp32-copies", "newton-schulz", "de
 """What a step works with: copies of all trained parameters or of the largest tensor, or something of its own kind."""
 
 
-class Amount(NamedTuple):
+class StateAmount(NamedTuple):
     """`numbers` for each `unit` of a tensor, of `bytes` each: as many as a parameter has where that is none."""
 
     numbers: int
@@ -72,7 +72,7 @@ class OptimizerState(NamedTuple):
     name: str
     formula: str
     source: str
-    amounts: tuple[Amount, ...]
+    amounts: tuple[StateAmount, ...]
     tensors: Tensors = "all"
 
 
@@ -127,8 +127,8 @@ _SHAMPOO: Final = (
 )
 _ROOT: Final = "torch.optim _single_tensor_rmsprop and _single_tensor_adagrad: the root of one tensor's squares"
 
-_MOMENTS: Final = OptimizerState("moments", "2 × P × w", _TORCH, (Amount(2),))
-_SQUARES: Final = OptimizerState("mean of squares", "P × w", _TORCH, (Amount(1),))
+_MOMENTS: Final = OptimizerState("moments", "2 × P × w", _TORCH, (StateAmount(2),))
+_SQUARES: Final = OptimizerState("mean of squares", "P × w", _TORCH, (StateAmount(1),))
 _IN_8_BITS: Final[tuple[Quantity, ...]] = ("parameters", "quantised", "scale-block")
 _ALL_AT_ONCE: Final = StepWorkings(
     "copies-of-all", "P_t × w", "torch.optim _multi_tensor_adamw: torch._foreach_sqrt of all second moments at once"
@@ -160,7 +160,7 @@ def _in_32_bits(title: str, moments: int, *, paged: bool = False) -> OptimizerKi
         steps=_FUSED,
         formula=formula,
         symbols=("parameters",),
-        states=(OptimizerState(name, formula, _BNB_32, (Amount(moments, bytes=4),)),),
+        states=(OptimizerState(name, formula, _BNB_32, (StateAmount(moments, bytes=4),)),),
         paged=paged,
     )
 
@@ -169,7 +169,7 @@ def _in_8_bits(title: str, moments: int, *, paged: bool = False) -> OptimizerKin
     """Return an optimizer of bitsandbytes with so many 8-bit moments; embeddings and small tensors have 32 bits."""
     name, times = ("moments", " × 2") if moments > 1 else ("momentum", "")
     quantised, kept = f"Q{times} × (1 + 4 / B)", f"(P − Q) × {4 * moments}"
-    amounts = (Amount(moments, bytes=1), Amount(moments, "scale", 4))
+    amounts = (StateAmount(moments, bytes=1), StateAmount(moments, "scale", 4))
     return OptimizerKind(
         title=title,
         library="bitsandbytes",
@@ -179,7 +179,7 @@ def _in_8_bits(title: str, moments: int, *, paged: bool = False) -> OptimizerKin
         states=(
             OptimizerState(f"8-bit {name}", quantised, _BNB_8, amounts, "quantised"),
             OptimizerState(
-                f"32-bit {name} of embeddings and small tensors", kept, _TRAINER, (Amount(moments, bytes=4),)
+                f"32-bit {name} of embeddings and small tensors", kept, _TRAINER, (StateAmount(moments, bytes=4),)
             ),
         ),
         paged=paged,
@@ -224,8 +224,8 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
         formula="S × w + v × w",
         symbols=("parameters", "width", "rows-and-columns", "vectors"),
         states=(
-            OptimizerState("rows and columns", "S × w", _ADAFACTOR, (Amount(1, "row-or-column"),), "matrices"),
-            OptimizerState("variances of vectors", "v × w", _ADAFACTOR, (Amount(1),)),
+            OptimizerState("rows and columns", "S × w", _ADAFACTOR, (StateAmount(1, "row-or-column"),), "matrices"),
+            OptimizerState("variances of vectors", "v × w", _ADAFACTOR, (StateAmount(1),)),
         ),
         foreach=StepWorkings(
             "copies-of-all",
@@ -247,14 +247,14 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
                 "rows and columns in fp32",
                 "S × 4 + 4 × G_m",
                 _HF_ADAFACTOR,
-                (Amount(1, "row-or-column", 4), Amount(1, "tensor", 4)),
+                (StateAmount(1, "row-or-column", 4), StateAmount(1, "tensor", 4)),
                 "matrices",
             ),
             OptimizerState(
                 "variances of vectors in fp32",
                 "v × 4 + 4 × G_v",
                 _HF_ADAFACTOR,
-                (Amount(1, "element", 4), Amount(1, "tensor", 4)),
+                (StateAmount(1, "element", 4), StateAmount(1, "tensor", 4)),
             ),
         ),
         loop=StepWorkings(
@@ -270,7 +270,7 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
         library="torch",
         steps=_ANY,
         formula="P × w",
-        states=(OptimizerState("momentum", "P × w", _TORCH, (Amount(1),)),),
+        states=(OptimizerState("momentum", "P × w", _TORCH, (StateAmount(1),)),),
     ),
     "lion": _in_32_bits("Lion", 1),
     "lion-8bit": _in_8_bits("Lion 8-bit", 1),
@@ -283,8 +283,8 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
         formula="M × w + 2 × (P − M) × w",
         symbols=("parameters", "width", "inner-matrices"),
         states=(
-            OptimizerState("momentum of matrices", "M × w", _MUON, (Amount(1),), "inner-matrices"),
-            OptimizerState("AdamW of the rest", "2 × (P − M) × w", _MUON, (Amount(2),)),
+            OptimizerState("momentum of matrices", "M × w", _MUON, (StateAmount(1),), "inner-matrices"),
+            OptimizerState("AdamW of the rest", "2 × (P − M) × w", _MUON, (StateAmount(2),)),
         ),
         loop=StepWorkings(
             "newton-schulz",
@@ -303,10 +303,10 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
                 "projections and projected moments",
                 "(p + 2 × m) × w",
                 _GALORE,
-                (Amount(1, "projector"), Amount(2, "projected")),
+                (StateAmount(1, "projector"), StateAmount(2, "projected")),
                 "inner-matrices",
             ),
-            OptimizerState("moments of the rest", "2 × (P − M) × w", _GALORE, (Amount(2),)),
+            OptimizerState("moments of the rest", "2 × (P − M) × w", _GALORE, (StateAmount(2),)),
         ),
         loop=StepWorkings(
             "decomposition",
@@ -325,7 +325,7 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
                 "moments, preconditioners and their bases",
                 "2 × P × w + 8 × D",
                 _SOAP,
-                (Amount(2), Amount(2, "square", 4)),
+                (StateAmount(2), StateAmount(2, "square", 4)),
             ),
         ),
         loop=StepWorkings("bases", "4 × (4 × m × n + m² + 7 × n²)", f"{_SOAP}; every tenth step decomposes anew"),
@@ -342,7 +342,7 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
                 "filtered gradients, factors and their roots",
                 "P × w + 4 × D",
                 _SHAMPOO,
-                (Amount(1), Amount(1, "triangle", 4)),
+                (StateAmount(1), StateAmount(1, "triangle", 4)),
             ),
         ),
         foreach=StepWorkings("blocks", "2 × P_t × w + 7 × d² × 4", _SHAMPOO, 2),
@@ -357,19 +357,19 @@ in one kernel; transformers' Adafactor, galore_torch's AdamW and SOAP loop; Dist
 """
 
 
-def optimizer_words() -> dict[Optimizer, str]:
+def optimizer_titles() -> dict[Optimizer, str]:
     """Return the optimizers with their titles as they stand alone, those of a library together."""
     libraries = list(dict.fromkeys(kind.library for kind in OPTIMIZERS.values()))
     grouped = sorted(OPTIMIZERS.items(), key=lambda item: libraries.index(item[1].library))
     return {name: f"{kind.title[0].upper()}{kind.title[1:]}" for name, kind in grouped}
 
 
-def library_of(optimizer: Optimizer) -> str:
+def optimizer_library(optimizer: Optimizer) -> str:
     """Return the library that an optimizer is of, as it is written."""
     library = OPTIMIZERS[optimizer].library
     return "PyTorch" if library == "torch" else library
 
 
-def step_words() -> dict[OptimizerStep, str]:
+def optimizer_step_titles() -> dict[OptimizerStep, str]:
     """Return the ways to step, in words."""
     return {"fused": "Fused", "foreach": "All tensors at once", "loop": "One tensor at a time"}

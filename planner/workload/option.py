@@ -59,7 +59,7 @@ class Situation:
         return self.architecture.takes_lengths
 
 
-Choices = Mapping[Any, str]
+ChoiceTitles = Mapping[Any, str]
 """Values with their words."""
 
 
@@ -68,33 +68,33 @@ def always(_now: Situation) -> bool:
     return True
 
 
-def never(_now: Situation) -> bool:
+def command_line_only(_now: Situation) -> bool:
     """Return that a field has no place in a form: it is set on the command line or in a file."""
     return False
 
 
-def makes_images(now: Situation) -> bool:
+def is_diffusion(now: Situation) -> bool:
     """Return whether the model is a diffusion pipeline."""
     return now.architecture.kind == "diffusion"
 
 
-def of_text(now: Situation) -> bool:
+def is_not_diffusion(now: Situation) -> bool:
     """Return whether the model is no diffusion pipeline."""
-    return not makes_images(now)
+    return not is_diffusion(now)
 
 
-def generates(now: Situation) -> bool:
+def generates_text(now: Situation) -> bool:
     """Return whether the model answers token by token."""
     return now.architecture.kind not in ("encoder", "vision-encoder", "diffusion")
 
 
-def shared(now: Situation) -> bool:
+def has_several_gpus(now: Situation) -> bool:
     """Return whether there are several GPUs that can share the network."""
-    return now.count > 1 and of_text(now)
+    return now.count > 1 and is_not_diffusion(now)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Option:
+class Presentation:
     """The declaration of a field for the command line, forms and sentences; it stands beside the type of the field.
 
     `flag` is its option on the command line, else it is set by `--set`; `default` says there what applies where it is
@@ -112,7 +112,7 @@ class Option:
     default: str = ""
     explanation: str = ""
     unit: str = ""
-    choices: Choices | Callable[[Situation], Choices] | None = None
+    choices: ChoiceTitles | Callable[[Situation], ChoiceTitles] | None = None
     details: Callable[[Any], str] | None = None
     stops: tuple[float, ...] = ()
     mnemonic: str = ""
@@ -122,7 +122,7 @@ class Option:
     asked_when: Callable[[Situation], bool] = always
 
 
-YES_OR_NO: Final[Choices] = {False: "No", True: "Yes"}
+YES_OR_NO: Final[ChoiceTitles] = {False: "No", True: "Yes"}
 
 
 def doubling(first: int, last: int) -> tuple[int, ...]:

@@ -6,28 +6,28 @@ from pydantic import Field, field_validator, model_validator
 
 from planner.base import Spec
 from planner.models.architecture import Moe
-from planner.workload.choices import OF_OFFLOADS, Offload
-from planner.workload.option import Option, Situation, of_text, shared
-from planner.workload.rules import OF_STAGES
-from planner.workload.software.registry import serving, trainer
+from planner.workload.choices import OFFLOAD_TITLES, Offload
+from planner.workload.option import Presentation, Situation, has_several_gpus, is_not_diffusion
+from planner.workload.rules import STAGE_RULES
+from planner.workload.software.registry import serving, training_support
 
 MOST_CARDS: Final = 100_000
 _MOST_GROUPS: Final = 8
 
 
-def trains_shared(now: Situation) -> bool:
+def trains_on_several_gpus(now: Situation) -> bool:
     """Return whether a training run can be shared by several GPUs."""
-    return shared(now) and now.used.task == "training"
+    return has_several_gpus(now) and now.used.task == "training"
 
 
 def _has_experts(now: Situation) -> bool:
     groups = (group for stack in now.architecture.stacks for group in stack.groups)
-    return shared(now) and any(isinstance(group.layer.feed_forward, Moe) for group in groups)
+    return has_several_gpus(now) and any(isinstance(group.layer.feed_forward, Moe) for group in groups)
 
 
 def _can_offload(now: Situation) -> bool:
-    own = trainer(now.used.profile) if now.used.task == "training" else serving(now.used.profile)
-    return of_text(now) and len(own.offloads) > 1
+    own = training_support(now.used.profile) if now.used.task == "training" else serving(now.used.profile)
+    return is_not_diffusion(now) and len(own.offloads) > 1
 
 
 class CardCount(Spec):
@@ -46,12 +46,12 @@ class Parallel(Spec):
     data: Annotated[
         int | None,
         Field(ge=1, le=MOST_CARDS, title="Data parallel", description="replicas"),
-        Option(
+        Presentation(
             "--dp",
             "sharing",
             default="the number of cards, divided by --tp, --pp and --cp",
             explanation="What the other ways to share leave.",
-            asked_when=shared,
+            asked_when=has_several_gpus,
         ),
     ] = None
     zero: Annotated[
@@ -62,7 +62,7 @@ class Parallel(Spec):
             title="ZeRO stage",
             description="what replicas share: 1 optimizer states, 2 gradients, too, 3 parameters, too: FSDP",
         ),
-        Option(
+        Presentation(
             "--zero",
             "sharing",
             explanation="ZeRO and FSDP divide what replicas would each hold in full.",
@@ -73,33 +73,35 @@ class Parallel(Spec):
                 3: "And parameters (ZeRO-3, FSDP)",
             },
             leads=True,
-            asked_when=trains_shared,
+            asked_when=trains_on_several_gpus,
         ),
     ] = 0
     tensor: Annotated[
         int,
         Field(ge=1, le=1024, title="Tensor parallel", description="cards that share each matrix"),
-        Option("--tp", "sharing", asked_when=shared),
+        Presentation("--tp", "sharing", asked_when=has_several_gpus),
     ] = 1
     sequence: Annotated[
         bool,
         Field(title="Sequence parallel", description="norms and dropout share the tokens of a tensor-parallel group"),
-        Option(group="sharing", asked_when=lambda now: trains_shared(now) and now.used.parallel.tensor > 1),
+        Presentation(
+            group="sharing", asked_when=lambda now: trains_on_several_gpus(now) and now.used.parallel.tensor > 1
+        ),
     ] = False
     pipeline: Annotated[
         int,
         Field(ge=1, le=4096, title="Pipeline parallel", description="cards that each hold some of the layers"),
-        Option("--pp", "sharing", asked_when=shared),
+        Presentation("--pp", "sharing", asked_when=has_several_gpus),
     ] = 1
     context: Annotated[
         int,
         Field(ge=1, le=4096, title="Context parallel", description="cards that share each sequence"),
-        Option("--cp", "sharing", asked_when=trains_shared),
+        Presentation("--cp", "sharing", asked_when=trains_on_several_gpus),
     ] = 1
     expert: Annotated[
         int,
         Field(ge=1, le=4096, title="Expert parallel", description="replicas that share the routed experts"),
-        Option("--ep", "sharing", asked_when=_has_experts),
+        Presentation("--ep", "sharing", asked_when=_has_experts),
     ] = 1
     offload: Annotated[
         Offload,
@@ -107,7 +109,7 @@ class Parallel(Spec):
             title="Offload",
             description="what stays in RAM between uses: optimizer (its states), parameters with them, or both on nvme",
         ),
-        Option("--offload", "offload", choices=OF_OFFLOADS, asked_when=_can_offload),
+        Presentation("--offload", "offload", choices=OFFLOAD_TITLES, asked_when=_can_offload),
     ] = "none"
     gradient_as_bucket_view: Annotated[
         bool,
@@ -115,7 +117,7 @@ class Parallel(Spec):
             title="Gradient bucket view",
             description="gradients lie in the buckets of DistributedDataParallel, not beside them",
         ),
-        Option(group="sharing", asked_when=lambda now: trains_shared(now) and now.sharder == "ddp"),
+        Presentation(group="sharing", asked_when=lambda now: trains_on_several_gpus(now) and now.sharder == "ddp"),
     ] = False
     reshard_after_forward: Annotated[
         bool,
@@ -123,16 +125,18 @@ class Parallel(Spec):
             title="Reshard after forward",
             description="FSDP frees each layer's whole parameters after its forward pass",
         ),
-        Option(group="sharing", asked_when=lambda now: trains_shared(now) and now.sharder == "fsdp"),
+        Presentation(group="sharing", asked_when=lambda now: trains_on_several_gpus(now) and now.sharder == "fsdp"),
     ] = True
     pipeline_layers: Annotated[
         tuple[int, ...],
         Field(title="Layers per stage", description="layers of each stage, with commas between them"),
-        Option(
+        Presentation(
             group="sharing",
             default="as evenly as it goes",
             placeholder="as evenly as it goes",
-            asked_when=lambda now: shared(now) and now.used.parallel.pipeline > 1 and now.used.parallel.interleave == 1,
+            asked_when=lambda now: (
+                has_several_gpus(now) and now.used.parallel.pipeline > 1 and now.used.parallel.interleave == 1
+            ),
         ),
     ] = ()
     interleave: Annotated[
@@ -140,11 +144,11 @@ class Parallel(Spec):
         Field(
             ge=1, le=1024, title="Pipeline schedule", description="groups of layers that each stage takes turns with"
         ),
-        Option(
+        Presentation(
             group="sharing",
             explanation="Stages work on one group of layers, or take turns with several.",
             choices={1: "1F1B", **{groups: f"Interleaved, {groups} groups" for groups in range(2, _MOST_GROUPS + 1)}},
-            asked_when=lambda now: trains_shared(now) and now.used.parallel.pipeline > 1,
+            asked_when=lambda now: trains_on_several_gpus(now) and now.used.parallel.pipeline > 1,
         ),
     ] = 1
 
@@ -157,7 +161,7 @@ class Parallel(Spec):
     @model_validator(mode="after")
     def _obeys_the_rules(self) -> Self:
         """Refuse settings of something that is not there."""
-        OF_STAGES.obey(_Held(self))
+        STAGE_RULES.obey(_ParallelOnly(self))
         if any(layers < 1 for layers in self.pipeline_layers):
             raise ValueError("each of pipeline_layers is at least 1")
         return self
@@ -182,7 +186,7 @@ class Parallel(Spec):
         return self.model_shards == 1 and self.zero == 0 and self.expert == 1 and self.offload == "none"
 
 
-class _Held(NamedTuple):
+class _ParallelOnly(NamedTuple):
     """What `parallel` is a part of, as far as rules about it alone are concerned."""
 
     parallel: Parallel
@@ -192,12 +196,12 @@ class _Held(NamedTuple):
 UnequalCards = Annotated[
     tuple[CardCount, ...],
     Field(title="Unequal cards", description="cards of several kinds, instead of the plan's one: [{id, count}, …]"),
-    Option(group="cards"),
+    Presentation(group="cards"),
 ]
 OtherProcesses = Annotated[
     int,
     Field(
         ge=0, title="Used by other programs", description="memory that other programs hold on each card: 2GiB, 512MiB"
     ),
-    Option(group="cards"),
+    Presentation(group="cards"),
 ]

@@ -6,12 +6,12 @@ from pydantic import Field, field_validator, model_validator
 
 from planner.base import Spec
 from planner.workload.choices import (
-    OF_ATTENTION,
-    OF_CHECKPOINTING,
-    OF_COMPUTE,
-    OF_FORMATS,
-    OF_LOSSES,
-    OF_METHODS,
+    ATTENTION_TITLES,
+    CHECKPOINTING_TITLES,
+    COMPUTE_TITLES,
+    LOSS_TITLES,
+    METHOD_TITLES,
+    WEIGHT_FORMAT_TITLES,
     Attention,
     Checkpointing,
     Compute,
@@ -20,10 +20,17 @@ from planner.workload.choices import (
     TrainedFormat,
 )
 from planner.workload.diffusion import ImageSizeField
-from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep, library_of, optimizer_words, step_words
-from planner.workload.option import Option, doubling
+from planner.workload.optimizers import (
+    OPTIMIZERS,
+    Optimizer,
+    OptimizerStep,
+    optimizer_library,
+    optimizer_step_titles,
+    optimizer_titles,
+)
+from planner.workload.option import Presentation, doubling
 from planner.workload.parallel import OtherProcesses, Parallel, UnequalCards
-from planner.workload.rules import OF_TRAINING
+from planner.workload.rules import TRAINING_RULES
 from planner.workload.software.registry import DEFAULT, SOFTWARE, TRAINERS, TrainerName
 
 
@@ -33,7 +40,7 @@ class Lora(Spec):
     rank: Annotated[
         int,
         Field(ge=1, le=65_536, title="LoRA rank", description="rank of the adapters"),
-        Option(
+        Presentation(
             "--lora-rank",
             "main",
             explanation="Their weights, gradients and states grow with it.",
@@ -47,12 +54,12 @@ class Lora(Spec):
             title="Target modules",
             description="layers with adapters: all-linear (all but the output head), or such as q_proj,v_proj",
         ),
-        Option("--lora-targets", "main", metavar="NAMES", mnemonic="g"),
+        Presentation("--lora-targets", "main", metavar="NAMES", mnemonic="g"),
     ] = "all-linear"
     adapter_dtype: Annotated[
         Literal["fp32", "bf16"],
         Field(title="Adapter format", description="format of the adapters; PEFT keeps them in fp32 on 16 bits, too"),
-        Option(
+        Presentation(
             group="adapters",
             choices={"fp32": "FP32", "bf16": "BF16"},
         ),
@@ -60,7 +67,7 @@ class Lora(Spec):
     dropout: Annotated[
         float,
         Field(ge=0, lt=1, title="LoRA dropout", description="share of the adapters' inputs that is dropped"),
-        Option(
+        Presentation(
             group="adapters",
             explanation="Its masks are kept for the backward pass.",
             stops=(0.0, 0.05, 0.1),
@@ -69,7 +76,7 @@ class Lora(Spec):
     dora: Annotated[
         bool,
         Field(title="DoRA", description="weight-decomposed adapters, with a magnitude for each output"),
-        Option(
+        Presentation(
             group="adapters",
             explanation="Products of whole weights are kept on the way.",
         ),
@@ -99,11 +106,11 @@ class Training(Spec):
     method: Annotated[
         Method,
         Field(title="Method", description="full, lora or qlora: what is trained"),
-        Option(
+        Presentation(
             "--method",
             "main",
             explanation="Every parameter, or adapters beside a frozen network;\nQLoRA keeps that network in 4 bits.",
-            choices=OF_METHODS,
+            choices=METHOD_TITLES,
             mnemonic="d",
             asked_when=lambda now: not now.from_scratch,
         ),
@@ -111,29 +118,29 @@ class Training(Spec):
     weights: Annotated[
         TrainedFormat | None,
         Field(title="Weight format", description="fp32, bf16 or fp16; under adapters int8, nf4 or nf4-dq, too"),
-        Option(
+        Presentation(
             "--weights",
             "precision",
             default="fp32 under autocast, else as computed; adapters: 16 bits, or nf4",
-            choices=OF_FORMATS,
+            choices=WEIGHT_FORMAT_TITLES,
             brief="Weights in {}",
         ),
     ] = None
     compute: Annotated[
         Compute,
         Field(title="Compute precision", description="fp32, tf32, bf16, fp16, amp-bf16, amp-fp16 or fp8"),
-        Option(
+        Presentation(
             "--compute",
             "precision",
             explanation="Autocast (amp-…) keeps trained parameters in fp32 and computes in 16 bits;\n"
             "fp8 takes the place of linear layers, by torchao.",
-            choices=OF_COMPUTE,
+            choices=COMPUTE_TITLES,
         ),
     ] = "amp-bf16"
     lora: Annotated[
         Lora | None,
         Field(description="of the methods lora and qlora"),
-        Option(asked_when=lambda now: now.used.adapts),
+        Presentation(asked_when=lambda now: now.used.adapts),
     ] = None
     trainable: Annotated[
         tuple[str, ...],
@@ -141,7 +148,7 @@ class Training(Spec):
             title="Trainable parameters",
             description="patterns of parameter names that are trained, such as layers.31 or *norm*",
         ),
-        Option(
+        Presentation(
             group="trained",
             default="all",
             explanation="Several with commas between them; the rest is frozen.",
@@ -153,35 +160,35 @@ class Training(Spec):
     optimizer: Annotated[
         Optimizer,
         Field(title="Optimizer", description="adamw, adamw-8bit, adafactor, lion, muon, sgd, …"),
-        Option(
+        Presentation(
             "--optimizer",
             "main",
             explanation="Decides what is kept beside each parameter: AdamW two numbers, momentum one, SGD none.",
-            choices=optimizer_words(),
-            details=library_of,
+            choices=optimizer_titles(),
+            details=optimizer_library,
             mnemonic="z",
         ),
     ] = "adamw"
     optimizer_step: Annotated[
         OptimizerStep | None,
         Field(title="Optimizer step", description="fused, foreach (all tensors at once) or loop"),
-        Option(
+        Presentation(
             group="step",
             default="as the optimizer's library does",
             explanation="All tensors at once needs temporary copies of them; fused kernels and a loop do not.",
-            choices=step_words(),
+            choices=optimizer_step_titles(),
             asked_when=lambda now: len(OPTIMIZERS[now.used.optimizer].steps) > 1,
         ),
     ] = None
     gradient_clipping: Annotated[
         bool,
         Field(title="Gradient clipping", description="whether gradients are clipped by their norm"),
-        Option(group="step", explanation="It takes temporary tensors."),
+        Presentation(group="step", explanation="It takes temporary tensors."),
     ] = False
     micro_batch: Annotated[
         int,
         Field(ge=1, le=1_000_000, title="Micro-batch size", description="sequences per GPU and forward pass"),
-        Option(
+        Presentation(
             "--micro-batch",
             "main",
             explanation="Activations and logits grow with it.",
@@ -192,7 +199,7 @@ class Training(Spec):
     gradient_accumulation: Annotated[
         int,
         Field(ge=1, le=1_000_000, title="Gradient accumulation", description="forward passes per optimizer step"),
-        Option(
+        Presentation(
             "--accumulate",
             "step",
             explanation="With more than one, the gradients stay in memory during the next forward pass.\n"
@@ -204,7 +211,7 @@ class Training(Spec):
     sequence_length: Annotated[
         int | None,
         Field(ge=1, le=100_000_000, title="Sequence length", description="tokens in each sequence"),
-        Option(
+        Presentation(
             "--seq",
             "main",
             default="2,048, or the model's maximum",
@@ -217,19 +224,19 @@ class Training(Spec):
     activation_checkpointing: Annotated[
         Checkpointing,
         Field(title="Checkpointing", description="none, selective, or full: keep layer inputs only"),
-        Option(
+        Presentation(
             "--checkpointing",
             "checkpointing",
             explanation="Full keeps only each layer's input and computes the rest again in the backward pass:\n"
             "much less memory, about a third more time.",
-            choices=OF_CHECKPOINTING,
+            choices=CHECKPOINTING_TITLES,
             mnemonic="k",
         ),
     ] = "none"
     checkpoint_every: Annotated[
         int,
         Field(ge=1, le=10_000, title="Checkpoint every", description="layers between two kept inputs"),
-        Option(
+        Presentation(
             group="checkpointing",
             explanation="With more, fewer inputs are kept, and more is computed again at once.",
             brief="every {} layers",
@@ -239,33 +246,33 @@ class Training(Spec):
     attention: Annotated[
         Attention,
         Field(title="Attention", description="sdpa, flash or eager"),
-        Option(
+        Presentation(
             "--attention",
             "software",
             explanation="Eager attention keeps a matrix of tokens × tokens for every head; the others do not.",
-            choices=OF_ATTENTION,
+            choices=ATTENTION_TITLES,
         ),
     ] = "sdpa"
     loss: Annotated[
         Loss | None,
         Field(title="Loss", description="full-logits, chunked or fused-linear"),
-        Option(
+        Presentation(
             "--loss",
             "software",
             default="full-logits, or the software's",
             explanation="Full logits take tokens × vocabulary several times over.",
-            choices=OF_LOSSES,
+            choices=LOSS_TITLES,
         ),
     ] = None
     loss_chunks: Annotated[
         int,
         Field(ge=1, le=100_000, title="Loss chunks", description="parts in which a chunked loss is computed"),
-        Option(group="software", asked_when=lambda now: now.used.loss == "chunked"),
+        Presentation(group="software", asked_when=lambda now: now.used.loss == "chunked"),
     ] = 8
     profile: Annotated[
         TrainerName,
         Field(title="Software", description=", ".join(TRAINERS)),
-        Option(
+        Presentation(
             "--profile",
             "software",
             explanation="What trains the model: each stores other things for the same network.",
@@ -286,5 +293,5 @@ class Training(Spec):
     @model_validator(mode="after")
     def _obeys_the_rules(self) -> Self:
         """Refuse what does not go together."""
-        OF_TRAINING.obey(self)
+        TRAINING_RULES.obey(self)
         return self

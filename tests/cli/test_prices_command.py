@@ -7,7 +7,7 @@ import json
 import pytest
 
 from planner.cli.main import main
-from planner.cost.refresh.store import Part, PriceStore, Snapshot
+from planner.cost.refresh.store import Part, PriceSnapshot, PriceStore
 from planner.cost.renting.offer import Offer
 
 
@@ -44,7 +44,7 @@ def mine(**changes) -> dict:
     }
 
 
-def held(price: float = 98.32) -> Snapshot:
+def held(price: float = 98.32) -> PriceSnapshot:
     offer = Offer.model_validate(mine(id="fetched", provider="AWS", on_demand_price_usd_per_hour=price))
     part = Part(
         provider="AWS",
@@ -55,7 +55,7 @@ def held(price: float = 98.32) -> Snapshot:
         sha256="0" * 64,
         offers=(offer,),
     )
-    return Snapshot(taken_at="20261101T000000Z", parts=(part,))
+    return PriceSnapshot(taken_at="20261101T000000Z", parts=(part,))
 
 
 def test_words_and_cards_find_offers_the_cheapest_first(said):

@@ -5,24 +5,40 @@ import math
 import pytest
 
 from planner.cost.constants import Constant
-from planner.cost.demand import HOURS_PER_MONTH, Pace, demand_of, load_at, loads_of, run_hours, usd_per_million_tokens
+from planner.cost.demand import (
+    HOURS_PER_MONTH,
+    Throughput,
+    demand_of,
+    load_exceeded_for,
+    load_profile,
+    run_hours,
+    usd_per_million_tokens,
+)
 from planner.cost.figure import NINETY_PERCENT, Figure
 from planner.cost.finance import annuity, equivalent_annual, irr, loan_value
 from planner.cost.job import DailyHours, Job, Run, Service
 from planner.cost.owning.accounting import OwnedServers, break_even_utilization, owned_month, payback_month
-from planner.cost.owning.costs import FIGURES, Shape, bought, financed, full_power_watts, kept, kilowatt_hours
+from planner.cost.owning.costs import (
+    FIGURES,
+    ServerSetup,
+    financed_usd,
+    full_power_watts,
+    kilowatt_hours,
+    running_costs,
+    upfront_costs,
+)
 from planner.cost.owning.residual import own_curve, resale_curve, yearly_depreciation
-from planner.cost.rent_or_buy.streams import hours_to_pay_back
-from planner.cost.renting.rent import interruption_share, mean_hours_between, spot_waste
+from planner.cost.rent_or_buy.cash_flows import hours_to_pay_back
+from planner.cost.renting.quote import interruption_overhead, interruption_share, mean_hours_between
 from planner.errors import SpecError
 from planner.performance.result import TimeResult
 from planner.plan.catalog import Catalog
 from planner.workload.workload import Inference
 
-PACE = Pace(
+PACE = Throughput(
     tokens_per_second=1_000, samples_per_second=2, steps_per_second=0.5, low_time_factor=0.8, high_time_factor=1.5
 )
-SERVING = Pace(samples_per_second=2, low_time_factor=0.8, high_time_factor=1.5)
+SERVING = Throughput(samples_per_second=2, low_time_factor=0.8, high_time_factor=1.5)
 
 
 def test_a_figures_range_is_log_normal() -> None:
@@ -77,22 +93,22 @@ def test_books_write_off_no_more_than_the_cost() -> None:
 
 
 def test_the_best_interval_balances_checkpoints_and_lost_work() -> None:
-    found = spot_waste(checkpoint_hours=0.05, restart_hours=0, mean_hours=24)
+    found = interruption_overhead(checkpoint_hours=0.05, restart_hours=0, mean_hours=24)
     assert found.checkpoint_fraction == pytest.approx(found.lost_fraction)
     assert found.interval_hours is not None
     for other in (0.5, 2):
-        worse = spot_waste(0.05, 0, 24, found.interval_hours * other)
+        worse = interruption_overhead(0.05, 0, 24, found.interval_hours * other)
         assert worse.waste_fraction > found.waste_fraction
 
 
 def test_checkpoints_that_take_no_time_lose_no_work() -> None:
-    found = spot_waste(checkpoint_hours=0, restart_hours=0.5, mean_hours=10)
+    found = interruption_overhead(checkpoint_hours=0, restart_hours=0.5, mean_hours=10)
     assert (found.interval_hours, found.waste_fraction) == (None, 0.05)
 
 
 def test_interruptions_without_pause_are_refused() -> None:
     with pytest.raises(SpecError, match="mean_hours_between_interruptions"):
-        spot_waste(0.1, 0.1, 0)
+        interruption_overhead(0.1, 0.1, 0)
 
 
 def test_interruption_shares_become_hours() -> None:
@@ -140,7 +156,7 @@ def test_hours_that_are_given_are_certain() -> None:
 def test_a_job_that_cannot_be_timed_says_what_is_missing() -> None:
     with pytest.raises(SpecError, match="an epoch has no size"):
         run_hours(Run(amount=1, unit="epochs"), PACE)
-    for pace in (None, Pace()):
+    for pace in (None, Throughput()):
         with pytest.raises(SpecError, match="how many tokens a second these cards do is not known"):
             run_hours(Run(amount=1, unit="tokens"), pace)
         with pytest.raises(SpecError, match="how many requests a second"):
@@ -150,15 +166,15 @@ def test_a_job_that_cannot_be_timed_says_what_is_missing() -> None:
 
 def test_a_pace_comes_from_an_estimate_of_time() -> None:
     step = TimeResult(task="training", kind="step", seconds=2, low_seconds=1.5, high_seconds=3, tokens_per_second=500)
-    pace = Pace.of_result(step)
+    pace = Throughput.of_result(step)
     assert pace is not None
     assert (pace.steps_per_second, pace.tokens_per_second) == (0.5, 500)
     assert (pace.low_time_factor, pace.high_time_factor) == (0.75, 1.5)
-    service = Pace.of_result(TimeResult(task="inference", kind="service", seconds=2, samples_per_second=4))
+    service = Throughput.of_result(TimeResult(task="inference", kind="service", seconds=2, samples_per_second=4))
     assert service is not None
     assert (service.steps_per_second, service.low_time_factor) == (None, 1.0)
     assert service.requests_per_second(100, 100) == 4
-    assert Pace.of_result(TimeResult(task="training", kind="step", unsupported="no")) is None
+    assert Throughput.of_result(TimeResult(task="training", kind="step", unsupported="no")) is None
 
 
 def test_requests_of_other_lengths_take_another_time() -> None:
@@ -172,26 +188,26 @@ def test_requests_of_other_lengths_take_another_time() -> None:
         first_token_seconds=0.5,
         output_token_seconds=0.02,
     )
-    pace = Pace.of_result(time, Inference(prompt_length=1_000, context_length=1_100, batch=8))
+    pace = Throughput.of_result(time, Inference(prompt_length=1_000, context_length=1_100, batch=8))
     assert pace is not None
     assert pace.requests_per_second(1_000, 100) == pytest.approx(3.2)
     assert pace.requests_per_second(2_000, 300) == pytest.approx(8 / 7)
-    unknown = Pace.of_result(time)
+    unknown = Throughput.of_result(time)
     assert unknown is not None
     assert unknown.requests_per_second(2_000, 300) == 3.2
 
 
 def test_tokens_without_a_pace_have_no_price() -> None:
     assert usd_per_million_tokens(1, None) is None
-    assert usd_per_million_tokens(1, Pace(samples_per_second=1)) is None
+    assert usd_per_million_tokens(1, Throughput(samples_per_second=1)) is None
 
 
 @pytest.mark.parametrize("peak", [1.0, 1.5, 2.0, 5.0])
 def test_the_load_has_its_mean_and_peak(peak: float) -> None:
     parts = 20_000
-    mean = sum(load_at((part + 0.5) / parts, peak) for part in range(parts)) / parts
+    mean = sum(load_exceeded_for((part + 0.5) / parts, peak) for part in range(parts)) / parts
     assert mean == pytest.approx(1, abs=1e-3)
-    assert load_at(0, peak) == peak
+    assert load_exceeded_for(0, peak) == peak
 
 
 def test_a_service_needs_groups_for_its_peak() -> None:
@@ -204,14 +220,14 @@ def test_a_service_needs_groups_for_its_peak() -> None:
     assert demand.always_on
     thrifty = demand_of(job.evolve(scales_down=True), SERVING)
     assert demand.busy_hours < thrifty.rented_hours < demand.rented_hours
-    by_tokens = demand_of(job, Pace(tokens_per_second=600))
+    by_tokens = demand_of(job, Throughput(tokens_per_second=600))
     assert by_tokens.busy_hours == pytest.approx(demand.busy_hours)
 
 
 def test_a_service_leaves_room_so_that_requests_do_not_wait() -> None:
     # Two requests a second each, four at once; 12.5 at the busiest moment.
     job = Service(requests_per_day=6.25 * 86_400, peak_factor=2)
-    pace = Pace(concurrent_requests=4, prompt_token_seconds=0.0005, output_token_seconds=0.005)
+    pace = Throughput(concurrent_requests=4, prompt_token_seconds=0.0005, output_token_seconds=0.005)
     tight, roomy = demand_of(job.evolve(busy_fraction=1), pace), demand_of(job, pace)
     assert (tight.groups, roomy.groups) == (7, 8)
     assert tight.busy_hours == roomy.busy_hours
@@ -224,7 +240,7 @@ def test_a_service_leaves_room_so_that_requests_do_not_wait() -> None:
 
 def test_a_service_can_be_told_by_the_hour() -> None:
     job = Service(requests_per_day=6 * 86_400, hourly_shares=(*[1.0] * 12, *[3.0] * 12), busy_fraction=1)
-    assert loads_of(job, 3) == pytest.approx((*[1.5] * 12, *[4.5] * 12))
+    assert load_profile(job, 3) == pytest.approx((*[1.5] * 12, *[4.5] * 12))
     assert demand_of(job, SERVING).groups == 5
     assert demand_of(job.evolve(scales_down=True), SERVING).rented_hours == pytest.approx(3.5 * HOURS_PER_MONTH)
 
@@ -285,11 +301,11 @@ def figures(**given: float) -> dict[str, float]:
     return neutral | named | {"idle_power_fraction": 0.3} | given
 
 
-SHAPE = Shape(count=8, groups=2, gpus_per_server=8, colocation_power="metered")
+SHAPE = ServerSetup(count=8, groups=2, gpus_per_server=8, colocation_power="metered")
 
 
 def test_what_is_bought_sums_up() -> None:
-    purchase = bought(figures(network_share=0.2, tax_fraction=0.1, shipping_usd=500, install_usd=700), SHAPE)
+    purchase = upfront_costs(figures(network_share=0.2, tax_fraction=0.1, shipping_usd=500, install_usd=700), SHAPE)
     assert (purchase.cards, purchase.host) == pytest.approx((160_000, 96_000))
     assert purchase.network == pytest.approx(64_000)
     assert purchase.tax == pytest.approx(32_000)
@@ -297,7 +313,7 @@ def test_what_is_bought_sums_up() -> None:
 
 
 def test_one_server_needs_no_network() -> None:
-    assert bought(figures(network_share=0.2), SHAPE.evolve(groups=1)).network == 0
+    assert upfront_costs(figures(network_share=0.2), SHAPE.evolve(groups=1)).network == 0
 
 
 def test_power_is_drawn_at_work_and_at_rest() -> None:
@@ -312,9 +328,9 @@ def test_power_is_drawn_at_work_and_at_rest() -> None:
 
 def test_electricity_is_paid_once() -> None:
     values = figures(colocation_usd_per_kw_month=150.0)
-    purchase = bought(values, SHAPE)
+    purchase = upfront_costs(values, SHAPE)
     metered, included = (
-        kept(values, SHAPE.evolve(colocation_power=power), purchase) for power in ("metered", "included")
+        running_costs(values, SHAPE.evolve(colocation_power=power), purchase) for power in ("metered", "included")
     )
     assert metered.colocation == included.colocation == 12 * 150 * 12
     assert metered.idle_energy > 0
@@ -331,15 +347,15 @@ def test_yearly_costs_sum_up() -> None:
         licence_usd_per_gpu_year=4_500,
         tariff_usd_per_kwh=0,
     )
-    purchase = bought(values, SHAPE)
-    yearly = kept(values, SHAPE, purchase)
+    purchase = upfront_costs(values, SHAPE)
+    yearly = running_costs(values, SHAPE, purchase)
     assert yearly.usd_per_year == pytest.approx(purchase.usd * 0.11 + 160_000 * 0.05 + 9_000 + 16 * 4_500)
 
 
 def test_a_purchase_without_a_loan_is_paid_at_once() -> None:
-    assert financed(1_000, SHAPE, 0.08, 3) == 1_000
+    assert financed_usd(1_000, SHAPE, 0.08, 3) == 1_000
     borrowed = SHAPE.evolve(loan_fraction=0.5, loan_rate=0.0, loan_years=4.0)
-    assert financed(1_000, borrowed, 0.08, 10) < 1_000
+    assert financed_usd(1_000, borrowed, 0.08, 10) < 1_000
 
 
 def test_books_without_use_have_no_price_an_hour() -> None:

@@ -11,7 +11,7 @@ from planner.cost.market import (
     PriceSpread,
     age_days,
     card_prices,
-    rented_together,
+    rents_of_machine,
 )
 from planner.cost.owning.purchase import Purchase
 from planner.cost.renting.offer import Offer
@@ -202,6 +202,6 @@ def test_a_machine_is_rented_as_a_whole_or_as_many_of_its_cards() -> None:
         _offer(4, 8.0, "2026-11-01", gpu_count=8, price_kind="from"),
         _offer(5, 9.0, "2026-11-01", gpu_count=8, gpu="rtx-4090"),
     ]
-    (spread,) = rented_together("rtx-3090", 8, "box", offers, TODAY).values()
+    (spread,) = rents_of_machine("rtx-3090", 8, "box", offers, TODAY).values()
     assert [(point.price_usd, point.seller) for point in spread.points] == [(24.0, "cloud 3"), (16.0, "cloud 1")]
-    assert rented_together("rtx-3090", 4, "other", offers, TODAY) == {}
+    assert rents_of_machine("rtx-3090", 4, "other", offers, TODAY) == {}

@@ -4,20 +4,20 @@ from datetime import date
 
 import pytest
 
-from planner.cost.demand import Pace, demand_of
+from planner.cost.demand import Throughput, demand_of
 from planner.cost.job import DailyHours, Run
 from planner.cost.renting.offer import AMBIGUOUS, FROM_PRICE, UNVERIFIED, ExchangeRate, Offer
-from planner.cost.renting.rent import RentFacts
+from planner.cost.renting.quote import RentFacts
 from planner.cost.renting.table import (
     HISTORY,
     MEDIAN,
-    SCATTERED,
+    TOO_FEW_CARDS,
     UNDATED,
     WHOLE_SYSTEM,
-    Candidate,
+    CardDemand,
     OfferRow,
     cheapest,
-    offer_rows,
+    quote_offers,
 )
 from planner.cost.terms import RENT_MODES, RentTerms
 from planner.plan.catalog import Catalog
@@ -42,8 +42,8 @@ PLAIN = RentTerms()
 def rows(
     catalog: Catalog, *offers: Offer, terms: RentTerms = PLAIN, count: int = 8, today: date = TODAY
 ) -> tuple[OfferRow, ...]:
-    candidates = {"h100-sxm5-80gb": Candidate("h100-sxm5-80gb", count, DEMAND)}
-    return offer_rows(offers, candidates, terms, RentFacts.of(catalog.cost), today)
+    candidates = {"h100-sxm5-80gb": CardDemand("h100-sxm5-80gb", count, DEMAND)}
+    return quote_offers(offers, candidates, terms, RentFacts.of(catalog.cost), today)
 
 
 def changed(**changes: object) -> Offer:
@@ -58,7 +58,7 @@ def changed(**changes: object) -> Offer:
         (changed(incomplete="the host is billed separately"), "the host is billed separately"),
         (changed(billed_currency=None, notes=("not verified",)), UNVERIFIED),
         (changed(system="dgx-h100"), WHOLE_SYSTEM),
-        (changed(gpu_count=1, on_demand_price_usd_per_hour=2, spot_price_usd_per_hour=1), SCATTERED),
+        (changed(gpu_count=1, on_demand_price_usd_per_hour=2, spot_price_usd_per_hour=1), TOO_FEW_CARDS),
     ],
 )
 def test_some_prices_are_never_the_cheapest(catalog: Catalog, offer: Offer, remark: str) -> None:
@@ -132,25 +132,25 @@ def test_other_cards_and_shares_of_cards_stay_out(catalog: Catalog) -> None:
 
 def test_an_ambiguous_offer_spans_the_costs_of_all_it_may_be(catalog: Catalog) -> None:
     offer = changed(gpu=None, candidates=("h100-sxm5-80gb", "h100-pcie-80gb"))
-    fast, slow = (demand_of(Run(amount=hours), Pace()) for hours in (100, 200))
+    fast, slow = (demand_of(Run(amount=hours), Throughput()) for hours in (100, 200))
     candidates = {
-        "h100-sxm5-80gb": Candidate("h100-sxm5-80gb", 8, fast),
-        "h100-pcie-80gb": Candidate("h100-pcie-80gb", 8, slow),
+        "h100-sxm5-80gb": CardDemand("h100-sxm5-80gb", 8, fast),
+        "h100-pcie-80gb": CardDemand("h100-pcie-80gb", 8, slow),
     }
-    (row,) = offer_rows([offer], candidates, PLAIN, RentFacts.of(catalog.cost), TODAY)
+    (row,) = quote_offers([offer], candidates, PLAIN, RentFacts.of(catalog.cost), TODAY)
     assert (row.gpu, row.low_usd, row.usd, row.high_usd) == ("h100-pcie-80gb", 4_000, 8_000, 8_000)
 
 
 def test_every_way_to_rent_can_be_listed(catalog: Catalog) -> None:
-    candidates = {"h100-sxm5-80gb": Candidate("h100-sxm5-80gb", 8, DEMAND)}
-    found = offer_rows([OFFER], candidates, PLAIN, RentFacts.of(catalog.cost), TODAY, RENT_MODES)
+    candidates = {"h100-sxm5-80gb": CardDemand("h100-sxm5-80gb", 8, DEMAND)}
+    found = quote_offers([OFFER], candidates, PLAIN, RentFacts.of(catalog.cost), TODAY, RENT_MODES)
     assert [row.mode for row in found] == ["spot", "on-demand"]
 
 
 def test_the_bundled_offers_are_sorted_and_their_cheapest_is_a_plain_price(catalog: Catalog) -> None:
     demand = demand_of(DailyHours(hours_per_day=8), None)
-    candidates = {gpu.id: Candidate(gpu.id, 1, demand) for gpu in catalog.hardware.gpus}
-    found = offer_rows(catalog.offers, candidates, PLAIN, RentFacts.of(catalog.cost), TODAY)
+    candidates = {gpu.id: CardDemand(gpu.id, 1, demand) for gpu in catalog.hardware.gpus}
+    found = quote_offers(catalog.offers, candidates, PLAIN, RentFacts.of(catalog.cost), TODAY)
     assert len(found) > 300
     comparable = [row.usd for row in found if row.comparable]
     assert comparable == sorted(comparable)

@@ -7,22 +7,22 @@ from statistics import fmean
 import pytest
 
 from planner.cost.carbon import carbon_by_region, rented_footprint
-from planner.cost.demand import Pace, groups_of, loads_of
+from planner.cost.demand import Throughput, load_profile, required_groups
 from planner.cost.estimate import CostEstimate, estimate_cost, flip_value, hybrid_of_plan
 from planner.cost.figure import Figure
 from planner.cost.job import DailyHours, Run, Service
 from planner.cost.owning.purchase import card_price
 from planner.cost.rent_or_buy.case import RENT_PRICE, RESALE, USE, Case
-from planner.cost.rent_or_buy.hybrid import best_mix
-from planner.cost.rent_or_buy.streams import (
+from planner.cost.rent_or_buy.cash_flows import (
     ALWAYS_CHEAPER,
-    BEYOND,
+    BEYOND_HORIZON,
     FIXED_RENT,
-    NEVER_CHEAPER,
     NEVER_DEARER,
+    NO_HOURLY_SAVING,
     RENT_CHEAPER,
     break_even,
 )
+from planner.cost.rent_or_buy.hybrid import best_mix
 from planner.cost.rent_or_buy.uncertainty import SEED, simulate, tornado
 from planner.cost.result import OwnCost
 from planner.cost.terms import DEFAULT_SOURCES, BuyTerms, CostTerms, RentTerms
@@ -31,7 +31,7 @@ from planner.hardware.own import CardChange, OwnHardware, with_own
 from planner.plan.catalog import Catalog
 
 EVERY_DAY = DailyHours(hours_per_day=12, days_per_week=7)
-PACE = Pace(samples_per_second=2, tokens_per_second=600, low_time_factor=0.8, high_time_factor=1.3)
+PACE = Throughput(samples_per_second=2, tokens_per_second=600, low_time_factor=0.8, high_time_factor=1.3)
 
 
 def estimate(
@@ -253,9 +253,9 @@ def changed(case: Case, **values: float) -> Case:
 def test_break_even_says_why_there_is_none(catalog: Catalog, today: date) -> None:
     case = case_of(catalog, today, CostTerms(job=EVERY_DAY))
     cheap = changed(case, rent_usd_per_hour=1e-6)
-    assert break_even(cheap.streams(), 5).reason == NEVER_CHEAPER
+    assert break_even(cheap.streams(), 5).reason == NO_HOURLY_SAVING
     assert break_even(cheap.streams(), 5).years_reason == RENT_CHEAPER
-    assert break_even(changed(case, rent_usd_per_hour=3.0).streams(), 5).reason == BEYOND
+    assert break_even(changed(case, rent_usd_per_hour=3.0).streams(), 5).reason == BEYOND_HORIZON
     dear = replace(changed(case, rent_usd_per_hour=500.0), rent_usd_per_year=1e8)
     assert break_even(dear.streams(), 5).reason == ALWAYS_CHEAPER
     assert break_even(dear.streams(), 5).years is not None
@@ -341,8 +341,8 @@ def test_the_base_load_is_owned_and_peaks_are_rented(catalog: Catalog, today: da
     job = Service(requests_per_day=1e6, peak_factor=4)
     terms = CostTerms(job=job, buy=BuyTerms(place="data-centre"))
     plan = estimate(catalog, today, terms)
-    average = groups_of(job, PACE)
-    assert fmean(loads_of(job, average)) == pytest.approx(average, rel=1e-3)
+    average = required_groups(job, PACE)
+    assert fmean(load_profile(job, average)) == pytest.approx(average, rel=1e-3)
     found = hybrid_of_plan(plan, terms, PACE)
     assert found is not None
     assert 0 < found.best.owned < average * 4
@@ -359,7 +359,7 @@ def test_the_base_load_is_owned_and_peaks_are_rented(catalog: Catalog, today: da
     ],
 )
 def test_mixing_is_no_question_without_peaks_to_rent(
-    catalog: Catalog, today: date, terms: CostTerms, pace: Pace | None
+    catalog: Catalog, today: date, terms: CostTerms, pace: Throughput | None
 ) -> None:
     assert hybrid_of_plan(estimate(catalog, today, terms), terms, pace) is None
 
@@ -375,7 +375,7 @@ def test_a_service_too_large_to_look_through_is_not_mixed(catalog: Catalog, toda
 
 
 def test_the_answer_says_how_long_requests_wait(catalog: Catalog, today: date) -> None:
-    pace = Pace(concurrent_requests=4, prompt_token_seconds=0.0005, output_token_seconds=0.005)
+    pace = Throughput(concurrent_requests=4, prompt_token_seconds=0.0005, output_token_seconds=0.005)
     terms, card = CostTerms(job=Service(requests_per_day=1e5)), catalog.hardware.gpu("h100-sxm5-80gb")
     told = estimate_cost(terms, card, 8, pace, catalog.cost, today)
     (note,) = [

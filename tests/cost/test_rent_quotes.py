@@ -2,11 +2,11 @@
 
 import pytest
 
-from planner.cost.demand import Demand, Pace, demand_of
+from planner.cost.demand import Demand, Throughput, demand_of
 from planner.cost.job import DailyHours, Run, Service
 from planner.cost.renting.offer import ExchangeRate, Offer
-from planner.cost.renting.rent import RentFacts, RentQuote, commitment_share, quote
-from planner.cost.renting.rent_terms import rent_cost
+from planner.cost.renting.quote import RentFacts, RentQuote, commitment_share, quote
+from planner.cost.renting.rent_cost import rent_cost
 from planner.cost.result import RentCost
 from planner.cost.terms import RentTerms
 from planner.errors import SpecError
@@ -148,7 +148,7 @@ def test_egress_is_paid_by_the_providers_tiers(
 
 
 def test_the_range_of_the_pace_is_that_of_the_price(facts: RentFacts) -> None:
-    pace = Pace(tokens_per_second=1_000, low_time_factor=0.9, high_time_factor=1.3)
+    pace = Throughput(tokens_per_second=1_000, low_time_factor=0.9, high_time_factor=1.3)
     demand = demand_of(Run(amount=3.6e8, unit="tokens"), pace)
     cost = rent_cost(quote(OFFER, "on-demand", demand, 8, PLAIN, facts), demand, PLAIN, facts, pace)
     assert (cost.low_usd, cost.usd, cost.high_usd) == pytest.approx((3_600, 4_000, 5_200))
@@ -161,7 +161,7 @@ def test_the_range_of_the_pace_is_that_of_the_price(facts: RentFacts) -> None:
 
 
 def test_a_service_is_rented_for_its_groups(facts: RentFacts) -> None:
-    demand = demand_of(Service(requests_per_day=86_400, peak_factor=3), Pace(samples_per_second=2))
+    demand = demand_of(Service(requests_per_day=86_400, peak_factor=3), Throughput(samples_per_second=2))
     found = quote(OFFER, "on-demand", demand, 8, PLAIN, facts)
     assert found.usd == pytest.approx(demand.groups * 731 * 40, rel=0.002)
     assert explained(found, demand, facts).gpu_count == demand.groups * 8

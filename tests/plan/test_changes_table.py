@@ -4,11 +4,11 @@ import pytest
 from pydantic import ValidationError
 
 from planner.plan.advice.advise import CHANGES
-from planner.plan.advice.change import COSTS, RISKS, Change
+from planner.plan.advice.change import COSTS, RISKS, PlanChange
 from planner.plan.advice.inference_changes import INFERENCE_CHANGES
-from planner.plan.advice.ladders import ladders
+from planner.plan.advice.ladders import plan_ladders
 from planner.plan.advice.pipeline_changes import PIPELINE_CHANGES
-from planner.plan.advice.search import changed
+from planner.plan.advice.search import apply_change
 from planner.plan.advice.software.lookup import PROGRAM_CHANGES
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.defaults import with_defaults
@@ -27,13 +27,13 @@ def with_fields(workload, fields):
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
-def test_a_change_can_be_made_where_it_applies(change: Change):
+def test_a_change_can_be_made_where_it_applies(change: PlanChange):
     fields = {name: values[-1] for name, values in change.applies.items()}
     answers = change in (*INFERENCE_CHANGES, *PIPELINE_CHANGES, *PROGRAM_CHANGES)
     base = Inference() if answers and change.applies.get("task") != ("training",) else Training()
     try:
         workload = with_fields(base, {**fields, "parallel.data": 2} if change.shares_states else fields)
-        made = changed(Plan(model=LLAMA, workload=workload), change)
+        made = apply_change(Plan(model=LLAMA, workload=workload), change)
     except ValidationError as error:
         if "is not estimated yet" not in str(error):
             raise
@@ -77,9 +77,11 @@ def test_cards_that_share_the_network_share_the_batch(catalog, workload, cards, 
     plan = Plan(model=LLAMA, workload=workload, gpu="rtx-4090")
     architecture = catalog.models.model(LLAMA.id)
     shared = [
-        one for one in ladders(plan, with_defaults(workload, architecture, 1), architecture) if one.lever == "cards"
+        one
+        for one in plan_ladders(plan, with_defaults(workload, architecture, 1), architecture)
+        if one.lever == "cards"
     ]
-    made = changed(plan, shared[-1].change(cards))
+    made = apply_change(plan, shared[-1].change(cards))
     assert (made.workload.micro_batch, made.workload.gradient_accumulation) == expected
     assert (made.count, made.workload.parallel.zero) == (cards, 3)
     split = "the whole batch" if workload.micro_batch > 1 else f"the batch of each card, {cards} times in all"
@@ -94,9 +96,11 @@ def test_answering_cards_share_matrices_or_layers(catalog, profile, field, count
     plan = Plan(model=LLAMA, workload=workload, gpu="rtx-4090")
     architecture = catalog.models.model(LLAMA.id)
     (ladder,) = [
-        one for one in ladders(plan, with_defaults(workload, architecture, 1), architecture) if one.lever == "cards"
+        one
+        for one in plan_ladders(plan, with_defaults(workload, architecture, 1), architecture)
+        if one.lever == "cards"
     ]
     assert list(ladder.values) == counts
-    made = changed(plan, ladder.change(2))
+    made = apply_change(plan, ladder.change(2))
     assert (made.count, getattr(made.workload.parallel, field)) == (2, 2)
-    assert not any(one.lever == "cards" for one in ladders(made, made.workload, architecture))
+    assert not any(one.lever == "cards" for one in plan_ladders(made, made.workload, architecture))

@@ -9,7 +9,7 @@ from planner.memory.logs.read import read_log
 from planner.memory.logs.reading import LogReading, Measured
 from planner.plan.catalog import load_catalog
 from planner.plan.evaluate import evaluate
-from planner.plan.logs.comparison import GROUPS, compare, compare_plan
+from planner.plan.logs.comparison import GROUPS, compare_plan, compare_with_log
 from planner.plan.logs.corrected import correction_key, counting, with_correction
 from planner.plan.logs.corrections import suggest_correction
 from planner.plan.plan import ModelChoice, Plan
@@ -151,7 +151,7 @@ def test_parts_of_a_model_on_several_devices_are_added_up(compared, catalog):
     found = compared(workers)
     assert found.row("weights").actual_bytes == pytest.approx(15 * GIB, abs=2)
     assert "2 devices" in found.notes[-1]
-    copies = compare(evaluate(RUN.evolve(count=2), catalog), read_log(workers))
+    copies = compare_with_log(evaluate(RUN.evolve(count=2), catalog), read_log(workers))
     assert copies.row("weights").actual_bytes == pytest.approx(15 * GIB, abs=2)
 
 
@@ -300,7 +300,7 @@ def test_any_reading_can_be_compared(measured, plan, engine, tokens):
     )
     evaluation = evaluate(plan, catalog)
     try:
-        comparison = compare(evaluation, reading)
+        comparison = compare_with_log(evaluation, reading)
     except SpecError:
         return
     made = suggest_correction(comparison, evaluation, "2026-10-03", "ab")

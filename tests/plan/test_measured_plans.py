@@ -13,7 +13,7 @@ from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess, HostProcess
 from planner.plan.evaluate import evaluate
 from planner.plan.measured import (
-    Measured,
+    MeasuredCard,
     batch_that_fills,
     beside,
     expected_of,
@@ -58,9 +58,9 @@ def test_what_a_plan_predicts_of_a_card(evaluation, catalog):
 
 def test_the_process_that_holds_the_most_is_the_plans():
     processes = (process(1, 2 * GIB), process(2, 6 * GIB), process(3, 9 * GIB, "graphics"), process(4, None))
-    assert measured_of(processes, 10.0 * GIB) == Measured(10 * GIB, 6 * GIB, 2, 3)
-    assert measured_of((process(4, None),), GIB) == Measured(GIB, process_count=1)
-    assert measured_of((process(is_reliable=False),), GIB) == Measured(GIB)
+    assert measured_of(processes, 10.0 * GIB) == MeasuredCard(10 * GIB, 6 * GIB, 2, 3)
+    assert measured_of((process(4, None),), GIB) == MeasuredCard(GIB, process_count=1)
+    assert measured_of((process(is_reliable=False),), GIB) == MeasuredCard(GIB)
 
 
 @pytest.mark.parametrize(
@@ -87,19 +87,19 @@ def test_an_engine_with_a_pool_is_expected_to_take_it_all(catalog):
     taken = memory.total_bytes - needed + pool.bytes
     assert expected_of(evaluation).memory_bytes == taken
     assert expected_of(evaluation).high_bytes - taken == memory.high_bytes - memory.total_bytes
-    found = beside(evaluation, Measured(23 * GIB, taken + MIB, engine="vLLM"))
+    found = beside(evaluation, MeasuredCard(23 * GIB, taken + MIB, engine="vLLM"))
     assert (found.reason, found.difference_bytes) == ("in-range", MIB)
 
 
 def test_an_engine_that_the_plan_does_not_know_of_is_why_there_is_more(evaluation):
     held = evaluation.memory.high_bytes + GIB
-    assert beside(evaluation, Measured(40 * GIB, held, engine="vLLM")).reason == "engine-fills-card"
-    assert beside(evaluation, Measured(held, engine="vLLM")).reason == "other-processes"
+    assert beside(evaluation, MeasuredCard(40 * GIB, held, engine="vLLM")).reason == "engine-fills-card"
+    assert beside(evaluation, MeasuredCard(held, engine="vLLM")).reason == "other-processes"
 
 
 def test_a_little_more_than_predicted_is_mostly_what_is_least_certain(evaluation):
     memory = evaluation.memory
-    found = beside(evaluation, Measured(20 * GIB, memory.total_bytes + 100 * MIB))
+    found = beside(evaluation, MeasuredCard(20 * GIB, memory.total_bytes + 100 * MIB))
     assert (found.basis, found.reason, found.likeliest) == ("process", "in-range", "framework_overhead")
     assert found.difference_bytes == 100 * MIB
     assert found.difference_fraction == pytest.approx(100 * MIB / memory.total_bytes)
@@ -107,13 +107,13 @@ def test_a_little_more_than_predicted_is_mostly_what_is_least_certain(evaluation
 
 def test_less_within_the_range_is_what_may_be_less(evaluation):
     memory = evaluation.memory
-    found = beside(evaluation, Measured(20 * GIB, memory.low_bytes))
+    found = beside(evaluation, MeasuredCard(20 * GIB, memory.low_bytes))
     rooms = {term.name: term.bytes - term.low_bytes for term in memory.terms}
     assert (found.reason, found.likeliest) == ("in-range", max(rooms, key=rooms.get))
 
 
 def test_exactly_what_was_predicted_needs_no_reason(evaluation):
-    found = beside(evaluation, Measured(20 * GIB, evaluation.memory.total_bytes))
+    found = beside(evaluation, MeasuredCard(20 * GIB, evaluation.memory.total_bytes))
     assert (found.reason, found.likeliest, found.difference_bytes) == ("in-range", None, 0)
 
 
@@ -121,23 +121,23 @@ def test_terms_that_are_certain_are_no_reason(evaluation):
     memory = evaluation.memory
     certain = tuple(term.evolve(low_bytes=term.bytes, high_bytes=term.bytes) for term in memory.terms)
     sure = evaluation.evolve(memory=memory.evolve(terms=certain))
-    assert beside(sure, Measured(20 * GIB, memory.total_bytes + MIB)).likeliest is None
+    assert beside(sure, MeasuredCard(20 * GIB, memory.total_bytes + MIB)).likeliest is None
 
 
 def test_beyond_the_range_there_is_more_or_the_peak_is_yet_to_come(evaluation):
     memory = evaluation.memory
-    early = beside(evaluation, Measured(20 * GIB, memory.low_bytes - 1))
+    early = beside(evaluation, MeasuredCard(20 * GIB, memory.low_bytes - 1))
     assert (early.reason, early.likeliest) == ("before-peak", None)
-    more = beside(evaluation, Measured(40 * GIB, memory.high_bytes + 1))
+    more = beside(evaluation, MeasuredCard(40 * GIB, memory.high_bytes + 1))
     assert (more.reason, more.likeliest) == ("more-than-expected", "framework_overhead")
 
 
 def test_the_whole_card_is_held_against_what_others_are_planned_to_hold_too(catalog):
     shared = evaluate(PLAN.evolve(workload=Training(micro_batch=2, other_processes_bytes=GIB)), catalog)
     alone = evaluate(PLAN, catalog)
-    found = beside(shared, Measured(alone.memory.total_bytes + GIB))
+    found = beside(shared, MeasuredCard(alone.memory.total_bytes + GIB))
     assert (found.basis, found.difference_bytes, found.reason) == ("card", 0, "in-range")
-    assert beside(alone, Measured(alone.memory.high_bytes + GIB)).reason == "other-processes"
+    assert beside(alone, MeasuredCard(alone.memory.high_bytes + GIB)).reason == "other-processes"
 
 
 @pytest.mark.parametrize("capture", _CAPTURES, ids=lambda one: one["capture"])

@@ -12,8 +12,8 @@ from planner.plan.catalog import load_catalog
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recipes.files import MAX_BYTES, is_recipe_file, load_recipe, parse_recipe, plan_of_recipe, with_recipe
 from planner.present.plan.starting_points import recipe_details, recipe_summary
+from planner.workload.recipes.config_reader import RecipeBuilder
 from planner.workload.recipes.detect import read_recipe
-from planner.workload.recipes.draft import Account
 from planner.workload.recipes.keys import (
     AXOLOTL_NEUTRAL,
     AXOLOTL_OTHERS,
@@ -24,7 +24,7 @@ from planner.workload.recipes.keys import (
     TRL_NEUTRAL,
     TRL_OTHERS,
 )
-from planner.workload.recipes.recipe import keys_of
+from planner.workload.recipes.recipe import key_set
 
 YAML = """\
 base_model: meta-llama/Llama-3.1-8B  # a comment
@@ -37,7 +37,7 @@ datasets:
     type: alpaca
 """
 KEYS = sorted(
-    keys_of(
+    key_set(
         "base_model adapter micro_batch_size sequence_len bf16 fp16 tf32 lora_r lora_dropout plugins fsdp fsdp_config "
         "deepspeed optimizer optim zero_optimization stage offload_optimizer device distributed_type deepspeed_config "
         "zero_stage num_processes mixed_precision use_peft load_in_4bit loss_type max_length dtype finetuning_type "
@@ -238,7 +238,7 @@ def test_the_words_say_what_was_read_and_what_was_not():
     details = recipe_details(recipe, "a.yml")
     assert "    base_model: x → Model" in details
     assert details[-1] == "    learning_rate: does not change memory"
-    bare = Account().finish("trl", "")
+    bare = RecipeBuilder().finish("trl", "")
     assert recipe_summary(bare, "a.yml") == ("Nothing was read from a.yml.",)
     assert recipe_details(bare, "a.yml") == ("Read from a.yml (TRL):",)
     many = read_recipe({"base_model": "x", "a": 1, **{f"key_{number}": 1 for number in range(20)}}, "")

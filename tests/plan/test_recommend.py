@@ -14,7 +14,7 @@ from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recommend.option import Option, Recommendation, Wish
-from planner.plan.recommend.recommend import plan_of, recommend, spreads
+from planner.plan.recommend.recommend import plan_of, recommend, sharded_plans
 from planner.trace.analysis.summary import facts_of
 from planner.units import GIB
 from planner.workload.parallel import CardCount, Parallel
@@ -178,14 +178,14 @@ def test_an_option_of_another_plan_is_refused(tuned, catalog):
 def test_unequal_cards_are_forgotten(catalog):
     cards = (CardCount(id="rtx-4090", count=1), CardCount(id="rtx-3090", count=1))
     plan = LARGE.evolve(workload=LARGE.workload.evolve(gpus=cards), count=2)
-    first = next(iter(spreads(plan, None, (1,))))[0]
+    first = next(iter(sharded_plans(plan, None, (1,))))[0]
     assert (first.plan.workload.gpus, first.plan.count) == ((), 1)
 
 
 def test_a_traced_module_runs_on_the_cards_that_it_was_traced_for(catalog):
     facts = facts_of(two_steps(GIB, training()))
     plan = Plan(model=ModelChoice.of_trace(facts), gpu="rtx-4090", cost=TUNING.cost)
-    ((spread,),) = spreads(plan, None, (1, 2, 4))
+    ((spread,),) = sharded_plans(plan, None, (1, 2, 4))
     assert (spread.plan.count, spread.plan.gpu, spread.how) == (1, None, "")
     assert "how fast it would be is not known" in {one.reason for one in found(plan, catalog).left_out}
 

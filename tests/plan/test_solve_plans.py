@@ -6,7 +6,7 @@ from small_models import small_llama
 from planner.errors import SpecError
 from planner.plan.evaluate import evaluate, find_fits
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.sharing import usual_sharing
+from planner.plan.sharding import default_sharding
 from planner.plan.solve import fewest_cards, largest_allowed, largest_that_fits, on_cards, smallest_card, with_value
 from planner.workload.workload import Inference, Parallel, Training
 
@@ -132,7 +132,7 @@ def test_cards_share_the_network_where_one_is_not_enough(catalog, workload, how)
     found = fewest_cards(plan, catalog)
     assert (found.verdict, found.how, found.plan.count) == ("fits", how, found.value)
     assert evaluate(found.plan, catalog).memory.total_bytes == found.total_bytes
-    sharing = usual_sharing(evaluate(plan, catalog).workload, catalog.models.model(plan.model.id))
+    sharing = default_sharding(evaluate(plan, catalog).workload, catalog.models.model(plan.model.id))
     for count in (count for count in sharing.counts if count < found.value):
         fewer = on_cards(plan, count, sharing.settings(count))
         assert evaluate(fewer, catalog).memory.verdict != "fits"
@@ -167,4 +167,4 @@ def test_a_plan_that_is_spread_in_its_own_way_stays_so(catalog):
 
 def test_only_numbers_of_cards_that_can_share_the_network_count(catalog):
     forty_heads = catalog.models.model("Qwen/Qwen2.5-14B")
-    assert list(usual_sharing(Inference(profile="vllm"), forty_heads).counts) == [2, 4, 8]
+    assert list(default_sharding(Inference(profile="vllm"), forty_heads).counts) == [2, 4, 8]

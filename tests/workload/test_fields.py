@@ -9,7 +9,7 @@ from pydantic import Field
 from planner.base import Spec
 from planner.workload import fields
 from planner.workload.fields import all_fields, field_of, fields_of
-from planner.workload.option import GROUPS, Option, Situation, doubling, never
+from planner.workload.option import GROUPS, Presentation, Situation, command_line_only, doubling
 from planner.workload.training import Lora, Training
 from planner.workload.workload import Inference
 
@@ -76,7 +76,9 @@ def test_settings_are_asked_of_the_program_that_has_them(catalog):
 
 def test_one_option_is_one_declaration(monkeypatch):
     class Wider(Lora):
-        alpha: Annotated[float | None, Field(title="LoRA alpha", description="scale"), Option(asked_when=never)] = None
+        alpha: Annotated[
+            float | None, Field(title="LoRA alpha", description="scale"), Presentation(asked_when=command_line_only)
+        ] = None
 
     class Host(Spec):
         lora: Wider = Wider()

@@ -4,7 +4,7 @@ import pytest
 
 from planner.errors import RecipeError
 from planner.workload.recipes.detect import detect_format, read_recipe
-from planner.workload.recipes.recipe import FORMAT_TITLES, NEUTRAL, READ_FROM
+from planner.workload.recipes.recipe import FORMAT_TITLES, FORMAT_VERSIONS, NEUTRAL
 from planner.workload.training import Lora, Training
 
 AXOLOTL_QLORA = {
@@ -148,7 +148,7 @@ def test_the_program_is_told_by_its_keys_and_every_key_has_an_account(kind, conf
     recipe = read(config)
     assert recipe.format == kind == detect_format(config)
     assert recipe.title == FORMAT_TITLES[kind]
-    assert kind in READ_FROM
+    assert kind in FORMAT_VERSIONS
     told = {entry.key.partition(".")[0] for entry in (*recipe.read, *recipe.ignored)}
     assert set(config) <= told
     assert not [entry.key for entry in recipe.ignored if entry.reason == "unknown"]

@@ -5,14 +5,14 @@ from pydantic import ValidationError
 
 from planner.errors import SpecError
 from planner.plan.answers.conflicts import resolve_conflicts
-from planner.plan.answers.draft import Draft
+from planner.plan.answers.draft import WorkloadDraft
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.plan.settings import choices_in
 from planner.workload.defaults import with_defaults
 from planner.workload.fields import fields_of
 from planner.workload.option import Situation
-from planner.workload.rules import OF_FORMS, RULES, Rule, Rulebook, is_offered, reader
+from planner.workload.rules import ALL_RULES, EDITING_RULES, RuleSet, WorkloadRule, is_offered, reader
 from planner.workload.workload import Inference, Training
 
 LLAMA = "meta-llama/Llama-3.2-1B"
@@ -85,12 +85,12 @@ def draft_of(before, answer, count, architecture):
     """Return the fields after the answer, which need not be allowed together."""
     cards = answer.get("count", count)
     asked = {name: value for name, value in answer.items() if name != "count"}
-    return Draft(made(before), asked, {"count": cards, "model": architecture}, kept=answer)
+    return WorkloadDraft(made(before), asked, {"count": cards, "model": architecture}, kept=answer)
 
 
 def broken_rules(before, answer, count, architecture):
     read = draft_of(before, answer, count, architecture).value
-    rules = (rule for rule in RULES if rule.concerns(before["task"]))
+    rules = (rule for rule in ALL_RULES if rule.concerns(before["task"]))
     return [rule for rule in rules if not rule.holds(*rule.values(read))]
 
 
@@ -104,11 +104,11 @@ def test_a_rule_is_refused_and_obeyed(catalog, architecture, before, answer, cou
     broken = broken_rules(before, answer, count, architecture)
     assert broken
     plan = Plan(model=ModelChoice(id=LLAMA), workload=made(before), gpu="h100-sxm5-80gb", count=count)
-    if not all(rule in OF_FORMS.rules for rule in broken):
+    if not all(rule in EDITING_RULES.rules for rule in broken):
         with pytest.raises((ValidationError, SpecError)) as refused:
             evaluate(plan.evolve(workload=made(changed(before, answer)), count=answer.get("count", count)), catalog)
         read = draft_of(before, answer, count, architecture).value
-        reasons = [rule.refusal(*rule.values(read))[1] for rule in broken if rule not in OF_FORMS.rules]
+        reasons = [rule.refusal(*rule.values(read))[1] for rule in broken if rule not in EDITING_RULES.rules]
         assert any(reason in str(refused.value) for reason in reasons)
     asked = {name if name == "count" else f"workload.{name}": value for name, value in answer.items()}
     resolved = resolve_conflicts(plan, asked, catalog)
@@ -121,7 +121,7 @@ def test_a_rule_is_refused_and_obeyed(catalog, architecture, before, answer, cou
 
 def test_every_rule_is_tried(architecture):
     tried = {rule for before, answer, count in BROKEN for rule in broken_rules(before, answer, count, architecture)}
-    assert [rule.fields for rule in RULES if rule not in tried] == []
+    assert [rule.fields for rule in ALL_RULES if rule not in tried] == []
 
 
 @pytest.mark.parametrize(
@@ -161,15 +161,15 @@ def test_forms_offer_what_holds(architecture, task):
             value = reader(used)(field.name)
             offered = set(choices_in(field, situation, value)) - {None}
             assert offered <= known | {value}
-            narrows = any(field.name in rule.narrows for rule in RULES)
+            narrows = any(field.name in rule.narrows for rule in ALL_RULES)
             assert narrows or known <= offered
 
 
 def test_what_narrows_is_one_of_the_fields():
-    for rule in RULES:
+    for rule in ALL_RULES:
         assert set(rule.narrows) <= set(rule.fields)
         assert rule.remedies
-        assert bool(rule.message) == (rule not in OF_FORMS.rules)
+        assert bool(rule.message) == (rule not in EDITING_RULES.rules)
 
 
 @pytest.mark.parametrize(
@@ -200,13 +200,13 @@ def test_what_goes_with_the_rest_is_offered(architecture, name, value, workload,
 
 
 def test_a_rule_of_ones_own_is_refused_with_its_hint_and_about_its_task_only():
-    rule = Rule(
+    rule = WorkloadRule(
         ("batch", "prompt_logits"),
         lambda batch, logits: batch < 3 or logits == "last",
         lambda batch, _: f"{batch} prompts with all logits",
         hint="Ask for fewer.",
     )
-    book = Rulebook(rule, task="inference")
+    book = RuleSet(rule, task="inference")
     with pytest.raises(SpecError, match="batch: 4 prompts with all logits") as refused:
         book.refuse(Inference(batch=4, prompt_logits="all"))
     assert refused.value.hint == "Ask for fewer."

@@ -1,6 +1,6 @@
 """The month as the books see it: depreciation, capital, colocation, operations and energy; and its break-even.
 
-The decision itself is made on cash and resale (`planner.cost.rent_or_buy.streams`); this is the view that other
+The decision itself is made on cash and resale (`planner.cost.rent_or_buy.cash_flows`); this is the view that other
 calculators give.
 """
 

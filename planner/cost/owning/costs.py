@@ -42,7 +42,7 @@ _MONTHS: Final = 12
 _WATTS: Final = 1_000
 
 
-class Shape(Spec):
+class ServerSetup(Spec):
     """What owning is about that is no figure: how many of what, and which way things are paid."""
 
     count: int
@@ -70,7 +70,7 @@ class Shape(Spec):
 
 
 @dataclass(frozen=True, slots=True)
-class Bought:
+class UpfrontCosts:
     """What is paid at the start."""
 
     cards: float
@@ -108,7 +108,7 @@ class RunningCosts:
         return fixed + self.spares + self.insurance + self.staff + self.licence
 
 
-def bought(values: Values, shape: Shape) -> Bought:
+def upfront_costs(values: Values, shape: ServerSetup) -> UpfrontCosts:
     """Return what is paid at the start.
 
     **Formula** host = cards · (f − 1); network = (cards + host) · s / (1 − s) from two servers on; tax on all of it.
@@ -125,10 +125,10 @@ def bought(values: Values, shape: Shape) -> Bought:
     network = (cards + host) * share / (1 - share) if shape.network_usd is None else shape.network_usd
     rack = shape.servers * values["rack_usd_per_server"]
     tax = values["tax_fraction"] * (cards + host + network + rack)
-    return Bought(cards, host, network, rack, tax, values["shipping_usd"], values["install_usd"])
+    return UpfrontCosts(cards, host, network, rack, tax, values["shipping_usd"], values["install_usd"])
 
 
-def full_power_watts(values: Values, shape: Shape) -> float:
+def full_power_watts(values: Values, shape: ServerSetup) -> float:
     """Return what all servers draw at full load.
 
     **Formula** servers · their own power, or cards · board power · factor
@@ -138,7 +138,7 @@ def full_power_watts(values: Values, shape: Shape) -> float:
     return shape.cards * values["card_power_watts"] * values["server_power_factor"]
 
 
-def kilowatt_hours(values: Values, shape: Shape, years: float, busy_hours: float) -> float:
+def kilowatt_hours(values: Values, shape: ServerSetup, years: float, busy_hours: float) -> float:
     """Return the energy of so many years with so many group-hours of work, with that of cooling and conversion.
 
     **Formula** P · PUE · (8,766 · Y · i + h / groups · (a − i))
@@ -148,7 +148,7 @@ def kilowatt_hours(values: Values, shape: Shape, years: float, busy_hours: float
     return full_power_watts(values, shape) / _WATTS * values["pue"] * hours
 
 
-def kept(values: Values, shape: Shape, purchase: Bought) -> RunningCosts:
+def running_costs(values: Values, shape: ServerSetup, purchase: UpfrontCosts) -> RunningCosts:
     """Return what each year and each hour of work costs; electricity is paid once, metered or within colocation."""
     tariff = 0.0 if shape.colocation_power == "included" else values["tariff_usd_per_kwh"]
     capex = purchase.usd
@@ -166,7 +166,7 @@ def kept(values: Values, shape: Shape, purchase: Bought) -> RunningCosts:
     )
 
 
-def financed(capex_usd: float, shape: Shape, discount_rate: float, years: float) -> float:
+def financed_usd(capex_usd: float, shape: ServerSetup, discount_rate: float, years: float) -> float:
     """Return what the purchase costs in today's money if it ends after `years`: the own part, and the loan."""
     if shape.loan_fraction == 0:
         return capex_usd

@@ -48,7 +48,7 @@ _RECENT_DAYS: Final = 731
 _LOW: Final = 0.5
 _HIGH: Final = 2.0
 """90 % range of hardware prices, of one that is known. **Source** Epoch AI, training-cost-trends."""
-_ENOUGH: Final = 3
+_MIN_PRICES: Final = 3
 
 
 def card_price(
@@ -66,7 +66,7 @@ def card_price(
     recent = [each for each in asked if _is_recent(each, today)]
     if not asked:
         return _at_launch(launch_price_usd)
-    return _of_prices(recent or asked, stale=not recent)
+    return _median_figure(recent or asked, stale=not recent)
 
 
 def _is_recent(purchase: Purchase, today: date) -> bool:
@@ -74,10 +74,10 @@ def _is_recent(purchase: Purchase, today: date) -> bool:
     return day is None or today - date.fromisoformat(day) <= timedelta(days=_RECENT_DAYS)
 
 
-def _of_prices(found: list[Purchase], *, stale: bool) -> Figure:
+def _median_figure(found: list[Purchase], *, stale: bool) -> Figure:
     prices = [purchase.price_usd for purchase in found]
     middle = median(prices)
-    low, high = (min(prices), max(prices)) if len(prices) >= _ENOUGH else (_LOW * middle, _HIGH * middle)
+    low, high = (min(prices), max(prices)) if len(prices) >= _MIN_PRICES else (_LOW * middle, _HIGH * middle)
     undated = sum(purchase.price_date is None for purchase in found)
     said = [f"median of {len(found)} prices" if len(found) > 1 else "one price"]
     said += [f"{undated} without a day"] * bool(undated) + ["none of the last two years"] * stale

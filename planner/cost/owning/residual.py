@@ -8,7 +8,7 @@ from typing import Final
 
 from planner.base import Spec
 from planner.cost.constants import Constant
-from planner.cost.figure import NINETY_PERCENT, OWN_FIGURE
+from planner.cost.figure import NINETY_PERCENT, USER_SOURCE
 from planner.cost.terms import DepreciationMethod
 
 MACRS_5_YEAR: Final = (0.2, 0.32, 0.192, 0.1152, 0.1152, 0.0576)
@@ -114,7 +114,7 @@ def resale_curve(constants: tuple[Constant, ...]) -> ResaleCurve:
             years=year,
             low=by_id[f"residual-h100-after-{year}-yr-low"],
             share=remaining(year),
-            high=max(_p100(by_id, year), remaining(year)),
+            high=max(_p100_share(by_id, year), remaining(year)),
         )
         for year in _YEARS
     ]
@@ -124,11 +124,11 @@ def resale_curve(constants: tuple[Constant, ...]) -> ResaleCurve:
 def own_curve(share: float, horizon_years: float) -> ResaleCurve:
     """Return the curve that reaches the person's own share at the horizon, with a constant factor before."""
     return ResaleCurve(
-        points=(ResalePoint(years=horizon_years, low=share, share=share, high=share),), source=OWN_FIGURE
+        points=(ResalePoint(years=horizon_years, low=share, share=share, high=share),), source=USER_SOURCE
     )
 
 
-def _p100(by_id: Mapping[str, float], year: int) -> float:
+def _p100_share(by_id: Mapping[str, float], year: int) -> float:
     known = {0: 1.0, **{after: by_id[name] for after, name in _P100.items()}}
     before = max(after for after in known if after <= year)
     if before == year:

@@ -21,7 +21,7 @@ from planner.units import MIB
 Stop = Callable[[], bool]
 """Whether nobody waits any more."""
 
-ANSWER_SECONDS: Final = 10.0
+TIMEOUT_SECONDS: Final = 10.0
 """How long a server may be silent."""
 TOTAL_SECONDS: Final = 120.0
 """How long one file may take."""
@@ -29,14 +29,14 @@ MOST_BYTES: Final = 20 * MIB
 _LONGEST_WAIT_SECONDS: Final = 10
 _WAITS: Final = {str(seconds): seconds for seconds in range(_LONGEST_WAIT_SECONDS + 1)}
 """The answers to "how long shall I wait" that are waited for."""
-_LOOK_SECONDS: Final = 0.05
+_POLL_SECONDS: Final = 0.05
 _MOST_REDIRECTS: Final = 3
 _PIECE_BYTES: Final = 65_536
 _TOO_MANY_REQUESTS: Final = 429
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 _AGENT: Final = "gpu-planner"
-_OFFLINE: Final = "Check the connection and try again; the prices that are there stay in use."
-_LATER: Final = "Try again later; the prices that are there stay in use."
+_CHECK_CONNECTION: Final = "Check the connection and try again; the prices that are there stay in use."
+_TRY_LATER: Final = "Try again later; the prices that are there stay in use."
 
 
 class Fetched(NamedTuple):
@@ -68,7 +68,7 @@ class Fetcher:
         hosts: frozenset[str],
         stop: Stop = lambda: False,
         schemes: frozenset[str] = frozenset({"https"}),
-        answer_seconds: float = ANSWER_SECONDS,
+        answer_seconds: float = TIMEOUT_SECONDS,
         total_seconds: float = TOTAL_SECONDS,
     ) -> None:
         self._hosts, self._stop, self._schemes = hosts, stop, schemes
@@ -92,7 +92,7 @@ class Fetcher:
             content = self._read(answer, url, most_bytes, until)
             now = datetime.now(UTC).isoformat(timespec="seconds")
             return Fetched(content, url, now, hashlib.sha256(content).hexdigest())
-        raise PriceError(_host(url), "redirects again and again", _LATER)
+        raise PriceError(_host(url), "redirects again and again", _TRY_LATER)
 
     def _check(self, url: str) -> None:
         parts = urlsplit(url)
@@ -112,12 +112,12 @@ class Fetcher:
                     return urljoin(url, str(error.headers["Location"]))
                 if error.code == _TOO_MANY_REQUESTS and may_wait and self._waited(error.headers, until):
                     return self._ask(url, until, may_wait=False)
-                raise PriceError(_host(url), _refusal(error), _LATER) from error
+                raise PriceError(_host(url), _status_error(error), _TRY_LATER) from error
         except (OSError, http.client.HTTPException) as error:
-            raise PriceError(_host(url), _connection_words(error), _OFFLINE, environment=True) from error
+            raise PriceError(_host(url), _connection_error(error), _CHECK_CONNECTION, environment=True) from error
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             response.close()
-            raise PriceError(_host(url), "sends a compressed answer that was not asked for", _LATER)
+            raise PriceError(_host(url), "sends a compressed answer that was not asked for", _TRY_LATER)
         return response
 
     def _waited(self, headers: Message, until: float) -> bool:
@@ -127,7 +127,7 @@ class Fetcher:
             return False
         ends = time.monotonic() + seconds
         while time.monotonic() < ends and not self._stop():
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
         return not self._stop()
 
     def _read(self, response: http.client.HTTPResponse, url: str, most_bytes: int, until: float) -> bytes:
@@ -137,16 +137,20 @@ class Fetcher:
                 if self._stop():
                     raise PriceError(_host(url), "fetching was cancelled")
                 if time.monotonic() > until:
-                    raise PriceError(_host(url), f"took longer than {self._total_seconds:.0f} seconds", _OFFLINE)
+                    raise PriceError(
+                        _host(url), f"took longer than {self._total_seconds:.0f} seconds", _CHECK_CONNECTION
+                    )
                 try:
                     piece = response.read1(_PIECE_BYTES)
                 except (OSError, http.client.HTTPException) as error:
-                    raise PriceError(_host(url), _connection_words(error), _OFFLINE, environment=True) from error
+                    raise PriceError(
+                        _host(url), _connection_error(error), _CHECK_CONNECTION, environment=True
+                    ) from error
                 if not piece:
                     break
                 found += piece
                 if len(found) > most_bytes:
-                    raise PriceError(_host(url), f"sends more than the {most_bytes:,} bytes that are read", _LATER)
+                    raise PriceError(_host(url), f"sends more than the {most_bytes:,} bytes that are read", _TRY_LATER)
             _check_whole(response, url)
         return bytes(found)
 
@@ -154,17 +158,19 @@ class Fetcher:
 def _check_whole(response: http.client.HTTPResponse, url: str) -> None:
     """Refuse what was cut off: a stated length of which a part never came."""
     if response.length:
-        raise PriceError(_host(url), f"broke off {response.length:,} bytes before the end", _OFFLINE, environment=True)
+        raise PriceError(
+            _host(url), f"broke off {response.length:,} bytes before the end", _CHECK_CONNECTION, environment=True
+        )
 
 
-def _refusal(error: HTTPError) -> str:
+def _status_error(error: HTTPError) -> str:
     if error.code == _TOO_MANY_REQUESTS:
         wait = error.headers.get("Retry-After", "")
         return f"asks to come back after {wait[:40]} seconds" if wait else "has had too many requests"
     return f"answered with status {error.code}"
 
 
-def _connection_words(error: BaseException) -> str:
+def _connection_error(error: BaseException) -> str:
     reason = error.reason if isinstance(error, URLError) else error
     if isinstance(reason, TimeoutError):
         return "did not answer in time"

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from planner.cost.refresh.download import Fetched, Fetcher
-from planner.cost.refresh.listing import Listing, Refused
+from planner.cost.refresh.listing import Listing, RejectedRow
 from planner.errors import PriceError
 from planner.units import MIB
 
@@ -33,13 +33,13 @@ def unpack(content: bytes, member: str, provider: str, most_bytes: int = MOST_UN
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             names = archive.namelist()
             if names != [member]:
-                raise PriceError(provider, f"its archive holds {_named(names)} instead of {member}")
-            return _inflated(archive, member, provider, most_bytes)
+                raise PriceError(provider, f"its archive holds {_describe_names(names)} instead of {member}")
+            return _inflate(archive, member, provider, most_bytes)
     except _BROKEN as error:
         raise PriceError(provider, f"its archive cannot be read ({error})") from error
 
 
-def _inflated(archive: zipfile.ZipFile, member: str, provider: str, most_bytes: int) -> bytes:
+def _inflate(archive: zipfile.ZipFile, member: str, provider: str, most_bytes: int) -> bytes:
     """Return what is in it, counting what really comes out: the size in the head may be a lie."""
     found = bytearray()
     with archive.open(member) as stream:
@@ -50,7 +50,7 @@ def _inflated(archive: zipfile.ZipFile, member: str, provider: str, most_bytes: 
     return bytes(found)
 
 
-def _named(names: list[str]) -> str:
+def _describe_names(names: list[str]) -> str:
     return f"{len(names):,} files" if len(names) != 1 else names[0][:100]
 
 
@@ -75,7 +75,7 @@ _VERSION: Final = re.compile(r"(\d{4})(\d{2})(\d{2})-\d+", re.ASCII)
 _WORDS: Final = re.compile(r"(?<=RTX)(?=PRO)|(?<=PRO)(?=\d)|(?<=\d)(?=Ti|SUPER|Ada|NVL)|(?<=Ti)(?=SUPER)")
 
 
-def fetch_gpuhunt(fetcher: Fetcher, key: str, base: str = BASE) -> tuple[Fetched, list[Listing | Refused]]:
+def fetch_gpuhunt(fetcher: Fetcher, key: str, base: str = BASE) -> tuple[Fetched, list[Listing | RejectedRow]]:
     """Return the archive of one provider, by gpuhunt's name, and its rows.
 
     Raises:
@@ -91,7 +91,7 @@ def fetch_gpuhunt(fetcher: Fetcher, key: str, base: str = BASE) -> tuple[Fetched
     return fetched, list(read_table(table, provider, "-".join(version.groups())))
 
 
-def read_table(table: bytes, provider: str, date: str) -> Iterator[Listing | Refused]:
+def read_table(table: bytes, provider: str, date: str) -> Iterator[Listing | RejectedRow]:
     """Yield the rows of a provider's CSV that have cards.
 
     Raises:
@@ -110,7 +110,7 @@ def read_table(table: bytes, provider: str, date: str) -> Iterator[Listing | Ref
         raise PriceError(provider, f"its list cannot be read ({error})") from error
 
 
-def _row(row: Mapping[str, str | None], provider: str, date: str) -> Listing | Refused | None:
+def _row(row: Mapping[str, str | None], provider: str, date: str) -> Listing | RejectedRow | None:
     instance = (row["instance_name"] or "")[:100]
     try:
         count = int(row["gpu_count"] or "")
@@ -131,7 +131,7 @@ def _row(row: Mapping[str, str | None], provider: str, date: str) -> Listing | R
             storage_gb=_number(row.get("disk_size")),
         )
     except (ValueError, KeyError) as error:
-        return Refused(f"{provider} {instance}".strip(), f"a field is no value ({error})")
+        return RejectedRow(f"{provider} {instance}".strip(), f"a field is no value ({error})")
 
 
 def _number(text: str | None) -> float | None:

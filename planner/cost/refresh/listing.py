@@ -37,7 +37,7 @@ class Listing:
 
 
 @dataclass(frozen=True)
-class Refused:
+class RejectedRow:
     """A row that is not taken over, with the reason; `what` names it as its source does."""
 
     what: str

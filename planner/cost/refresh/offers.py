@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 
-from planner.cost.refresh.listing import Listing, Refused
+from planner.cost.refresh.listing import Listing, RejectedRow
 from planner.cost.renting.offer import Offer
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog
@@ -69,44 +69,46 @@ def _is_of_size(gpu: Gpu, memory_gb: float | None) -> bool:
 _NO_SLUG: Final = re.compile(r"[^a-z0-9.]+")
 
 
-def offers_of(rows: Iterable[Listing | Refused], matcher: Matcher, source: str) -> tuple[list[Offer], list[Refused]]:
+def offers_of(
+    rows: Iterable[Listing | RejectedRow], matcher: Matcher, source: str
+) -> tuple[list[Offer], list[RejectedRow]]:
     """Return the offers that `rows` make, and what of them is refused, with the reason.
 
     Rows of the same machine become one offer, with its price on demand and as spot. Of several hosts of a marketplace
     the offer has the middle price, and its notes say of how many and between which.
     """
     offers: dict[str, Offer] = {}
-    refused: list[Refused] = []
+    refused: list[RejectedRow] = []
     machines: dict[tuple[str, str, str, int], list[Listing]] = defaultdict(list)
     for row in rows:
-        if isinstance(row, Refused):
+        if isinstance(row, RejectedRow):
             refused.append(row)
         else:
             machines[row.place].append(row)
     for listings in machines.values():
         made = _offer(listings, matcher, source)
-        if isinstance(made, Refused):
+        if isinstance(made, RejectedRow):
             refused.append(made)
         elif made.id in offers:
-            refused.append(Refused(made.id, "is listed twice under names that differ only in signs"))
+            refused.append(RejectedRow(made.id, "is listed twice under names that differ only in signs"))
         else:
             offers[made.id] = made
     return list(offers.values()), refused
 
 
-def _offer(listings: Sequence[Listing], matcher: Matcher, source: str) -> Offer | Refused:
+def _offer(listings: Sequence[Listing], matcher: Matcher, source: str) -> Offer | RejectedRow:
     first = listings[0]
     what = " ".join(part for part in (first.provider, first.instance, first.region) if part)
     found = matcher.match(first)
     if found.gpu is None and not found.candidates:
         size = f" with {first.card_memory_gb:g} GB" if first.card_memory_gb else ""
-        return Refused(what, f"the catalog has no card called {first.card!r}{size}")
+        return RejectedRow(what, f"the catalog has no card called {first.card!r}{size}")
     on_demand = [listing for listing in listings if not listing.is_spot]
     spot = [listing for listing in listings if listing.is_spot]
     try:
         return Offer.model_validate(
             {
-                "id": _slug(first),
+                "id": _offer_id(first),
                 "provider": first.provider,
                 "instance": first.instance,
                 "gpu": found.gpu,
@@ -119,15 +121,15 @@ def _offer(listings: Sequence[Listing], matcher: Matcher, source: str) -> Offer 
                 "region": first.region or None,
                 "billed_currency": first.billed_currency,
                 "exchange_rate": _rate(first, source),
-                "on_demand_price_usd_per_hour": _middle(on_demand),
-                "spot_price_usd_per_hour": _middle(spot),
+                "on_demand_price_usd_per_hour": _median_price(on_demand),
+                "spot_price_usd_per_hour": _median_price(spot),
                 "price_date": min(listing.date for listing in listings),
                 "source": source,
                 "notes": tuple(_notes(on_demand, spot)),
             }
         )
     except ValidationError as error:
-        return Refused(what, SpecError.from_validation(error).message)
+        return RejectedRow(what, SpecError.from_validation(error).message)
 
 
 def _rate(listing: Listing, source: str) -> dict[str, object] | None:
@@ -141,7 +143,7 @@ def _rate(listing: Listing, source: str) -> dict[str, object] | None:
     }
 
 
-def _middle(listings: Sequence[Listing]) -> float | None:
+def _median_price(listings: Sequence[Listing]) -> float | None:
     return median(listing.price_usd_per_hour for listing in listings) if listings else None
 
 
@@ -154,6 +156,6 @@ def _notes(on_demand: Sequence[Listing], spot: Sequence[Listing]) -> Iterator[st
             yield f"{kind}{listings[0].note}"
 
 
-def _slug(listing: Listing) -> str:
+def _offer_id(listing: Listing) -> str:
     told = f"fetched {listing.provider} {listing.instance} {listing.region} {listing.count}x"
     return _NO_SLUG.sub("-", told.lower()).strip("-")

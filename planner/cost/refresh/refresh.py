@@ -6,9 +6,10 @@ from functools import partial
 from statistics import median
 from typing import Final, Literal, NamedTuple
 
-from planner.cost.refresh import gpuhunt, price_feed
+from planner.cost.refresh import gpu_price_feed as price_feed
+from planner.cost.refresh import gpuhunt
 from planner.cost.refresh.download import Fetched, Fetcher
-from planner.cost.refresh.listing import Listing, Refused
+from planner.cost.refresh.listing import Listing, RejectedRow
 from planner.cost.refresh.offers import Matcher, offers_of
 from planner.cost.refresh.store import Part, PriceStore, Stored
 from planner.cost.renting.offer import Offer
@@ -17,40 +18,40 @@ from planner.hardware.catalog import HardwareCatalog
 
 # Thresholds of mixxor/eu-cloud-prices (rows, single prices, median) and gpu-price-feed (marketplaces), which were set
 # after real mistakes: prices of 0, host prices without their cards, bids instead of prices.
-FEWEST_ROWS_SHARE: Final = 0.8
-HIGHEST_RISE: Final = 1.5
-LOWEST_FALL: Final = 0.5
-LARGEST_MEDIAN_MOVE: Final = 0.25
+MIN_ROWS_SHARE: Final = 0.8
+MAX_RISE: Final = 1.5
+MAX_FALL: Final = 0.5
+MAX_MEDIAN_CHANGE: Final = 0.25
 MARKETPLACES: Final = frozenset({"Vast.ai", "RunPod Community", "Akash"})
 """Where single hosts ask what they like."""
-_MARKET_MOVE: Final = 5.0
-_FEW: Final = 5
-_MOST_NAMED: Final = 5
+_MARKETPLACE_CHANGE: Final = 5.0
+_MIN_OFFERS: Final = 5
+_MAX_LISTED: Final = 5
 
 _Key = tuple[str, str | None, float, str]
 
 
-def doubts(before: Sequence[Offer], after: Sequence[Offer]) -> tuple[str, ...]:
+def find_doubts(before: Sequence[Offer], after: Sequence[Offer]) -> tuple[str, ...]:
     """Return in words what is odd about a provider's new offers beside those of before; nothing where all is well."""
     old, new = _prices(before), _prices(after)
     found: list[str] = []
-    if len(before) >= _FEW and len(after) < FEWEST_ROWS_SHARE * len(before):
+    if len(before) >= _MIN_OFFERS and len(after) < MIN_ROWS_SHARE * len(before):
         found.append(f"{len(after):,} offers instead of {len(before):,}")
     moves = {key: new[key] / old[key] for key in old if key in new}
     low, high = _limits(after)
     far = sorted((key for key, move in moves.items() if not low <= move <= high), key=lambda key: -abs(moves[key] - 1))
-    found += [_words(key, old[key], new[key]) for key in far[:_MOST_NAMED]]
-    if len(far) > _MOST_NAMED:
-        found.append(f"{len(far) - _MOST_NAMED:,} more prices moved as far")
-    if len(moves) >= _FEW and abs(median(moves.values()) - 1) > LARGEST_MEDIAN_MOVE:
+    found += [_describe_change(key, old[key], new[key]) for key in far[:_MAX_LISTED]]
+    if len(far) > _MAX_LISTED:
+        found.append(f"{len(far) - _MAX_LISTED:,} more prices moved as far")
+    if len(moves) >= _MIN_OFFERS and abs(median(moves.values()) - 1) > MAX_MEDIAN_CHANGE:
         found.append(f"prices moved by {median(moves.values()) - 1:+.0%} in the middle")
     return tuple(found)
 
 
 def _limits(offers: Sequence[Offer]) -> tuple[float, float]:
     if offers and offers[0].provider in MARKETPLACES:
-        return 1 / _MARKET_MOVE, _MARKET_MOVE
-    return LOWEST_FALL, HIGHEST_RISE
+        return 1 / _MARKETPLACE_CHANGE, _MARKETPLACE_CHANGE
+    return MAX_FALL, MAX_RISE
 
 
 def _prices(offers: Sequence[Offer]) -> Mapping[_Key, float]:
@@ -61,13 +62,13 @@ def _prices(offers: Sequence[Offer]) -> Mapping[_Key, float]:
     }
 
 
-def _words(key: _Key, before: float, after: float) -> str:
+def _describe_change(key: _Key, before: float, after: float) -> str:
     instance, region, _, mode = key
     place = f" in {region}" if region else ""
     return f"{instance}{place}, {mode}: {before:,.4g} → {after:,.4g} USD an hour (× {after / before:.2f})"
 
 
-Rows = tuple[Fetched, list[Listing | Refused]]
+Rows = tuple[Fetched, list[Listing | RejectedRow]]
 Progress = Callable[[int, int, str], None]
 """Told how many sources are done, of how many, and which is next."""
 Status = Literal["new", "unchanged", "held", "failed"]
@@ -89,8 +90,8 @@ class Outcome(NamedTuple):
     source: str
     status: Status
     offers: int = 0
-    refused: tuple[Refused, ...] = ()
-    doubts: tuple[str, ...] = ()
+    refused: tuple[RejectedRow, ...] = ()
+    find_doubts: tuple[str, ...] = ()
     error: PriceError | None = None
 
 
@@ -141,7 +142,9 @@ class Refresh:
         progress(len(sources), len(sources), "")
         return (*self._settle(parts), *outcomes)
 
-    def _parts(self, source: Source, fetched: Fetched, rows: Sequence[Listing | Refused]) -> list[tuple[Part, Outcome]]:
+    def _parts(
+        self, source: Source, fetched: Fetched, rows: Sequence[Listing | RejectedRow]
+    ) -> list[tuple[Part, Outcome]]:
         """Return what a file holds of each provider."""
         on_time = [self._not_of_tomorrow(row) for row in rows]
         offers, refused = offers_of(on_time, self._matcher, f"{source.title} ({fetched.url})")
@@ -170,9 +173,9 @@ class Refresh:
             for provider in providers
         ]
 
-    def _not_of_tomorrow(self, row: Listing | Refused) -> Listing | Refused:
+    def _not_of_tomorrow(self, row: Listing | RejectedRow) -> Listing | RejectedRow:
         if isinstance(row, Listing) and row.date > self._today.isoformat():
-            return Refused(f"{row.provider} {row.instance}", f"its price is of {row.date}, which is still to come")
+            return RejectedRow(f"{row.provider} {row.instance}", f"its price is of {row.date}, which is still to come")
         return row
 
     def _settle(self, parts: dict[str, tuple[Part, Outcome]]) -> list[Outcome]:
@@ -182,7 +185,7 @@ class Refresh:
         held: list[Part] = []
         outcomes = []
         for part, outcome in parts.values():
-            odd = doubts(self._before(part.provider, stored), part.offers)
+            odd = find_doubts(self._before(part.provider, stored), part.offers)
             same = (known := stored.snapshot.part(part.provider)) is not None and known.offers == part.offers
             status: Status = "held" if odd else "unchanged" if same else "new"
             (held if odd else taken).append(part)
@@ -212,7 +215,7 @@ def accept_held(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, 
     stored = store.read()
     chosen = _held_of(stored, providers)
     store.take(stored.snapshot.with_parts(chosen, stored.held.taken_at))
-    _let_go(store, stored, chosen)
+    _remove_held(store, stored, chosen)
     return tuple(part.provider for part in chosen)
 
 
@@ -224,7 +227,7 @@ def discard_held(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str,
     """
     stored = store.read()
     chosen = _held_of(stored, providers)
-    _let_go(store, stored, chosen)
+    _remove_held(store, stored, chosen)
     return tuple(part.provider for part in chosen)
 
 
@@ -237,7 +240,7 @@ def _held_of(stored: Stored, providers: Sequence[str]) -> tuple[Part, ...]:
     return tuple(part for part in stored.held.parts if not providers or part.provider in providers)
 
 
-def _let_go(store: PriceStore, stored: Stored, chosen: Sequence[Part]) -> None:
+def _remove_held(store: PriceStore, stored: Stored, chosen: Sequence[Part]) -> None:
     gone = {part.provider for part in chosen}
     store.hold(stored.held.evolve(parts=tuple(part for part in stored.held.parts if part.provider not in gone)))
 

@@ -30,7 +30,7 @@ class Part(Spec):
     offers: tuple[Offer, ...] = Field(min_length=1)
 
 
-class Snapshot(Spec):
+class PriceSnapshot(Spec):
     """The fetched offers of all providers; each keeps its own date when another could not be fetched again."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
@@ -41,27 +41,27 @@ class Snapshot(Spec):
         """Return what is there of a provider."""
         return next((part for part in self.parts if part.provider == provider), None)
 
-    def with_parts(self, parts: tuple[Part, ...], taken_at: str) -> "Snapshot":
+    def with_parts(self, parts: tuple[Part, ...], taken_at: str) -> "PriceSnapshot":
         """Return this snapshot with the providers of `parts` replaced, or added."""
         fresh = {part.provider for part in parts}
         kept = tuple(part for part in self.parts if part.provider not in fresh)
-        return Snapshot(taken_at=taken_at, parts=tuple(sorted((*kept, *parts), key=lambda part: part.provider)))
+        return PriceSnapshot(taken_at=taken_at, parts=tuple(sorted((*kept, *parts), key=lambda part: part.provider)))
 
 
 KEPT_SNAPSHOTS: Final = 3
 _MOST_BYTES: Final = 64 * MIB
-_EMPTY: Final = Snapshot(taken_at="00000000T000000Z")
+_EMPTY: Final = PriceSnapshot(taken_at="00000000T000000Z")
 _HELD, _CHOICE, _OWN = "held.json", "choice.json", "own.json"
 _Content = TypeVar("_Content", bound=Spec)
 
 
-class Choice(Spec):
+class PriceChoice(Spec):
     """Whether the bundled prices are used although others were fetched."""
 
     use_bundled: bool = False
 
 
-class Own(Spec):
+class OwnOffers(Spec):
     """The offers that a person added."""
 
     offers: tuple[Offer, ...] = ()
@@ -70,8 +70,8 @@ class Own(Spec):
 class Stored(NamedTuple):
     """What the folder holds. `snapshot` is the newest that can be read, `problems` the files that cannot be."""
 
-    snapshot: Snapshot
-    held: Snapshot
+    snapshot: PriceSnapshot
+    held: PriceSnapshot
     own: tuple[Offer, ...]
     use_bundled: bool
     problems: tuple[PriceError, ...]
@@ -89,21 +89,21 @@ class PriceStore:
     def read(self) -> Stored:
         """Return what is there; what cannot be read is left out and named."""
         problems: list[PriceError] = []
-        snapshots = (self._try(path, Snapshot, problems) for path in self._snapshots())
+        snapshots = (self._try(path, PriceSnapshot, problems) for path in self._snapshots())
         newest = next((found for found in snapshots if found is not None), _EMPTY)
-        held = self._try(self.folder / _HELD, Snapshot, problems) or _EMPTY
-        choice = self._try(self.folder / _CHOICE, Choice, problems) or Choice()
-        own = self._try(self.folder / _OWN, Own, problems) or Own()
+        held = self._try(self.folder / _HELD, PriceSnapshot, problems) or _EMPTY
+        choice = self._try(self.folder / _CHOICE, PriceChoice, problems) or PriceChoice()
+        own = self._try(self.folder / _OWN, OwnOffers, problems) or OwnOffers()
         return Stored(newest, held, own.offers, choice.use_bundled, tuple(problems))
 
-    def take(self, snapshot: Snapshot) -> None:
+    def take(self, snapshot: PriceSnapshot) -> None:
         """Use `snapshot` from now on, and keep the two before it."""
         self._write(f"snapshot-{snapshot.taken_at}.json", snapshot)
         self.use_bundled(False)
         for old in self._snapshots()[KEPT_SNAPSHOTS:]:
             old.unlink(missing_ok=True)
 
-    def hold(self, snapshot: Snapshot) -> None:
+    def hold(self, snapshot: PriceSnapshot) -> None:
         """Keep doubtful prices until somebody has looked at them; an empty snapshot holds none."""
         if snapshot.parts:
             self._write(_HELD, snapshot)
@@ -112,11 +112,11 @@ class PriceStore:
 
     def use_bundled(self, chosen: bool) -> None:
         """Use the bundled prices, or the fetched ones again."""
-        self._write(_CHOICE, Choice(use_bundled=chosen))
+        self._write(_CHOICE, PriceChoice(use_bundled=chosen))
 
     def set_own(self, offers: Iterable[Offer]) -> None:
         """Replace a person's own offers."""
-        self._write(_OWN, Own(offers=tuple(offers)))
+        self._write(_OWN, OwnOffers(offers=tuple(offers)))
 
     def _snapshots(self) -> list[Path]:
         return sorted(self.folder.glob("snapshot-*.json"), reverse=True)

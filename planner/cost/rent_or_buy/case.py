@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import Final
 
 from planner.cost.figure import Figure
-from planner.cost.owning.costs import Shape, bought, kept
+from planner.cost.owning.costs import ServerSetup, running_costs, upfront_costs
 from planner.cost.owning.residual import ResaleCurve
-from planner.cost.rent_or_buy.streams import Streams
+from planner.cost.rent_or_buy.cash_flows import CashFlows
 
 RESALE: Final = "resale_share"
 RENT_PRICE: Final = "rent_usd_per_hour"
@@ -27,7 +27,7 @@ class Case:
     """
 
     figures: Mapping[str, Figure]
-    shape: Shape
+    shape: ServerSetup
     resale: ResaleCurve
     busy_hours_per_year: float
     billed_per_busy_hour: float
@@ -52,7 +52,7 @@ class Case:
         low, _, high = self.resale.band(self.horizon_years)
         return (*ranged, RESALE) if low < high else tuple(ranged)
 
-    def streams(self, deviations: Mapping[str, float] = _NOTHING) -> Streams:
+    def streams(self, deviations: Mapping[str, float] = _NOTHING) -> CashFlows:
         """Return the streams with some figures so many standard deviations from their median."""
         values = dict(self.central)
         for name, deviation in deviations.items():
@@ -60,11 +60,11 @@ class Case:
                 values[name] = self.figures[name].quantile(deviation)
         return self.with_values(values, deviations.get(RESALE, 0.0))
 
-    def with_values(self, values: Mapping[str, float], resale_deviations: float = 0.0) -> Streams:
+    def with_values(self, values: Mapping[str, float], resale_deviations: float = 0.0) -> CashFlows:
         """Return the streams with these values of all figures."""
-        purchase = bought(values, self.shape)
-        yearly = kept(values, self.shape, purchase)
-        return Streams(
+        purchase = upfront_costs(values, self.shape)
+        yearly = running_costs(values, self.shape, purchase)
+        return CashFlows(
             capex_usd=purchase.usd,
             resale_base_usd=purchase.cards,
             own_usd_per_year=yearly.usd_per_year,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from planner.base import Spec
-from planner.cost.finance import annuity, ceiling
+from planner.cost.finance import annuity, round_up
 from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.rent_or_buy.case import Case
 from planner.errors import SpecError
@@ -54,12 +54,12 @@ def best_mix(
     Raises:
         SpecError: If there is no load, or one is negative or very large.
     """
-    checked_loads(loads)
+    check_loads(loads)
     part, total = hours / len(loads), sum(loads)
     mixes = []
     for owned, fixed in enumerate(own_fixed_usd):
         done = sum(min(load, owned) for load in loads)
-        rented = sum(max(ceiling(load) - owned, 0) for load in loads)
+        rented = sum(max(round_up(load) - owned, 0) for load in loads)
         mixes.append(
             Mix(
                 owned=owned,
@@ -71,15 +71,15 @@ def best_mix(
     return Hybrid(best=min(mixes, key=lambda mix: mix.usd), mixes=tuple(mixes))
 
 
-def hybrid_of(case: Case, loads: Sequence[float], rent_usd_per_hour: float) -> Hybrid:
+def find_best_mix(case: Case, loads: Sequence[float], rent_usd_per_hour: float) -> Hybrid:
     """Return the best number of groups to own in `case` for the `loads` of its horizon, the rest rented by the hour.
 
     Raises:
         SpecError: As `best_mix` does.
     """
-    checked_loads(loads)
+    check_loads(loads)
     years, rate, drift = case.horizon_years, case.discount_rate, case.streams().drift
-    fixed = [_fixed_usd(case, groups) for groups in range(ceiling(max(loads)) + 1)]
+    fixed = [_fixed_usd(case, groups) for groups in range(round_up(max(loads)) + 1)]
     per_hour = replace(case, shape=case.shape.evolve(groups=1)).streams().own_usd_per_hour
     return best_mix(
         loads,
@@ -90,7 +90,7 @@ def hybrid_of(case: Case, loads: Sequence[float], rent_usd_per_hour: float) -> H
     )
 
 
-def checked_loads(loads: Sequence[float]) -> None:
+def check_loads(loads: Sequence[float]) -> None:
     """Refuse loads for which no number of groups can be looked for.
 
     Raises:

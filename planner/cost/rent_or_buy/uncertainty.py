@@ -7,10 +7,10 @@ from typing import Final
 
 from planner.base import Spec
 from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY
-from planner.cost.finance import annuity, ceiling, discounted
-from planner.cost.owning.costs import financed
+from planner.cost.finance import annuity, discounted, round_up
+from planner.cost.owning.costs import financed_usd
 from planner.cost.rent_or_buy.case import RESALE, Case
-from planner.cost.rent_or_buy.streams import Streams
+from planner.cost.rent_or_buy.cash_flows import CashFlows
 
 DRAWS: Final = 2_000
 SEED: Final = 20_261_121
@@ -49,14 +49,14 @@ class Simulation(Spec):
 
 
 @dataclass(frozen=True, slots=True)
-class _Moment:
+class _TimePoint:
     """What is the same in every draw at one moment."""
 
     years: float
     rent_years: float
     annuity: float
     discount: float
-    financed: float
+    financed_usd: float
     resale: tuple[float, float, float]
 
 
@@ -68,7 +68,7 @@ def simulate(
     **Source** Epoch AI, training-cost-trends: log-normals from 90 % ranges
     **Assumes** that the inputs do not depend on each other.
     """
-    moments = [_moment(case, case.horizon_years * step / _POINTS) for step in range(_POINTS + 1)]
+    moments = [_time_point(case, case.horizon_years * step / _POINTS) for step in range(_POINTS + 1)]
     rng = random.Random(seed)
     rents: list[list[float]] = [[] for _ in moments]
     owns: list[list[float]] = [[] for _ in moments]
@@ -83,7 +83,7 @@ def simulate(
 
 
 def _outcome(
-    moments: Sequence[_Moment], rents: list[list[float]], owns: list[list[float]], draws: int, seed: int
+    moments: Sequence[_TimePoint], rents: list[list[float]], owns: list[list[float]], draws: int, seed: int
 ) -> Simulation:
     savings = [rent - own for rent, own in zip(rents[-1], owns[-1], strict=True)]
     band = tuple(
@@ -101,24 +101,24 @@ def _outcome(
     )
 
 
-def _moment(case: Case, years: float) -> _Moment:
+def _time_point(case: Case, years: float) -> _TimePoint:
     term = case.rent_term_years
-    return _Moment(
+    return _TimePoint(
         years=years,
-        rent_years=ceiling(years / term) * term if term else years,
+        rent_years=round_up(years / term) * term if term else years,
         annuity=annuity(case.discount_rate, years),
         discount=discounted(1.0, case.discount_rate, years),
-        financed=financed(1.0, case.shape, case.discount_rate, years),
+        financed=financed_usd(1.0, case.shape, case.discount_rate, years),
         resale=case.resale.band(years),
     )
 
 
-def _rent_usd(drawn: Streams, moment: _Moment) -> float:
+def _rent_usd(drawn: CashFlows, moment: _TimePoint) -> float:
     per_year = drawn.rent_usd_per_hour * drawn.busy_hours_per_year + drawn.rent_usd_per_year
     return per_year * annuity(drawn.discount_rate, moment.rent_years, drawn.drift)
 
 
-def _own_usd(drawn: Streams, moment: _Moment) -> float:
+def _own_usd(drawn: CashFlows, moment: _TimePoint) -> float:
     """Return what `Streams.own_usd` does, from what is known of the moment; a purchase is financed in proportion."""
     cash = (drawn.own_usd_per_year + drawn.own_usd_per_hour * drawn.busy_hours_per_year) * moment.annuity
     low, middle, high = moment.resale

@@ -7,19 +7,21 @@ from typing import Final
 
 from planner.cost.demand import Demand
 from planner.cost.renting.offer import Offer
-from planner.cost.renting.rent import RentFacts, RentQuote, is_scattered, quote
+from planner.cost.renting.quote import RentFacts, RentQuote, needs_extra_machines, quote
 from planner.cost.terms import RentMode, RentTerms
 
 HISTORY: Final = "older than twelve months"
 UNDATED: Final = "the price has no date"
 MEDIAN: Final = "the median of a marketplace's offers, which moves daily"
 WHOLE_SYSTEM: Final = "only sold as part of a whole system"
-SCATTERED: Final = "sold by fewer cards than the plan has in a machine; whether more can be had in one is not stated"
+TOO_FEW_CARDS: Final = (
+    "sold by fewer cards than the plan has in a machine; whether more can be had in one is not stated"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """Cards that the plan fits on: how many, and what the job asks for at their pace."""
+class CardDemand:
+    """Cards that the plan fits on: how many, and what the job asks for at their throughput."""
 
     gpu: str
     count: int
@@ -49,9 +51,9 @@ class OfferRow:
     """What has to be said of the price, among it why it may not be."""
 
 
-def offer_rows(
+def quote_offers(
     offers: Iterable[Offer],
-    candidates: Mapping[str, Candidate],
+    candidates: Mapping[str, CardDemand],
     terms: RentTerms,
     facts: RentFacts,
     today: date,
@@ -88,7 +90,7 @@ def _is_wanted(offer: Offer, terms: RentTerms, today: date) -> bool:
 def _rows_of(
     offer: Offer,
     mode: RentMode,
-    candidates: Mapping[str, Candidate],
+    candidates: Mapping[str, CardDemand],
     terms: RentTerms,
     facts: RentFacts,
     today: date,
@@ -100,7 +102,7 @@ def _rows_of(
     quotes = [quote(offer, mode, each.demand, each.count, terms, facts) for each in fitting]
     dearest = max(range(len(quotes)), key=lambda index: quotes[index].usd)
     chosen, candidate = quotes[dearest], fitting[dearest]
-    prevented = tuple(_prevents(offer, candidate.count, terms))
+    prevented = tuple(_disqualifications(offer, candidate.count, terms))
     yield OfferRow(
         offer=offer,
         mode=mode,
@@ -120,13 +122,13 @@ def _rows_of(
     )
 
 
-def _prevents(offer: Offer, count: int, terms: RentTerms) -> Iterator[str]:
+def _disqualifications(offer: Offer, count: int, terms: RentTerms) -> Iterator[str]:
     """Yield why the offer may not be called the cheapest."""
     yield from offer.doubts
     if offer.system:
         yield WHOLE_SYSTEM
-    if terms.one_machine and is_scattered(offer, count):
-        yield SCATTERED
+    if terms.one_machine and needs_extra_machines(offer, count):
+        yield TOO_FEW_CARDS
 
 
 def _remarks(offer: Offer, quotes: list[RentQuote], today: date) -> Iterator[str]:

@@ -10,11 +10,11 @@ from planner.base import Spec
 from planner.hardware.gpu import Gpu
 from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
-from planner.plan.advice.change import COSTS, RISKS, Change, Cost, Risk
+from planner.plan.advice.change import COSTS, RISKS, Cost, PlanChange, Risk
 from planner.plan.advice.inference_changes import INFERENCE_CHANGES
-from planner.plan.advice.ladders import ladders
+from planner.plan.advice.ladders import plan_ladders
 from planner.plan.advice.pipeline_changes import PIPELINE_CHANGES
-from planner.plan.advice.search import Bench, Candidate, changed, search
+from planner.plan.advice.search import ChangedPlan, ChangeSearch, apply_change, find_changes
 from planner.plan.advice.software.lookup import PROGRAM_CHANGES
 from planner.plan.advice.training_changes import SHARING_CHANGES, TRAINING_CHANGES
 from planner.plan.catalog import Catalog
@@ -23,7 +23,7 @@ from planner.plan.plan import Plan
 from planner.units import GIB
 from planner.workload.defaults import with_defaults
 
-_SDPA: Final = Change(
+_SDPA: Final = PlanChange(
     name="SDPA attention",
     lever="attention",
     sentence="Attend with PyTorch's fused kernels, which never hold the scores of every pair of tokens.",
@@ -32,7 +32,7 @@ _SDPA: Final = Change(
     applies={"attention": ("eager", "flash")},
     keeps="the mathematics",
 )
-CHANGES: Final[tuple[Change, ...]] = (
+CHANGES: Final[tuple[PlanChange, ...]] = (
     _SDPA,
     *TRAINING_CHANGES,
     *SHARING_CHANGES,
@@ -43,7 +43,7 @@ CHANGES: Final[tuple[Change, ...]] = (
 """Every change that is one value for another: another way to save memory is another record in one of these tables."""
 
 
-def larger_card(plan: Plan, catalog: Catalog) -> tuple[Change, CardFit] | None:
+def larger_card(plan: Plan, catalog: Catalog) -> tuple[PlanChange, CardFit] | None:
     """Return the smallest card that `plan` surely fits on as a change with its verdict, or none if there is none.
 
     A card of the same maker that is no older in what it computes is taken before any other.
@@ -52,12 +52,12 @@ def larger_card(plan: Plan, catalog: Catalog) -> tuple[Change, CardFit] | None:
         return None
     present = catalog.hardware.gpu(plan.gpu)
     fits = [fit for fit in find_fits(plan, catalog) if fit.verdict == "fits" and fit.gpu_id != plan.gpu]
-    alike = (fit for fit in fits if _does_as_much(catalog.hardware.gpu(fit.gpu_id), present))
+    alike = (fit for fit in fits if _is_as_capable(catalog.hardware.gpu(fit.gpu_id), present))
     fit = next(alike, next(iter(fits), None))
-    return None if fit is None else (_change(catalog.hardware.gpu(fit.gpu_id), fit), fit)
+    return None if fit is None else (_card_change(catalog.hardware.gpu(fit.gpu_id), fit), fit)
 
 
-def _does_as_much(card: Gpu, present: Gpu) -> bool:
+def _is_as_capable(card: Gpu, present: Gpu) -> bool:
     if card.vendor != present.vendor or card.unified_memory != present.unified_memory:
         return False
     return _capability(card) >= _capability(present)
@@ -70,8 +70,8 @@ def _capability(card: Gpu) -> float:
     return card.year or 0
 
 
-def _change(card: Gpu, fit: CardFit) -> Change:
-    return Change(
+def _card_change(card: Gpu, fit: CardFit) -> PlanChange:
+    return PlanChange(
         name=f"{card.name} instead",
         lever="card",
         sentence=f"Run the same on the smallest card that it fits on, with {(fit.capacity_bytes or 0) / GIB:.1f} GiB.",
@@ -84,13 +84,13 @@ def _change(card: Gpu, fit: CardFit) -> Change:
     )
 
 
-_MOST: Final = 8
+_MAX_ADVICE: Final = 8
 _NEAREST: Final = 3
-_OF_A_KIND: Final = 2
-_WORTH_SAYING: Final = 0.01
+_MAX_SIMILAR: Final = 2
+_MIN_SAVING: Final = 0.01
 # What is kept of the work asked for differs too little to be worth a further change.
-_ALMOST: Final = 0.75
-_ORDER: Final[tuple[Verdict | None, ...]] = ("fits", "tight", None, "does-not-fit")
+_SIMILAR_WORK: Final = 0.75
+_VERDICT_ORDER: Final[tuple[Verdict | None, ...]] = ("fits", "tight", None, "does-not-fit")
 
 
 class AdviceStep(Spec):
@@ -136,7 +136,7 @@ class Advice(Spec):
     plan: Plan = Field(exclude=True, repr=False)
 
 
-def advise(plan: Plan, catalog: Catalog, changes: tuple[Change, ...] = CHANGES) -> tuple[Advice, ...]:
+def advise(plan: Plan, catalog: Catalog, changes: tuple[PlanChange, ...] = CHANGES) -> tuple[Advice, ...]:
     """Return what would make `plan` fit, the best first, at most eight; `changes` are those that may be made.
 
     Each advice is minimal: without one of its changes the plan would not fit. Where only other hardware makes it fit,
@@ -149,13 +149,13 @@ def advise(plan: Plan, catalog: Catalog, changes: tuple[Change, ...] = CHANGES) 
     """
     if plan.model.trace is not None:
         return tuple(_hardware_advice(plan, catalog))
-    bench = Bench.of(plan, catalog, architecture_of(plan, catalog))
+    bench = ChangeSearch.of(plan, catalog, architecture_of(plan, catalog))
     workload = with_defaults(plan.workload, bench.architecture, plan.count)
     gpu = catalog.hardware.gpu(plan.gpu) if plan.gpu else None
     offered = [change for change in changes if change.applies_to(workload, gpu)]
-    if not _in_need(bench.start):
-        return tuple(sorted(_savings(bench, offered), key=lambda advice: -advice.saved_bytes)[:_MOST])
-    tried = search(bench, offered, ladders(plan, workload, bench.architecture))
+    if not _needs_advice(bench.start):
+        return tuple(sorted(_savings(bench, offered), key=lambda advice: -advice.saved_bytes)[:_MAX_ADVICE])
+    tried = find_changes(bench, offered, plan_ladders(plan, workload, bench.architecture))
     found = [_advice(bench.start, one) for one in tried if _helps(bench.start, one)]
     found.extend(_hardware_advice(plan, catalog))
     if all(advice.cost == "hardware" for advice in found):
@@ -163,19 +163,19 @@ def advise(plan: Plan, catalog: Catalog, changes: tuple[Change, ...] = CHANGES) 
     return _best(found)
 
 
-def _in_need(start: Candidate) -> bool:
+def _needs_advice(start: ChangedPlan) -> bool:
     return bool(start.fit.unsupported) or start.fit.verdict in ("tight", "does-not-fit")
 
 
-def _savings(bench: Bench, offered: Iterable[Change]) -> Iterator[Advice]:
-    least = _WORTH_SAYING * bench.start.held_bytes
+def _savings(bench: ChangeSearch, offered: Iterable[PlanChange]) -> Iterator[Advice]:
+    least = _MIN_SAVING * bench.start.held_bytes
     for change in offered:
         tried = bench.tried(bench.start, change)
         if tried is not None and bench.start.held_bytes - tried.held_bytes >= least:
             yield _advice(bench.start, tried)
 
 
-def _helps(start: Candidate, tried: Candidate) -> bool:
+def _helps(start: ChangedPlan, tried: ChangedPlan) -> bool:
     """Return whether the plan then fits, or likely fits where it did not, or would if its card could run it."""
     fit = tried.fit
     if fit.unsupported:
@@ -184,7 +184,7 @@ def _helps(start: Candidate, tried: Candidate) -> bool:
     return fit.verdict == "fits" or (fit.likely and not start.fit.likely)
 
 
-def _nearest(start: Candidate, tried: Iterable[Candidate]) -> Iterator[Advice]:
+def _nearest(start: ChangedPlan, tried: Iterable[ChangedPlan]) -> Iterator[Advice]:
     """Yield what comes nearest to fitting, each turning other levers than those before it."""
     seen: list[frozenset[str]] = []
     for one in sorted(tried, key=lambda one: (one.held_bytes, len(one.changes))):
@@ -203,10 +203,10 @@ def _hardware_advice(plan: Plan, catalog: Catalog) -> Iterator[Advice]:
     if before is None or other is None or before.verdict == "fits":
         return
     change, fit = other
-    yield _advice(Candidate((), plan, before), Candidate((change,), changed(plan, change), fit))
+    yield _advice(ChangedPlan((), plan, before), ChangedPlan((change,), apply_change(plan, change), fit))
 
 
-def _advice(start: Candidate, tried: Candidate) -> Advice:
+def _advice(start: ChangedPlan, tried: ChangedPlan) -> Advice:
     changes = tried.changes
     return Advice(
         name=" + ".join(change.name for change in changes),
@@ -220,22 +220,22 @@ def _advice(start: Candidate, tried: Candidate) -> Advice:
         free_bytes=tried.fit.free_bytes,
         fit_probability=tried.fit.fit_probability,
         cost=max((change.cost for change in changes), key=COSTS.index),
-        slower_by_about=_slower([change.slower_by_about for change in changes]),
-        costs=_said(change.costs for change in changes),
+        slower_by_about=_combined_slowdown([change.slower_by_about for change in changes]),
+        costs=_unique(change.costs for change in changes),
         kept=prod(change.kept for change in changes),
         risk=max((change.risk for change in changes), key=RISKS.index),
-        needs=_said((*(change.needs for change in changes), *tried.fit.unsupported)),
-        keeps=_said(change.keeps for change in changes),
+        needs=_unique((*(change.needs for change in changes), *tried.fit.unsupported)),
+        keeps=_unique(change.keeps for change in changes),
         plan=tried.plan,
     )
 
 
-def _slower(factors: list[float | None]) -> float | None:
+def _combined_slowdown(factors: list[float | None]) -> float | None:
     known = prod(factor for factor in factors if factor is not None)
     return None if known == 1 and None in factors else known
 
 
-def _said(words: Iterable[str]) -> tuple[str, ...]:
+def _unique(words: Iterable[str]) -> tuple[str, ...]:
     """Return each of the words that are not empty once."""
     return tuple(dict.fromkeys(word for word in words if word))
 
@@ -263,14 +263,14 @@ def _best(found: Iterable[Advice]) -> tuple[Advice, ...]:
     for advice in ranked:
         alike = sum(1 for other in kept if _levers(other) == _levers(advice))
         simpler = any(_is_simpler(other, advice) for other in ranked)
-        if not simpler and alike < (_OF_A_KIND if len(advice.steps) == 1 else 1):
+        if not simpler and alike < (_MAX_SIMILAR if len(advice.steps) == 1 else 1):
             kept.append(advice)
-    return tuple(kept[:_MOST])
+    return tuple(kept[:_MAX_ADVICE])
 
 
 def _rank(advice: Advice) -> tuple[object, ...]:
     return (
-        _ORDER.index(advice.verdict),
+        _VERDICT_ORDER.index(advice.verdict),
         _burden(advice),
         -advice.kept,
         _slowness(advice),
@@ -298,9 +298,9 @@ def _is_simpler(one: Advice, other: Advice) -> bool:
     """Return whether `one` does with fewer changes what `other` does, at about the same price or a lower one."""
     return (
         len(one.steps) < len(other.steps)
-        and _ORDER.index(one.verdict) <= _ORDER.index(other.verdict)
+        and _VERDICT_ORDER.index(one.verdict) <= _VERDICT_ORDER.index(other.verdict)
         and _burden(one) <= _burden(other)
         and (one.slower_by_about or 1.0) <= (other.slower_by_about or 1.0)
         and RISKS.index(one.risk) <= RISKS.index(other.risk)
-        and one.kept >= _ALMOST * other.kept
+        and one.kept >= _SIMILAR_WORK * other.kept
     )

@@ -18,7 +18,7 @@ RISKS: Final[tuple[Risk, ...]] = get_args(Risk)
 _FEWEST_TOKENS: Final = 32
 
 
-class Change(NamedTuple):
+class PlanChange(NamedTuple):
     """One way to need less memory.
 
     `lever` names what it turns: of two changes with one lever, one is enough. `applies` are the values that fields of
@@ -73,19 +73,19 @@ class Ladder(NamedTuple):
 
     lever: str
     values: Sequence[int]
-    change: Callable[[int], Change]
+    change: Callable[[int], PlanChange]
 
 
-def quantised(
+def quantization_change(
     name: str,
     sentence: str,
     source: str,
     settings: Mapping[str, object],
     applies: Mapping[str, tuple[object, ...]],
     needs: str,
-) -> Change:
+) -> PlanChange:
     """Return a change to weights in fewer bits; how fast those are depends on the kernels that compute with them."""
-    return Change(
+    return PlanChange(
         name=name,
         lever="weights",
         sentence=sentence,
@@ -100,11 +100,11 @@ def quantised(
     )
 
 
-def smaller_pieces(setting: str, present: int, source: str) -> Ladder:
+def smaller_chunks(setting: str, present: int, source: str) -> Ladder:
     """Return prompts in shorter and shorter pieces, of which the engine's `setting` is the tokens."""
 
-    def smaller(tokens: int) -> Change:
-        return Change(
+    def smaller(tokens: int) -> PlanChange:
+        return PlanChange(
             name=f"prompt in pieces of {tokens:,} tokens",
             lever="pieces",
             sentence="Read long prompts in smaller pieces.",
@@ -116,10 +116,10 @@ def smaller_pieces(setting: str, present: int, source: str) -> Ladder:
             keeps="the answers",
         )
 
-    return Ladder("pieces", halves(present, _FEWEST_TOKENS), smaller)
+    return Ladder("pieces", smaller_powers(present, _FEWEST_TOKENS), smaller)
 
 
-def halves(present: int, least: int) -> list[int]:
+def smaller_powers(present: int, least: int) -> list[int]:
     """Return the powers of two below `present`, down to `least`, the largest first."""
     powers = (1 << exponent for exponent in range((present - 1).bit_length() - 1, -1, -1))
     return [power for power in powers if power >= least]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from planner.plan.advice.change import Change, quantised
+from planner.plan.advice.change import PlanChange, quantization_change
 
 _HALF: Final = "half of fp32's bits; checkpoints are trained and published in 16 bits"
 _LLM_INT8: Final = "Dettmers et al. 2022, arXiv 2208.07339; Hugging Face blog, bitsandbytes: BLOOM 15 to 23 % slower"
@@ -16,9 +16,9 @@ OF_TEXT: Final[Mapping[str, tuple[object, ...]]] = {"task": ("inference",), "dif
 _SIXTEEN: Final = ("bf16", "fp16")
 PLAIN_FORMATS: Final = ("fp32", *_SIXTEEN)
 
-INFERENCE_CHANGES: Final[tuple[Change, ...]] = (
+INFERENCE_CHANGES: Final[tuple[PlanChange, ...]] = (
     *(
-        Change(
+        PlanChange(
             name=f"weights in {half}",
             lever="weights",
             sentence="Keep each weight in 16 bits.",
@@ -30,7 +30,7 @@ INFERENCE_CHANGES: Final[tuple[Change, ...]] = (
         )
         for half in _SIXTEEN
     ),
-    Change(
+    PlanChange(
         name="weights in INT8",
         lever="weights",
         sentence="Keep the weights of the projections in 8 bits; outliers are computed in 16.",
@@ -43,7 +43,7 @@ INFERENCE_CHANGES: Final[tuple[Change, ...]] = (
         risk="small",
         needs="bitsandbytes",
     ),
-    quantised(
+    quantization_change(
         name="weights in NF4",
         sentence="Keep the weights of the projections in 4 bits, with a scale for each 64.",
         source=_NF4,
@@ -51,7 +51,7 @@ INFERENCE_CHANGES: Final[tuple[Change, ...]] = (
         applies={**OF_TEXT, "weights": (*PLAIN_FORMATS, "int8")},
         needs="bitsandbytes",
     ),
-    quantised(
+    quantization_change(
         name="weights in AWQ 4-bit",
         sentence="Run a copy of the model whose projections were quantised to 4 bits with sample texts.",
         source=_AWQ,
@@ -59,7 +59,7 @@ INFERENCE_CHANGES: Final[tuple[Change, ...]] = (
         applies={**OF_TEXT, "weights": (*PLAIN_FORMATS, "int8")},
         needs="a checkpoint that was quantised so",
     ),
-    Change(
+    PlanChange(
         name="logits of the last token only",
         lever="logits",
         sentence="Compute the logits of the prompt's last token, from which the answer is generated.",

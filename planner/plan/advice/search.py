@@ -13,21 +13,21 @@ from planner.base import Spec
 from planner.errors import SpecError
 from planner.memory.fit import CardFit
 from planner.models.architecture import Architecture
-from planner.plan.advice.change import Change, Ladder
+from planner.plan.advice.change import Ladder, PlanChange
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
-from planner.plan.solve import AtWorst, is_good, judge
+from planner.plan.solve import AtWorst, assess_fit, meets
 
-_MOST_CHANGES: Final = 3
+_MAX_CHANGES: Final = 3
 # Larger sets are made from the smaller ones that need the least: the table may grow without the time doing so.
 _BEAM: Final = 10
-_CLIMBED: Final = 5
+_LADDER_BASES: Final = 5
 
 
-class Candidate(NamedTuple):
+class ChangedPlan(NamedTuple):
     """A plan with changes made, and the verdict on it."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[PlanChange, ...]
     plan: Plan
     fit: CardFit
 
@@ -38,45 +38,47 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class ChangeSearch:
     """Where changes of one plan are tried."""
 
     catalog: Catalog
     architecture: Architecture
-    start: Candidate
+    start: ChangedPlan
 
     @classmethod
-    def of(cls, plan: Plan, catalog: Catalog, architecture: Architecture) -> "Bench":
+    def of(cls, plan: Plan, catalog: Catalog, architecture: Architecture) -> "ChangeSearch":
         """Return the place to try changes of `plan`, whose model is `architecture`."""
-        return cls(catalog, architecture, Candidate((), plan, judge(plan, catalog, architecture)))
+        return cls(catalog, architecture, ChangedPlan((), plan, assess_fit(plan, catalog, architecture)))
 
-    def tried(self, base: Candidate, change: Change) -> Candidate | None:
+    def tried(self, base: ChangedPlan, change: PlanChange) -> ChangedPlan | None:
         """Return `base` with one change more, or none where the workload does not take it with the others."""
         try:
-            plan = changed(base.plan, change)
-            fit = judge(plan, self.catalog, self.architecture)
+            plan = apply_change(base.plan, change)
+            fit = assess_fit(plan, self.catalog, self.architecture)
         except (ValidationError, SpecError):
             return None
-        return Candidate((*base.changes, change), plan, fit)
+        return ChangedPlan((*base.changes, change), plan, fit)
 
 
-def changed(plan: Plan, change: Change) -> Plan:
+def apply_change(plan: Plan, change: PlanChange) -> Plan:
     """Return `plan` with `change` made.
 
     Raises:
         pydantic.ValidationError: If the workload does not take it.
     """
-    settings = {name: _merged(getattr(plan.workload, name, None), value) for name, value in change.settings.items()}
+    settings = {name: _merge(getattr(plan.workload, name, None), value) for name, value in change.settings.items()}
     return plan.evolve(workload=plan.workload.evolve(**settings), **change.hardware)
 
 
-def _merged(old: object, new: object) -> object:
+def _merge(old: object, new: object) -> object:
     if not (isinstance(old, Spec) and isinstance(new, dict)):
         return new
     return {**{name: getattr(old, name) for name in old.model_fields_set}, **new}
 
 
-def search(bench: Bench, offered: Iterable[Change], numbers: Iterable[Ladder]) -> tuple[Candidate, ...]:
+def find_changes(
+    bench: ChangeSearch, offered: Iterable[PlanChange], numbers: Iterable[Ladder]
+) -> tuple[ChangedPlan, ...]:
     """Return every set that was tried; a set that fits is not added to.
 
     A ladder stands alone or ends a set: its number is the mildest with which the set fits, or is tight where none fits.
@@ -84,27 +86,29 @@ def search(bench: Bench, offered: Iterable[Change], numbers: Iterable[Ladder]) -
     """
     singles = [tried for tried in (bench.tried(bench.start, change) for change in offered) if tried is not None]
     changes = [tried.changes[0] for tried in singles]
-    found, level = list(singles), _unfinished(singles)
+    found, level = list(singles), _not_fitting(singles)
     ladders = tuple(numbers)
-    found.extend(_climbed(bench, [bench.start, *level[:_CLIMBED]], ladders))
-    for size in range(2, _MOST_CHANGES + 1):
-        level = _grown(bench, level, changes, [one for one in found if is_good(one.fit, "fits")])
+    found.extend(_apply_ladders(bench, [bench.start, *level[:_LADDER_BASES]], ladders))
+    for size in range(2, _MAX_CHANGES + 1):
+        level = _extend(bench, level, changes, [one for one in found if meets(one.fit, "fits")])
         found.extend(level)
-        level = _unfinished(one for one in level if not _takes_much_time(one))
-        if size < _MOST_CHANGES:
-            found.extend(_climbed(bench, level[:_CLIMBED], ladders))
+        level = _not_fitting(one for one in level if not _takes_much_time(one))
+        if size < _MAX_CHANGES:
+            found.extend(_apply_ladders(bench, level[:_LADDER_BASES], ladders))
     return tuple(found)
 
 
-def _unfinished(tried: Iterable[Candidate]) -> list[Candidate]:
+def _not_fitting(tried: Iterable[ChangedPlan]) -> list[ChangedPlan]:
     """Return those that do not fit yet, nearest first, as many as are worth going on with."""
-    return sorted((one for one in tried if not is_good(one.fit, "fits")), key=lambda one: one.held_bytes)[:_BEAM]
+    return sorted((one for one in tried if not meets(one.fit, "fits")), key=lambda one: one.held_bytes)[:_BEAM]
 
 
-def _grown(bench: Bench, level: list[Candidate], changes: list[Change], enough: list[Candidate]) -> list[Candidate]:
+def _extend(
+    bench: ChangeSearch, level: list[ChangedPlan], changes: list[PlanChange], enough: list[ChangedPlan]
+) -> list[ChangedPlan]:
     """Return the sets with one change more, leaving out those of which a part is enough already."""
     done = {frozenset(change.name for change in one.changes) for one in enough}
-    grown: dict[frozenset[str], Candidate] = {}
+    grown: dict[frozenset[str], ChangedPlan] = {}
     for base in level:
         for change in changes:
             names = frozenset((change.name, *(one.name for one in base.changes)))
@@ -116,36 +120,36 @@ def _grown(bench: Bench, level: list[Candidate], changes: list[Change], enough: 
     return list(grown.values())
 
 
-def _climbed(bench: Bench, bases: list[Candidate], ladders: tuple[Ladder, ...]) -> Iterator[Candidate]:
+def _apply_ladders(bench: ChangeSearch, bases: list[ChangedPlan], ladders: tuple[Ladder, ...]) -> Iterator[ChangedPlan]:
     for base in bases:
         for ladder in ladders:
-            tried = None if _same_lever(base, ladder.lever) else _mildest(bench, base, ladder)
+            tried = None if _same_lever(base, ladder.lever) else _mildest_fit(bench, base, ladder)
             if tried is not None:
                 yield tried
 
 
-def _mildest(bench: Bench, base: Candidate, ladder: Ladder) -> Candidate | None:
+def _mildest_fit(bench: ChangeSearch, base: ChangedPlan, ladder: Ladder) -> ChangedPlan | None:
     """Return `base` with the mildest number that makes it fit, or else tight, or else with the hardest one."""
     hardest = bench.tried(base, ladder.change(ladder.values[-1]))
     if hardest is None:
         return None
-    at_worst: AtWorst = "fits" if is_good(hardest.fit, "fits") else "tight"
-    if not is_good(hardest.fit, at_worst):
+    at_worst: AtWorst = "fits" if meets(hardest.fit, "fits") else "tight"
+    if not meets(hardest.fit, at_worst):
         return hardest
     low, high, best = -1, len(ladder.values) - 1, hardest
     while high - low > 1:
         middle = (low + high) // 2
         tried = bench.tried(base, ladder.change(ladder.values[middle]))
-        if tried is not None and is_good(tried.fit, at_worst):
+        if tried is not None and meets(tried.fit, at_worst):
             high, best = middle, tried
         else:
             low = middle
     return best
 
 
-def _takes_much_time(base: Candidate) -> bool:
+def _takes_much_time(base: ChangedPlan) -> bool:
     return any(change.cost == "much-time" for change in base.changes)
 
 
-def _same_lever(base: Candidate, lever: str) -> bool:
+def _same_lever(base: ChangedPlan, lever: str) -> bool:
     return any(change.lever == lever for change in base.changes)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from planner.plan.advice.change import Change
+from planner.plan.advice.change import PlanChange
 
 _LIGER: Final = "Hsu et al. 2024, arXiv 2410.10989: exact, and faster than the plain operators"
 _CHECKPOINTING: Final = "Chen et al. 2016, arXiv 1604.06174: one more forward pass, a third of a step's operations"
@@ -23,8 +23,8 @@ _QLORA_TIME: Final = "Lightning AI, Insights from hundreds of experiments: QLoRA
 _ADAMW_32: Final = ("adamw", "adamw-32bit-bnb", "paged-adamw-32bit")
 _FULL_PRECISION: Final = ("fp32", "tf32")
 
-TRAINING_CHANGES: Final[tuple[Change, ...]] = (
-    Change(
+TRAINING_CHANGES: Final[tuple[PlanChange, ...]] = (
+    PlanChange(
         name="fused loss",
         lever="loss",
         sentence="Compute the head and the loss together, a part of the tokens at a time.",
@@ -34,7 +34,7 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         needs="liger-kernel",
         keeps="the mathematics",
     ),
-    Change(
+    PlanChange(
         name="chunked loss",
         lever="loss",
         sentence="Make the logits of a part of the tokens at a time.",
@@ -44,7 +44,7 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         needs="a loss in parts, as torchtune has it",
         keeps="the mathematics",
     ),
-    Change(
+    PlanChange(
         name="8-bit AdamW",
         lever="optimizer",
         sentence="Keep both moments of AdamW in 8 bits, with a scale for each block.",
@@ -54,7 +54,7 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         risk="small",
         needs="bitsandbytes",
     ),
-    Change(
+    PlanChange(
         name="paged 8-bit AdamW",
         lever="optimizer",
         sentence="Keep both moments of AdamW in 8 bits, in memory that moves to the host under pressure.",
@@ -67,7 +67,7 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         risk="small",
         needs="bitsandbytes",
     ),
-    Change(
+    PlanChange(
         name="Adafactor",
         lever="optimizer",
         sentence="Keep sums of rows and columns instead of two moments of each parameter.",
@@ -76,7 +76,7 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         applies={"optimizer": (*_ADAMW_32, "adamw-8bit")},
         risk="real",
     ),
-    Change(
+    PlanChange(
         name="8-bit Lion",
         lever="optimizer",
         sentence="Keep one moment instead of two, in 8 bits.",
@@ -86,7 +86,7 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         risk="real",
         needs="bitsandbytes",
     ),
-    Change(
+    PlanChange(
         name="GaLore",
         lever="optimizer",
         sentence="Keep the moments of gradients that are projected to a low rank.",
@@ -99,7 +99,7 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         risk="small",
         needs="galore-torch",
     ),
-    Change(
+    PlanChange(
         name="SGD with momentum",
         lever="optimizer",
         sentence="Keep one moment instead of two.",
@@ -108,7 +108,7 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         applies={"optimizer": (*_ADAMW_32, "adamw-8bit")},
         risk="real",
     ),
-    Change(
+    PlanChange(
         name="plain SGD",
         lever="optimizer",
         sentence="Keep no moments.",
@@ -117,7 +117,7 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         applies={"optimizer": ("sgd-momentum",)},
         risk="real",
     ),
-    Change(
+    PlanChange(
         name="selective checkpointing",
         lever="recomputation",
         sentence="Compute the attention again in the backward pass, and keep the rest.",
@@ -128,7 +128,7 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         slower_by_about=1.03,
         keeps="the mathematics",
     ),
-    Change(
+    PlanChange(
         name="full checkpointing",
         lever="recomputation",
         sentence="Keep only each layer's input, and compute the rest again in the backward pass.",
@@ -140,7 +140,7 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         keeps="the mathematics",
     ),
     *(
-        Change(
+        PlanChange(
             name=f"checkpoints every {every} layers",
             lever="recomputation",
             sentence=f"Keep the input of every {nth} layer, and compute the rest again in the backward pass.",
@@ -153,7 +153,7 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         )
         for every, nth in ((2, "second"), (4, "fourth"))
     ),
-    Change(
+    PlanChange(
         name="bf16 autocast",
         lever="precision",
         sentence="Compute in bf16 where that is safe; the parameters stay in fp32.",
@@ -163,7 +163,7 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         risk="small",
         native_bf16=True,
     ),
-    Change(
+    PlanChange(
         name="fp16 autocast",
         lever="precision",
         sentence="Compute in fp16 where that is safe, with scaled gradients; the parameters stay in fp32.",
@@ -173,7 +173,7 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         risk="small",
         native_bf16=False,
     ),
-    Change(
+    PlanChange(
         name="everything in bf16",
         lever="precision",
         sentence="Keep the parameters, gradients and the optimizer's states in bf16.",
@@ -183,7 +183,7 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         risk="real",
         native_bf16=True,
     ),
-    Change(
+    PlanChange(
         name="LoRA",
         lever="method",
         sentence="Train low-rank adapters beside the linear layers; the model itself is frozen, in 16 bits.",
@@ -195,7 +195,7 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         risk="small",
         needs="peft",
     ),
-    Change(
+    PlanChange(
         name="QLoRA",
         lever="method",
         sentence="Train low-rank adapters beside linear layers that are frozen in NF4.",
@@ -208,7 +208,7 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         risk="small",
         needs="peft and bitsandbytes",
     ),
-    Change(
+    PlanChange(
         name="QLoRA instead of LoRA",
         lever="method",
         sentence="Freeze the layers under the adapters in NF4.",
@@ -227,8 +227,8 @@ _ZERO: Final = "Rajbhandari et al. 2020, arXiv 1910.02054 §7: ZeRO-1 and 2 send
 _OFFLOAD: Final = "Ren et al. 2021, arXiv 2101.06840: ZeRO-Offload"
 _INFINITY: Final = "Rajbhandari et al. 2021, arXiv 2104.07857: ZeRO-Infinity"
 
-SHARING_CHANGES: Final[tuple[Change, ...]] = (
-    Change(
+SHARING_CHANGES: Final[tuple[PlanChange, ...]] = (
+    PlanChange(
         name="ZeRO-1",
         lever="sharing",
         sentence="Let each replica keep a part of the optimizer's states.",
@@ -239,7 +239,7 @@ SHARING_CHANGES: Final[tuple[Change, ...]] = (
         keeps="the mathematics",
         shares_states=True,
     ),
-    Change(
+    PlanChange(
         name="ZeRO-2",
         lever="sharing",
         sentence="Let each replica keep a part of the states and of the gradients.",
@@ -250,7 +250,7 @@ SHARING_CHANGES: Final[tuple[Change, ...]] = (
         keeps="the mathematics",
         shares_states=True,
     ),
-    Change(
+    PlanChange(
         name="ZeRO-3",
         lever="sharing",
         sentence="Let each replica keep a part of states, gradients and parameters, and fetch the rest as it goes.",
@@ -264,7 +264,7 @@ SHARING_CHANGES: Final[tuple[Change, ...]] = (
         keeps="the mathematics",
         shares_states=True,
     ),
-    Change(
+    PlanChange(
         name="optimizer states in RAM",
         lever="offload",
         sentence="Keep the optimizer's states in RAM, where the processor makes the step.",
@@ -277,7 +277,7 @@ SHARING_CHANGES: Final[tuple[Change, ...]] = (
         needs="DeepSpeed, and RAM for the states",
         keeps="the mathematics",
     ),
-    Change(
+    PlanChange(
         name="parameters and states in RAM",
         lever="offload",
         sentence="Keep parameters and states in RAM, and fetch each layer as it goes.",

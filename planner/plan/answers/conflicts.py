@@ -11,14 +11,14 @@ from pydantic import ValidationError
 
 from planner.errors import PlannerError, SpecError
 from planner.models.architecture import Architecture
-from planner.plan.answers.draft import WORKLOAD, Draft
+from planner.plan.answers.draft import WORKLOAD, WorkloadDraft
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of, evaluate
 from planner.plan.plan import Plan
-from planner.workload.rules import RULES
+from planner.workload.rules import ALL_RULES
 from planner.workload.workload import Inference, Training
 
-_MOST_ROUNDS = 8
+_MAX_ROUNDS = 8
 
 
 class Resolved(NamedTuple):
@@ -39,28 +39,28 @@ def resolve_conflicts(plan: Plan, answer: Mapping[str, object], catalog: Catalog
         PlannerError: If the plan cannot be evaluated.
     """
     try:
-        return _resolved(plan, answer, catalog)
+        return _resolve(plan, answer, catalog)
     except SpecError as error:
         if error.field != "task" or "model" not in answer or not isinstance(plan.workload, Training):
             raise
         held = {name: getattr(plan.workload, name) for name in ("gpus", "other_processes_bytes")}
         run = plan.evolve(workload=Inference().evolve(**held), count=plan.count)
-        resolved = _resolved(run, answer, catalog)
+        resolved = _resolve(run, answer, catalog)
         return resolved._replace(adjustments=("task", *resolved.adjustments))
 
 
-def _resolved(plan: Plan, answer: Mapping[str, object], catalog: Catalog) -> Resolved:
+def _resolve(plan: Plan, answer: Mapping[str, object], catalog: Catalog) -> Resolved:
     own = {name: value for name, value in answer.items() if not name.startswith(WORKLOAD)}
     asked = {name.removeprefix(WORKLOAD): value for name, value in answer.items() if name.startswith(WORKLOAD)}
-    others = {"count": own.get("count", plan.count), "model": _model(plan, own, catalog)}
-    draft = Draft(plan.workload, asked, others, kept=own.keys())
+    others = {"count": own.get("count", plan.count), "model": _architecture(plan, own, catalog)}
+    draft = WorkloadDraft(plan.workload, asked, others, kept=own.keys())
     _check(draft)
     if plan.workload.gpus and own.keys() & {"gpu", "count"} and "gpus" not in asked:
         draft.move("gpus", ())
         own = {"gpu": plan.workload.gpus[0].id, "count": plan.count} | own
-    _obey_rules(draft)
+    _apply_rules(draft)
     while True:
-        changed = _changed(plan, own, draft)
+        changed = _build_plan(plan, own, draft)
         try:
             evaluate(changed, catalog)
         except SpecError as error:
@@ -70,14 +70,14 @@ def _resolved(plan: Plan, answer: Mapping[str, object], catalog: Catalog) -> Res
             return Resolved(changed, draft.moved)
 
 
-def _obey_rules(draft: Draft) -> None:
+def _apply_rules(draft: WorkloadDraft) -> None:
     """Let the remedies of rules that do not hold adjust `draft`, until they do or nothing more can be adjusted."""
     rounds = 0
-    while rounds < _MOST_ROUNDS and [rule for rule in RULES if draft.adjust(rule)]:
+    while rounds < _MAX_ROUNDS and [rule for rule in ALL_RULES if draft.adjust(rule)]:
         rounds += 1
 
 
-def _model(plan: Plan, own: Mapping[str, object], catalog: Catalog) -> Architecture | None:
+def _architecture(plan: Plan, own: Mapping[str, object], catalog: Catalog) -> Architecture | None:
     """Return the network that the answer is about; none of a traced module, or where it cannot be read."""
     try:
         return architecture_of(plan.evolve(**{name: own[name] for name in ("model",) if name in own}), catalog)
@@ -85,21 +85,21 @@ def _model(plan: Plan, own: Mapping[str, object], catalog: Catalog) -> Architect
         return None
 
 
-def _check(draft: Draft) -> None:
+def _check(draft: WorkloadDraft) -> None:
     try:
         draft.check()
     except ValidationError as error:
-        raise _named(error) from None
+        raise _spec_error(error) from None
 
 
-def _changed(plan: Plan, own: Mapping[str, object], draft: Draft) -> Plan:
+def _build_plan(plan: Plan, own: Mapping[str, object], draft: WorkloadDraft) -> Plan:
     try:
         return plan.evolve(**own, workload=draft.built())
     except ValidationError as error:
-        raise _named(error) from None
+        raise _spec_error(error) from None
 
 
-def _named(error: ValidationError) -> SpecError:
+def _spec_error(error: ValidationError) -> SpecError:
     """Return `error` with the field as answers name it."""
     problem = SpecError.from_validation(error)
     place = problem.field if problem.field in Plan.model_fields else f"{WORKLOAD}{problem.field}".removesuffix(".")

@@ -7,14 +7,14 @@ from pydantic import ValidationError
 
 from planner.base import Spec
 from planner.errors import SpecError
-from planner.workload.rules import OPEN, FieldValue, Rule
+from planner.workload.rules import RESET, FieldValue, WorkloadRule
 from planner.workload.training import Lora
 from planner.workload.workload import Workload
 
 WORKLOAD: Final = "workload."
 
 
-class Draft:
+class WorkloadDraft:
     """The fields of a workload by their dotted names, of which those in `asked` stay as they are.
 
     `others` are what rules read beside them, the number of GPUs and the network; `kept` names fields of the plan that
@@ -60,11 +60,11 @@ class Draft:
     def move(self, name: str, value: object) -> None:
         """Set a field that was not asked for."""
         if self._is_free(name) and self.value(name) != value:
-            self._fields = _with(self._fields, {name: value})
-            if not _inside(self._before, name):
+            self._fields = _updated(self._fields, {name: value})
+            if not _nested_fields(self._before, name):
                 self._moves.setdefault(name)
 
-    def adjust(self, rule: Rule) -> bool:
+    def adjust(self, rule: WorkloadRule) -> bool:
         """Let `rule` hold where one of its remedies does that; return whether something was adjusted."""
         if not self._concerns(rule):
             return False
@@ -73,7 +73,7 @@ class Draft:
             return False
         for remedy in rule.remedies:
             made = remedy(*values) if callable(remedy) else remedy
-            changes = {name: self._default(name) if value is OPEN else value for name, value in made.items()}
+            changes = {name: self._default(name) if value is RESET else value for name, value in made.items()}
             if self._helps(rule, changes):
                 for name, value in changes.items():
                     self.move(name, value)
@@ -88,7 +88,7 @@ class Draft:
         """
         name = error.field.removeprefix(WORKLOAD)
         default = self._default(name)
-        if not self._is_free(name) or _inside(self._fields, name) or self.value(name) == default:
+        if not self._is_free(name) or _nested_fields(self._fields, name) or self.value(name) == default:
             raise error
         self.move(name, default)
 
@@ -100,17 +100,17 @@ class Draft:
         """
         return self._kind.model_validate(_nested(self._fields))
 
-    def _concerns(self, rule: Rule) -> bool:
+    def _concerns(self, rule: WorkloadRule) -> bool:
         if not rule.concerns(self._task) or (self._others["model"] is None and "model" in rule.fields):
             return False
         answered = not rule.after or bool(self._kept.intersection(rule.after))
         return answered and not self._kept.intersection(rule.yields_to)
 
-    def _helps(self, rule: Rule, changes: Mapping[str, object]) -> bool:
+    def _helps(self, rule: WorkloadRule, changes: Mapping[str, object]) -> bool:
         """Return whether `rule` holds after `changes`, which change nothing that was asked for."""
         if any(self.value(name) != value and not self._is_free(name) for name, value in changes.items()):
             return False
-        changed = _with(self._fields, changes)
+        changed = _updated(self._fields, changes)
         return rule.holds(*rule.values(lambda name: self._value(name, changed)))
 
     def _is_free(self, name: str) -> bool:
@@ -119,7 +119,7 @@ class Draft:
     def _value(self, name: str, fields: Mapping[str, object]) -> FieldValue:
         if name in self._others:
             return self._others[name]
-        return _inside(fields, name) or fields.get(name, self._default(name))
+        return _nested_fields(fields, name) or fields.get(name, self._default(name))
 
     def _default(self, name: str) -> FieldValue:
         outer, _, inner = name.partition(".")
@@ -149,12 +149,12 @@ def _nested(fields: Mapping[str, object]) -> dict[str, object]:
     return found | parts
 
 
-def _inside(fields: Mapping[str, object], part: str) -> dict[str, object]:
+def _nested_fields(fields: Mapping[str, object], part: str) -> dict[str, object]:
     """Return those of `fields` that belong to `part`."""
     return {name: value for name, value in fields.items() if name.startswith(f"{part}.")}
 
 
-def _with(fields: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
+def _updated(fields: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
     """Return `fields` with `changes`; a part that is set as a whole takes its fields along."""
     kept = {name: value for name, value in fields.items() if name.partition(".")[0] not in changes}
     return {**kept, **changes}

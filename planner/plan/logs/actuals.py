@@ -30,7 +30,7 @@ RowName = Literal[
 ]
 
 
-class Actual(NamedTuple):
+class MeasuredAmount(NamedTuple):
     """What the log has for one row, with the interval of its digits."""
 
     bytes: int
@@ -99,34 +99,34 @@ _COUNTED: Final[dict[Counter, RowName]] = {
 }
 
 
-class Actuals(NamedTuple):
+class LogAmounts(NamedTuple):
     """What the log has for each row, and what its reasons need.
 
     `pool` is a cache that fills the card; `summed` is how many devices were added up; `others` is what other processes
     hold, and `host_weights` the weights that stay in the host's memory.
     """
 
-    terms: dict[RowName, Actual]
-    counters: dict[RowName, Actual]
-    pool: Actual | None
+    terms: dict[RowName, MeasuredAmount]
+    counters: dict[RowName, MeasuredAmount]
+    pool: MeasuredAmount | None
     summed: int
     others: int
     graphs: int
     host_weights: int
 
 
-def actuals_of(evaluation: Evaluation, reading: LogReading) -> Actuals:
+def amounts_in_log(evaluation: Evaluation, reading: LogReading) -> LogAmounts:
     """Return one amount a row of `reading`, on the devices that one card of the plan stands for."""
     by_device: dict[str, list[Measured]] = {}
     for item in reading.measured:
         if item.term is not None:
             by_device.setdefault(item.device or "", []).append(item)
     together = reading.splits_model and _model_parallel(evaluation) == 1
-    chosen = list(by_device.values()) if together else [max(by_device.values(), key=_needed, default=[])]
+    chosen = list(by_device.values()) if together else [max(by_device.values(), key=_sum_without_pools, default=[])]
     terms = _terms((item for items in chosen for item in items), graphs_of(evaluation.workload))
     pool = terms.get("kv_cache")
-    return Actuals(
-        terms=_with_tokens(terms, evaluation, reading),
+    return LogAmounts(
+        terms=_with_planned_cache(terms, evaluation, reading),
         counters=_counters(reading.measured),
         pool=pool if pool and pool.sense == "pool" else None,
         summed=len(chosen) if together else 1,
@@ -146,25 +146,25 @@ def _model_parallel(evaluation: Evaluation) -> int:
     return evaluation.plan.count // (evaluation.workload.parallel.data or evaluation.plan.count)
 
 
-def _needed(items: list[Measured]) -> int:
+def _sum_without_pools(items: list[Measured]) -> int:
     return sum(item.bytes for item in items if item.sense != "pool")
 
 
-def _terms(items: Iterable[Measured], graphs: RowName) -> dict[RowName, Actual]:
+def _terms(items: Iterable[Measured], graphs: RowName) -> dict[RowName, MeasuredAmount]:
     """Return the sum of each row; the estimate of vLLM has its `graphs` in another one than those of other engines."""
-    found: dict[RowName, Actual] = {}
+    found: dict[RowName, MeasuredAmount] = {}
     for item in items:
         row = _ROW_OF.get(item.term) if item.term else None
         if row is not None:
             row = graphs if item.name == GRAPHS else row
-            found[row] = _added(found.get(row), item)
+            found[row] = _add(found.get(row), item)
     return found
 
 
-def _added(known: Actual | None, item: Measured) -> Actual:
+def _add(known: MeasuredAmount | None, item: Measured) -> MeasuredAmount:
     if known is None:
-        return Actual(item.bytes, item.low_bytes, item.high_bytes, item.sense, (item.line,))
-    return Actual(
+        return MeasuredAmount(item.bytes, item.low_bytes, item.high_bytes, item.sense, (item.line,))
+    return MeasuredAmount(
         known.bytes + item.bytes,
         known.low + item.low_bytes,
         known.high + item.high_bytes,
@@ -173,7 +173,9 @@ def _added(known: Actual | None, item: Measured) -> Actual:
     )
 
 
-def _with_tokens(terms: dict[RowName, Actual], evaluation: Evaluation, reading: LogReading) -> dict[RowName, Actual]:
+def _with_planned_cache(
+    terms: dict[RowName, MeasuredAmount], evaluation: Evaluation, reading: LogReading
+) -> dict[RowName, MeasuredAmount]:
     """Take of a pool what the plan's tokens take of it, if the log says how many it has."""
     pool, tokens = terms.get("kv_cache"), planned_tokens(evaluation)
     if pool is None or pool.sense != "pool":
@@ -182,7 +184,7 @@ def _with_tokens(terms: dict[RowName, Actual], evaluation: Evaluation, reading: 
         return {name: actual for name, actual in terms.items() if name != "kv_cache"}
     share = tokens / reading.cache_tokens
     low, high = round(pool.low * share), round(pool.high * share)
-    return {**terms, "kv_cache": Actual(round(pool.bytes * share), low, high, "peak", pool.lines)}
+    return {**terms, "kv_cache": MeasuredAmount(round(pool.bytes * share), low, high, "peak", pool.lines)}
 
 
 def planned_tokens(evaluation: Evaluation) -> int | None:
@@ -191,16 +193,16 @@ def planned_tokens(evaluation: Evaluation) -> int | None:
     return workload.batch * (workload.context_length or 0) if isinstance(workload, Inference) else None
 
 
-def _counters(measured: Iterable[Measured]) -> dict[RowName, Actual]:
+def _counters(measured: Iterable[Measured]) -> dict[RowName, MeasuredAmount]:
     """Return the most of each counter over the devices; buffers of the host are added up."""
-    found: dict[RowName, Actual] = {}
+    found: dict[RowName, MeasuredAmount] = {}
     for item in measured:
         row = _COUNTED.get(item.counter) if item.counter else None
         if row is None:
             continue
         known = found.get(row)
         if row == "host":
-            found[row] = _added(known, item)
+            found[row] = _add(known, item)
         elif known is None or item.bytes > known.bytes:
-            found[row] = _added(None, item)
+            found[row] = _add(None, item)
     return found

@@ -9,9 +9,9 @@ from planner.memory.logs.reading import LogReading
 from planner.memory.result import TermName
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
-from planner.plan.logs.actuals import Actual, Actuals, ComparedRow, Comparison, RowName, actuals_of
+from planner.plan.logs.actuals import ComparedRow, Comparison, LogAmounts, MeasuredAmount, RowName, amounts_in_log
 from planner.plan.logs.corrections import can_correct, counter_correction, term_corrections
-from planner.plan.logs.reasons import notes_on, why
+from planner.plan.logs.reasons import explain_row, log_notes
 from planner.plan.plan import Plan
 
 GROUPS: Final[dict[RowName, tuple[TermName, ...]]] = {
@@ -33,10 +33,10 @@ def compare_plan(plan: Plan, catalog: Catalog, reading: LogReading) -> Compariso
     Raises:
         SpecError: If the plan cannot be evaluated, or nothing in the log has a counterpart in an estimate.
     """
-    return compare(evaluate(plan.evolve(corrections=()), catalog), reading)
+    return compare_with_log(evaluate(plan.evolve(corrections=()), catalog), reading)
 
 
-def compare(evaluation: Evaluation, reading: LogReading) -> Comparison:
+def compare_with_log(evaluation: Evaluation, reading: LogReading) -> Comparison:
     """Return the rows of what `evaluation` predicted and `reading` found, with the reasons of their differences.
 
     A term is taken at the phase in which it is largest. Of several devices the fullest counts, or their sum where they
@@ -45,16 +45,16 @@ def compare(evaluation: Evaluation, reading: LogReading) -> Comparison:
     Raises:
         SpecError: If nothing in the log has a counterpart in an estimate.
     """
-    actuals = actuals_of(evaluation, reading)
+    actuals = amounts_in_log(evaluation, reading)
     terms = tuple(_term_rows(evaluation, actuals, reading))
     rows = (*terms, *_sum(terms), *_counter_rows(evaluation, actuals, reading, with_terms=bool(terms)))
     if not rows:
         hint = "A log with sizes of weights, caches, allocated, reserved or used memory is needed."
         raise SpecError("log", "nothing in this log can be compared with an estimate", hint)
-    return Comparison(reading=reading, rows=rows, notes=tuple(notes_on(evaluation, reading, actuals)))
+    return Comparison(reading=reading, rows=rows, notes=tuple(log_notes(evaluation, reading, actuals)))
 
 
-def _term_rows(evaluation: Evaluation, actuals: Actuals, reading: LogReading) -> Iterator[ComparedRow]:
+def _term_rows(evaluation: Evaluation, actuals: LogAmounts, reading: LogReading) -> Iterator[ComparedRow]:
     correctable = can_correct(evaluation, reading)
     for name, terms in GROUPS.items():
         actual = actuals.terms.get(name)
@@ -62,11 +62,13 @@ def _term_rows(evaluation: Evaluation, actuals: Actuals, reading: LogReading) ->
             continue
         predicted = _largest(evaluation, terms)
         corrections = term_corrections(name, predicted, actual, actuals, evaluation, reading) if correctable else ()
-        yield _row(name, predicted, actual, why(name, predicted, actual, evaluation, reading, actuals), corrections)
+        yield _row(
+            name, predicted, actual, explain_row(name, predicted, actual, evaluation, reading, actuals), corrections
+        )
 
 
 def _counter_rows(
-    evaluation: Evaluation, actuals: Actuals, reading: LogReading, *, with_terms: bool
+    evaluation: Evaluation, actuals: LogAmounts, reading: LogReading, *, with_terms: bool
 ) -> Iterator[ComparedRow]:
     correctable = can_correct(evaluation, reading) and not with_terms
     attributed = 0
@@ -79,11 +81,13 @@ def _counter_rows(
         if correctable and predicted is not None:
             corrections = counter_correction(name, predicted, attributed, actual, evaluation)
             attributed += sum(item.added_bytes for item in corrections)
-        yield _row(name, predicted, actual, why(name, predicted, actual, evaluation, reading, actuals), corrections)
+        yield _row(
+            name, predicted, actual, explain_row(name, predicted, actual, evaluation, reading, actuals), corrections
+        )
 
 
 def _row(
-    name: RowName, predicted: int | None, actual: Actual, reason: str, corrections: tuple[TermCorrection, ...]
+    name: RowName, predicted: int | None, actual: MeasuredAmount, reason: str, corrections: tuple[TermCorrection, ...]
 ) -> ComparedRow:
     return ComparedRow(
         name=name,

@@ -10,17 +10,17 @@ from planner.memory.corrections import Correction, TermCorrection
 from planner.memory.logs.reading import LogReading
 from planner.memory.result import TermName
 from planner.plan.evaluate import Evaluation
-from planner.plan.logs.actuals import Actual, Actuals, Comparison, RowName
+from planner.plan.logs.actuals import Comparison, LogAmounts, MeasuredAmount, RowName
 from planner.plan.logs.corrected import correction_key
 from planner.units import MIB
 from planner.workload.software.registry import DEFAULT, SOFTWARE
 from planner.workload.workload import Inference
 
-_ENOUGH: Final = 1 * MIB
-LEAST_FACTOR: Final = 0.7
-MOST_FACTOR: Final = 1.4
+_MIN_DIFFERENCE: Final = 1 * MIB
+MIN_FACTOR: Final = 0.7
+MAX_FACTOR: Final = 1.4
 """Beyond these, measured over estimated is no error of the estimate but another run: checked runs are within 6 %."""
-_MOST_WEIGHTS: Final = 0.1
+_MAX_WEIGHT_DIFFERENCE: Final = 0.1
 _SCALING: Final[dict[RowName, tuple[TermName, ...]]] = {
     "kv_cache": ("kv_cache",),
     "state": ("state",),
@@ -35,32 +35,37 @@ def can_correct(evaluation: Evaluation, reading: LogReading) -> bool:
 
 
 def term_corrections(
-    name: RowName, predicted: int, actual: Actual, actuals: Actuals, evaluation: Evaluation, reading: LogReading
+    name: RowName,
+    predicted: int,
+    actual: MeasuredAmount,
+    actuals: LogAmounts,
+    evaluation: Evaluation,
+    reading: LogReading,
 ) -> tuple[TermCorrection, ...]:
     """Return what makes a term what the log shows: bytes for weights, a factor for what grows with the workload."""
     difference = actual.bytes - predicted
-    if abs(difference) < max(_ENOUGH, actual.high - actual.bytes) or not predicted:
+    if abs(difference) < max(_MIN_DIFFERENCE, actual.high - actual.bytes) or not predicted:
         return ()
-    if name == "weights" and not actuals.host_weights and abs(difference) <= _MOST_WEIGHTS * predicted:
+    if name == "weights" and not actuals.host_weights and abs(difference) <= _MAX_WEIGHT_DIFFERENCE * predicted:
         return (TermCorrection(term="weights", added_bytes=difference),)
     factor = actual.bytes / predicted
     same_length = reading.context_length in (None, _context(evaluation)) or actuals.pool is not None
-    if name in _SCALING and same_length and actuals.summed == 1 and LEAST_FACTOR <= factor <= MOST_FACTOR:
+    if name in _SCALING and same_length and actuals.summed == 1 and MIN_FACTOR <= factor <= MAX_FACTOR:
         return tuple(TermCorrection(term=term, factor=factor) for term in _SCALING[name])
     return ()
 
 
 def counter_correction(
-    name: RowName, predicted: int, attributed: int, actual: Actual, evaluation: Evaluation
+    name: RowName, predicted: int, attributed: int, actual: MeasuredAmount, evaluation: Evaluation
 ) -> tuple[TermCorrection, ...]:
     """Return what makes up for the difference of a counter, less the bytes `attributed` to narrower counters.
 
     What was read at one snapshot, or when a run failed, is known only from below: nothing is taken away for it.
     """
     residual = actual.bytes - predicted - attributed
-    if not LEAST_FACTOR * predicted <= actual.bytes <= MOST_FACTOR * predicted:
+    if not MIN_FACTOR * predicted <= actual.bytes <= MAX_FACTOR * predicted:
         return ()
-    if abs(residual) < max(_ENOUGH, actual.high - actual.low) or (residual < 0 and actual.sense != "peak"):
+    if abs(residual) < max(_MIN_DIFFERENCE, actual.high - actual.low) or (residual < 0 and actual.sense != "peak"):
         return ()
     if name == "allocated":
         return (TermCorrection(term=_working_term(evaluation), added_bytes=residual),)

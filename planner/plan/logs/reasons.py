@@ -5,28 +5,28 @@ from typing import Final, NamedTuple
 
 from planner.memory.logs.reading import LogReading
 from planner.plan.evaluate import Evaluation
-from planner.plan.logs.actuals import Actual, Actuals, RowName, graphs_of, planned_tokens
-from planner.plan.logs.corrections import LEAST_FACTOR, MOST_FACTOR
+from planner.plan.logs.actuals import LogAmounts, MeasuredAmount, RowName, graphs_of, planned_tokens
+from planner.plan.logs.corrections import MAX_FACTOR, MIN_FACTOR
 from planner.units import GIB, MIB
 from planner.workload.software.registry import DEFAULT, SERVERS, SOFTWARE, serving
 from planner.workload.workload import Inference
 
-_SAME: Final = 0.01
-_LIKE: Final = 0.12
-_WORTH_SAYING: Final = 64 * MIB
+_AGREEMENT: Final = 0.01
+_SIMILARITY: Final = 0.12
+_NOTABLE: Final = 64 * MIB
 _BITS: Final = {32.0: "fp32", 16.0: "bf16 or fp16", 8.0: "8 bits a weight", 4.5: "4 bits a weight with their scales"}
 _COUNTED: Final = ("allocated", "reserved", "process")
 
 
-class _Case(NamedTuple):
+class _Row(NamedTuple):
     """A row with all that its reasons are found in."""
 
     name: RowName
     predicted: int | None
-    actual: Actual
+    actual: MeasuredAmount
     evaluation: Evaluation
     reading: LogReading
-    actuals: Actuals
+    actuals: LogAmounts
 
     @property
     def ratio(self) -> float:
@@ -34,24 +34,24 @@ class _Case(NamedTuple):
         return self.actual.bytes / self.predicted if self.predicted else 0.0
 
 
-_Rule = Callable[[_Case], str | None]
+_Explanation = Callable[[_Row], str | None]
 
 
-def why(
+def explain_row(
     name: RowName,
     predicted: int | None,
-    actual: Actual,
+    actual: MeasuredAmount,
     evaluation: Evaluation,
     reading: LogReading,
-    actuals: Actuals,
+    actuals: LogAmounts,
 ) -> str:
     """Return the reasons of one row as sentences; empty where no mechanism is known."""
-    case = _Case(name, predicted, actual, evaluation, reading, actuals)
-    sentences = (rule(case) for rule in (*_RULES.get(name, ()), _agreement))
+    case = _Row(name, predicted, actual, evaluation, reading, actuals)
+    sentences = (rule(case) for rule in (*_EXPLANATIONS.get(name, ()), _agreement))
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def notes_on(evaluation: Evaluation, reading: LogReading, actuals: Actuals) -> Iterator[str]:
+def log_notes(evaluation: Evaluation, reading: LogReading, actuals: LogAmounts) -> Iterator[str]:
     """Yield what decides whether the log and the plan are about the same run at all."""
     program = SOFTWARE[evaluation.workload.profile or DEFAULT]
     if reading.engine not in (None, program.log_format):
@@ -80,18 +80,18 @@ def _context(evaluation: Evaluation) -> int | None:
     return evaluation.workload.context_length if isinstance(evaluation.workload, Inference) else None
 
 
-def _agreement(case: _Case) -> str | None:
+def _agreement(case: _Row) -> str | None:
     if case.predicted is None:
         return "The estimate has no such figure."
     if case.actual.sense in ("at-least", "moment"):
-        return _from_below(case)
-    if abs(case.ratio - 1) <= _SAME:
+        return _lower_bound(case)
+    if abs(case.ratio - 1) <= _AGREEMENT:
         return "They agree within 1 %."
-    far = case.name in _COUNTED and not LEAST_FACTOR <= case.ratio <= MOST_FACTOR
+    far = case.name in _COUNTED and not MIN_FACTOR <= case.ratio <= MAX_FACTOR
     return "That is another run than the plan's: compare model, batch, length and formats." if far else None
 
 
-def _from_below(case: _Case) -> str:
+def _lower_bound(case: _Row) -> str:
     more = case.actual.low - (case.predicted or 0)
     held = "The run held at least this at that moment"
     if case.actual.sense == "at-least":
@@ -102,24 +102,24 @@ def _from_below(case: _Case) -> str:
     return f"{held}: {_gib(more)} more than estimated."
 
 
-def _number_format(case: _Case) -> str | None:
+def _number_format(case: _Row) -> str | None:
     """**Formula**: bits a parameter = 8 × bytes ÷ parameters, of the log and of the plan."""
-    if case.predicted is None or abs(case.ratio - 1) <= _LIKE or not case.evaluation.parameters:
+    if case.predicted is None or abs(case.ratio - 1) <= _SIMILARITY or not case.evaluation.parameters:
         return None
     bits = 8 * (case.actual.bytes + case.actuals.host_weights) / case.evaluation.parameters
     planned = 8 * case.predicted / case.evaluation.parameters
-    likely = next((name for known, name in _BITS.items() if abs(bits / known - 1) <= _LIKE), None)
-    if likely is None or abs(bits / planned - 1) <= _LIKE:
+    likely = next((name for known, name in _BITS.items() if abs(bits / known - 1) <= _SIMILARITY), None)
+    if likely is None or abs(bits / planned - 1) <= _SIMILARITY:
         return None
     return f"The log has {bits:.1f} bits a parameter, which looks like {likely}; the plan has {planned:.1f}."
 
 
-def _host_weights(case: _Case) -> str | None:
+def _host_weights(case: _Row) -> str | None:
     held = case.actuals.host_weights
-    return f"{_gib(held)} of the weights stay in the host's memory." if held > _WORTH_SAYING else None
+    return f"{_gib(held)} of the weights stay in the host's memory." if held > _NOTABLE else None
 
 
-def _pool(case: _Case) -> str | None:
+def _pool(case: _Row) -> str | None:
     pool, tokens = case.actuals.pool, planned_tokens(case.evaluation)
     if pool is None:
         return None
@@ -129,35 +129,35 @@ def _pool(case: _Case) -> str | None:
     )
 
 
-def _whole_pool(_case: _Case) -> str:
+def _whole_pool(_case: _Row) -> str:
     return (
         "What is left of vLLM's share of the card: it differs with the share, with other processes and the terms above."
     )
 
 
-def _other_length(case: _Case) -> str | None:
+def _other_length(case: _Row) -> str | None:
     length, logged = _context(case.evaluation), case.reading.context_length
     if case.actuals.pool is not None or not length or not logged or length == logged:
         return None
     return f"The log's cache is for {logged:,} tokens, {logged / length:.3g} times the plan's {length:,}."
 
 
-def _cache_format(case: _Case) -> str | None:
+def _cache_format(case: _Row) -> str | None:
     if _other_length(case) or case.predicted is None:
         return None
-    if abs(case.ratio - 0.5) <= _LIKE / 2:
+    if abs(case.ratio - 0.5) <= _SIMILARITY / 2:
         return "Half of the plan's: it looks like a cache of 8 bits."
-    return "Twice the plan's: it looks like a cache of a wider format." if abs(case.ratio - 2) <= _LIKE else None
+    return "Twice the plan's: it looks like a cache of a wider format." if abs(case.ratio - 2) <= _SIMILARITY else None
 
 
-def _profiled(case: _Case) -> str | None:
+def _profiled(case: _Row) -> str | None:
     logged = SERVERS.get(case.reading.engine or "")
     if logged is None or logged.name == case.evaluation.workload.profile:
         return None
     return serving(logged.name).working_memory or None
 
 
-def _libraries(case: _Case) -> str | None:
+def _libraries(case: _Row) -> str | None:
     logged = SERVERS.get(case.reading.engine or "")
     if logged is None:
         return None
@@ -166,7 +166,7 @@ def _libraries(case: _Case) -> str | None:
     return f"{serving(logged.name).outside_memory}{graphs}"
 
 
-def _slack(case: _Case) -> str | None:
+def _slack(case: _Row) -> str | None:
     if case.actual.sense == "at-least":
         return None  # what was asked for in vain is counted to what is allocated, and was never reserved
     allocated = case.actuals.counters.get("allocated")
@@ -178,18 +178,18 @@ def _slack(case: _Case) -> str | None:
     return f"PyTorch's allocator holds {_gib(unused)} beyond its tensors; the estimate allows {_gib(expected)}."
 
 
-def _whole_card(case: _Case) -> str | None:
+def _whole_card(case: _Row) -> str | None:
     process, others = case.actuals.counters.get("process"), case.actuals.others
     if process is None:
         return "The card's other processes are in it."
     rest = case.actual.bytes - process.bytes - others
     said = [f"other processes hold {_gib(others)}"] if others else []
-    said += [f"the driver and what it does not list hold {_gib(rest)}"] if rest > _WORTH_SAYING else []
+    said += [f"the driver and what it does not list hold {_gib(rest)}"] if rest > _NOTABLE else []
     return f"Of the card, {' and '.join(said)}." if said else None
 
 
-def _other_card(case: _Case) -> str | None:
-    if case.predicted is None or abs(case.ratio - 1) <= _LIKE / 2:
+def _other_card(case: _Row) -> str | None:
+    if case.predicted is None or abs(case.ratio - 1) <= _SIMILARITY / 2:
         return None
     return f"It is not the plan's card: that one has {_gib(case.predicted)}."
 
@@ -198,7 +198,7 @@ def _gib(count_bytes: int) -> str:
     return f"{count_bytes / GIB:,.2f} GiB"
 
 
-_RULES: Final[dict[RowName, tuple[_Rule, ...]]] = {
+_EXPLANATIONS: Final[dict[RowName, tuple[_Explanation, ...]]] = {
     "weights": (_number_format, _host_weights),
     "kv_cache": (_pool, _other_length, _cache_format),
     "pool": (_whole_pool,),

@@ -22,8 +22,8 @@ from planner.workload.recipes.detect import detect_format, read_recipe
 from planner.workload.recipes.recipe import Recipe
 
 MAX_BYTES: Final = 256 * 2**10
-_MOST_NODES: Final = 20_000
-_DEEPEST: Final = 32
+_MAX_NODES: Final = 20_000
+_MAX_DEPTH: Final = 32
 _HINT: Final = "Open the file that the training program itself takes."
 _PLAIN_TAGS: Final = tuple(
     f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map")
@@ -36,7 +36,7 @@ class _DuplicateKeyError(ValueError):
     """A key that stands twice in one section."""
 
 
-class _CarefulLoader(_Loader):  # type: ignore[misc,valid-type]  # the class depends on what PyYAML was built with
+class _StrictLoader(_Loader):  # type: ignore[misc,valid-type]  # the class depends on what PyYAML was built with
     """Refuses a key that stands twice, which YAML forbids and PyYAML does not."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
@@ -74,15 +74,15 @@ def parse_recipe(data: bytes, source: str, *, is_json: bool) -> Mapping[str, obj
     except (yaml.YAMLError, ValueError, OverflowError, IndexError) as error:
         raise RecipeError(source, f"is not {kind}: {_reason(error)}", _HINT) from error
     if not isinstance(found, dict):
-        raise RecipeError(source, f"holds no keys, but {_called(found)}", _HINT)
+        raise RecipeError(source, f"holds no keys, but {_describe_content(found)}", _HINT)
     return {str(key): value for key, value in found.items()}
 
 
 def _from_json(text: str) -> object:
-    return json.loads(text, object_pairs_hook=_once)
+    return json.loads(text, object_pairs_hook=_unique_keys)
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
@@ -93,7 +93,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _from_yaml(text: str) -> object:
     _check_events(text)
-    return yaml.load(text, Loader=_CarefulLoader)  # a subclass of the safe loader
+    return yaml.load(text, Loader=_StrictLoader)  # a subclass of the safe loader
 
 
 def _check_events(text: str) -> None:
@@ -107,17 +107,17 @@ def _check_events(text: str) -> None:
         line = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent):
             raise ValueError(f"line {line:,} refers to another part by *{event.anchor[:60]}; write it out")
-        if isinstance(event, yaml.NodeEvent) and _is_strange(event):
+        if isinstance(event, yaml.NodeEvent) and _has_foreign_tag(event):
             raise ValueError(f"line {line:,} has a tag, and values are plain")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        if depth > _DEEPEST or number > _MOST_NODES:
+        if depth > _MAX_DEPTH or number > _MAX_NODES:
             raise ValueError(f"line {line:,} is nested too deep, or there is too much of it")
 
 
-def _is_strange(event: yaml.NodeEvent) -> bool:
+def _has_foreign_tag(event: yaml.NodeEvent) -> bool:
     tag = getattr(event, "tag", None)
     return tag is not None and tag not in _PLAIN_TAGS
 
@@ -130,7 +130,7 @@ def _reason(error: Exception) -> str:
     return str(error).replace("\n", " ")[:200]
 
 
-def _called(found: object) -> str:
+def _describe_content(found: object) -> str:
     """Return what a file holds instead of keys, in words that do not need Python."""
     return "nothing" if found is None else "a list" if isinstance(found, list) else "one value"
 
@@ -140,7 +140,7 @@ _JSON: Final = ".json"
 _CONFIG: Final = "config.json"
 _MODEL_KEYS: Final = ("architectures", "schema_version", "task", "model_type")
 # Where the formats name a file of DeepSpeed's: at the top, or in a section.
-_LINKS: Final = (("deepspeed",), ("deepspeed_config", "deepspeed_config_file"))
+_LINK_KEYS: Final = (("deepspeed",), ("deepspeed_config", "deepspeed_config_file"))
 
 
 def load_recipe(path: Path | str) -> Recipe:
@@ -155,7 +155,7 @@ def load_recipe(path: Path | str) -> Recipe:
             estimated; the file and the key are named.
     """
     file = _file_of(Path(path))
-    return read_recipe(_with_linked(_parsed(file), file), str(file))
+    return read_recipe(_with_linked_files(_parsed(file), file), str(file))
 
 
 def is_recipe_file(path: Path) -> bool:
@@ -214,20 +214,20 @@ def _parsed(file: Path) -> Mapping[str, object]:
     return parse_recipe(data, str(file), is_json=file.suffix.lower() == _JSON)
 
 
-def _with_linked(config: Mapping[str, object], file: Path) -> Mapping[str, object]:
+def _with_linked_files(config: Mapping[str, object], file: Path) -> Mapping[str, object]:
     """Return `config` with what a file of DeepSpeed's says in the place of its name, where it lies beside `file`."""
-    for outer, *inner in _LINKS:
+    for outer, *inner in _LINK_KEYS:
         value = config.get(outer)
         if not inner:
-            linked = _linked(value, file)
+            linked = _read_linked_file(value, file)
             config = config if linked is None else {**config, outer: linked}
         elif isinstance(value, Mapping):
-            linked = _linked(value.get(inner[0]), file)
+            linked = _read_linked_file(value.get(inner[0]), file)
             config = config if linked is None else {**config, outer: {**value, inner[0]: linked}}
     return config
 
 
-def _linked(name: object, file: Path) -> Mapping[str, object] | None:
+def _read_linked_file(name: object, file: Path) -> Mapping[str, object] | None:
     if not isinstance(name, str) or not name.endswith(_JSON):
         return None
     folder = os.path.realpath(file.parent)

@@ -14,7 +14,7 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.records import read_records
 from planner.workload.workload import Workload
 
-_LISTED_BY: Final = "`gpu-planner fit --list-presets` lists what there is."
+_LIST_HINT: Final = "`gpu-planner fit --list-presets` lists what there is."
 
 
 class Preset(Spec):
@@ -70,7 +70,7 @@ def find_preset(presets: Sequence[Preset], name: str) -> Preset:
     found = next((preset for preset in presets if preset.id == asked), None)
     if found is None:
         alike = [preset.id for preset in presets if asked and asked in preset.id]
-        hint = f"Close names: {', '.join(alike)}." if alike else _LISTED_BY
+        hint = f"Close names: {', '.join(alike)}." if alike else _LIST_HINT
         raise SpecError("preset", f"no preset is called {name[:80]!r}", hint)
     return found
 

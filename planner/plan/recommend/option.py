@@ -35,7 +35,7 @@ Award = Literal["cheapest", "fastest", "best value"]
 
 
 class Option(Spec):
-    """Cards that fit, their pace, and what the job takes and costs on them.
+    """Cards that fit, their throughput, and what the job takes and costs on them.
 
     `usd` and `hours` are of one `period`, a run, or a month of a service or daily hours: rented as billed, owned as its
     share of everything that owning costs over the horizon. `comparable`: whether the price may be called the cheapest.
@@ -76,11 +76,11 @@ class Option(Spec):
     @property
     def slowness(self) -> float:
         """Return what is lower the faster it is: the hours of a run, else the seconds of a token or sample."""
-        pace = self.tokens_per_second or self.samples_per_second
-        return self.hours if self.period == "run" or not pace else 1 / pace
+        throughput = self.tokens_per_second or self.samples_per_second
+        return self.hours if self.period == "run" or not throughput else 1 / throughput
 
 
-class LeftOut(Spec):
+class ExcludedCount(Spec):
     """Why so many cards or offers are not among the options."""
 
     reason: str
@@ -102,37 +102,37 @@ class Recommendation(Spec):
     fastest: Option | None
     best_value: Option | None
     pareto: tuple[str, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[ExcludedCount, ...]
     nearest: Option | None = None
     oldest_price_date: str | None = None
 
 
 _NO_POWER: Final = "its power is not known"
-_TOO_DEAR: Final = "over the budget"
-_TOO_SLOW: Final = "later than the deadline"
-_TOO_HUNGRY: Final = "over the power limit"
+_OVER_BUDGET: Final = "over the budget"
+_AFTER_DEADLINE: Final = "later than the deadline"
+_OVER_POWER_LIMIT: Final = "over the power limit"
 
 
-def is_within(option: Option, wish: Wish, left_out: Counter[str]) -> bool:
+def is_within_limits(option: Option, wish: Wish, left_out: Counter[str]) -> bool:
     """Return whether `option` is within every limit, and note the first that it is not."""
-    reason = next(_beyond(option, wish), None)
+    reason = next(_exceeded_limits(option, wish), None)
     if reason is not None:
         left_out[reason] += 1
     return reason is None
 
 
-def _beyond(option: Option, wish: Wish) -> Iterator[str]:
+def _exceeded_limits(option: Option, wish: Wish) -> Iterator[str]:
     if wish.power_limit_watts is not None and option.power_watts is None:
         yield _NO_POWER
     if wish.power_limit_watts is not None and (option.power_watts or 0) > wish.power_limit_watts:
-        yield _TOO_HUNGRY
+        yield _OVER_POWER_LIMIT
     if wish.deadline_hours is not None and option.hours > wish.deadline_hours:
-        yield _TOO_SLOW
+        yield _AFTER_DEADLINE
     if wish.budget_usd is not None and option.usd > wish.budget_usd:
-        yield _TOO_DEAR
+        yield _OVER_BUDGET
 
 
-def ranked(
+def rank_options(
     within: Sequence[Option],
     everything: Sequence[Option],
     wish: Wish,
@@ -151,14 +151,14 @@ def ranked(
         cheapest=sure[0] if sure else None,
         fastest=min(sure, key=lambda option: (option.slowness, option.usd), default=None),
         best_value=min(sure, key=lambda option: option.usd * option.slowness, default=None),
-        pareto=tuple(option.key for option in _unbeaten(sure)),
-        left_out=tuple(LeftOut(reason=reason, count=count) for reason, count in left_out.most_common() if count),
+        pareto=tuple(option.key for option in _pareto_front(sure)),
+        left_out=tuple(ExcludedCount(reason=reason, count=count) for reason, count in left_out.most_common() if count),
         nearest=min(others, key=lambda option: _excess(option, wish), default=None) if not sure else None,
         oldest_price_date=min(dates, default=None),
     )
 
 
-def _unbeaten(cheapest_first: Sequence[Option]) -> Iterator[Option]:
+def _pareto_front(cheapest_first: Sequence[Option]) -> Iterator[Option]:
     """Yield the options that no other beats in both time and cost."""
     fastest = float("inf")
     for option in cheapest_first:

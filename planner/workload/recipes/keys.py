@@ -4,10 +4,10 @@ from typing import Final
 
 from planner.workload.choices import Attention
 from planner.workload.optimizers import Optimizer, OptimizerStep
-from planner.workload.recipes.draft import Draft
-from planner.workload.recipes.recipe import keys_of
+from planner.workload.recipes.config_reader import ConfigReader
+from planner.workload.recipes.recipe import key_set
 
-TRAINER_NEUTRAL: Final = keys_of(
+TRAINER_NEUTRAL: Final = key_set(
     """
     output_dir overwrite_output_dir num_train_epochs max_steps learning_rate lr_scheduler_type lr_scheduler_kwargs
     warmup_steps warmup_ratio optim_args weight_decay adam_beta1 adam_beta2 adam_epsilon average_tokens_across_devices
@@ -42,7 +42,7 @@ TRAINER_OTHERS: Final = {
     "optim_target_modules": "the layers that the optimizer projects; its usual ones are counted",
 }
 
-TRL_NEUTRAL: Final = keys_of(
+TRL_NEUTRAL: Final = key_set(
     """
     dataset_name dataset_config dataset_train_split dataset_test_split dataset_streaming ignore_bias_buffers datasets
     streaming test_split_size model_revision lora_alpha lora_task_type use_rslora bnb_4bit_quant_storage
@@ -65,7 +65,7 @@ TRL_OTHERS: Final = {
     "precompute_ref_log_probs": "a reference model beside the trained one",
 }
 
-AXOLOTL_NEUTRAL: Final = keys_of(
+AXOLOTL_NEUTRAL: Final = key_set(
     """
     strict resume_from_checkpoint auto_resume_from_checkpoints mean_resizing_embeddings trainer_cls num_labels datasets
     test_datasets shuffle_merged_datasets shuffle_before_merging_datasets dataset_prepared_path dataset_shard_num
@@ -187,7 +187,7 @@ AXOLOTL_OTHERS: Final = {
     "liger_cross_entropy": _LIGER,
 }
 
-LLAMA_FACTORY_NEUTRAL: Final = keys_of(
+LLAMA_FACTORY_NEUTRAL: Final = key_set(
     """
     adapter_name_or_path adapter_folder cache_dir use_fast_tokenizer split_special_tokens model_revision
     low_cpu_mem_usage use_reentrant_gc train_from_scratch infer_backend offload_folder use_kv_cache infer_dtype
@@ -238,7 +238,7 @@ LLAMA_FACTORY_OTHERS: Final = {
 }
 
 
-OPTIMIZERS: Final[dict[str, tuple[Optimizer, OptimizerStep | None]]] = {
+OPTIMIZER_NAMES: Final[dict[str, tuple[Optimizer, OptimizerStep | None]]] = {
     "adamw_torch": ("adamw", "foreach"),
     "adamw_torch_fused": ("adamw", None),
     "adamw_8bit": ("adamw-8bit", None),
@@ -262,7 +262,7 @@ OPTIMIZERS: Final[dict[str, tuple[Optimizer, OptimizerStep | None]]] = {
 `torch.optim.AdamW` without `fused`, which takes its foreach step on a GPU. `muon` is axolotl's.
 """
 
-ATTENTION: Final[dict[str, Attention]] = {
+ATTENTION_NAMES: Final[dict[str, Attention]] = {
     "eager": "eager",
     "sdpa": "sdpa",
     "flash_attention_2": "flash",
@@ -277,37 +277,37 @@ WITHOUT_ADAPTER: Final = "no adapter is trained"
 FULL_SEQUENCES: Final = "sequences are counted at their full length"
 
 
-def read_optimizer(draft: Draft, key: str, default: str) -> None:
+def read_optimizer(reader: ConfigReader, key: str, default: str) -> None:
     """Take the optimizer that `key` names, or the program's `default`."""
-    name = draft.word(key)
-    found = OPTIMIZERS.get(name or default)
+    name = reader.string(key)
+    found = OPTIMIZER_NAMES.get(name or default)
     if found is None:
-        draft.skips(key, f"the optimizer {name}; AdamW is counted")
+        reader.ignore_unestimated(key, f"the optimizer {name}; AdamW is counted")
         return
     optimizer, step = found
     if name is None:
-        draft.assumes(key, default, "optimizer", optimizer)
+        reader.assume(key, default, "optimizer", optimizer)
     else:
-        draft.sets(key, "optimizer", optimizer)
+        reader.set(key, "optimizer", optimizer)
     if name is not None and step is not None:
-        draft.sets(key, "optimizer_step", step)
+        reader.set(key, "optimizer_step", step)
 
 
-def read_attention(draft: Draft, key: str) -> None:
+def read_attention(reader: ConfigReader, key: str) -> None:
     """Take the attention that `key` names; transformers takes SDPA by itself."""
-    name = draft.word(key)
+    name = reader.string(key)
     if name is None:
         return
-    if name in ATTENTION:
-        draft.sets(key, "attention", ATTENTION[name])
+    if name in ATTENTION_NAMES:
+        reader.set(key, "attention", ATTENTION_NAMES[name])
     else:
-        draft.skips(key, f"the attention {name}; SDPA is counted")
+        reader.ignore_unestimated(key, f"the attention {name}; SDPA is counted")
 
 
-def read_clipping(draft: Draft, key: str, default: float | None = None) -> None:
+def read_clipping(reader: ConfigReader, key: str, default: float | None = None) -> None:
     """Take whether gradients are clipped, by the program's `default` where `key` is missing; a norm of 0 means no."""
-    norm = draft.number(key)
+    norm = reader.number(key)
     if norm is not None:
-        draft.sets(key, "gradient_clipping", norm > 0)
+        reader.set(key, "gradient_clipping", norm > 0)
     elif default is not None:
-        draft.assumes(key, default, "gradient_clipping", True)
+        reader.assume(key, default, "gradient_clipping", True)

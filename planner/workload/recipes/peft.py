@@ -5,10 +5,10 @@
 
 from typing import Final
 
-from planner.workload.recipes.draft import Draft
-from planner.workload.recipes.recipe import keys_of
+from planner.workload.recipes.config_reader import ConfigReader
+from planner.workload.recipes.recipe import key_set
 
-_NEUTRAL: Final = keys_of(
+_NEUTRAL: Final = key_set(
     """
     lora_alpha use_rslora fan_in_fan_out inference_mode init_lora_weights task_type revision auto_mapping
     alpha_pattern eva_config corda_config loftq_config lora_bias ensure_weight_tying peft_version
@@ -34,28 +34,28 @@ _OTHERS: Final = {
 _ALL: Final = "all-linear"
 
 
-def read_peft(draft: Draft) -> None:
+def read_peft(reader: ConfigReader) -> None:
     """Take all that the file says."""
-    draft.names_model("base_model_name_or_path")
-    if draft.word("peft_type") != "LORA":
-        draft.fail("peft_type", "is not estimated", "Adapters of the type LORA are.")
-    draft.sets("peft_type", "method", "lora")
-    draft.takes("r", "lora.rank", draft.whole("r", high=65_536), default=8)
-    draft.takes("lora_dropout", "lora.dropout", draft.number("lora_dropout", high=0.999), default=0.0)
-    _read_targets(draft)
-    draft.switches("use_dora", "lora.dora")
+    reader.read_model("base_model_name_or_path")
+    if reader.string("peft_type") != "LORA":
+        reader.fail("peft_type", "is not estimated", "Adapters of the type LORA are.")
+    reader.set("peft_type", "method", "lora")
+    reader.set_or_default("r", "lora.rank", reader.integer("r", high=65_536), default=8)
+    reader.set_or_default("lora_dropout", "lora.dropout", reader.number("lora_dropout", high=0.999), default=0.0)
+    _read_targets(reader)
+    reader.set_if_enabled("use_dora", "lora.dora")
     # PEFT writes the switched-off `bias` as a word.
-    if draft.word("bias") == "none":
-        draft.leaves("bias", "switched off")
-    draft.rest(_NEUTRAL, _OTHERS)
+    if reader.string("bias") == "none":
+        reader.ignore("bias", "switched off")
+    reader.ignore_rest(_NEUTRAL, _OTHERS)
 
 
-def _read_targets(draft: Draft) -> None:
-    named = draft.raw("target_modules")
+def _read_targets(reader: ConfigReader) -> None:
+    named = reader.raw("target_modules")
     if named is None:
-        draft.assumes("target_modules", "those usual for the model", "lora.targets", _ALL)
+        reader.assume("target_modules", "those usual for the model", "lora.targets", _ALL)
     elif isinstance(named, str) and named != _ALL:
-        draft.skips("target_modules", "a pattern of names; all linear layers are counted")
-        draft.assumes("target_modules", _ALL, "lora.targets", _ALL)
+        reader.ignore_unestimated("target_modules", "a pattern of names; all linear layers are counted")
+        reader.assume("target_modules", _ALL, "lora.targets", _ALL)
     else:
-        draft.sets("target_modules", "lora.targets", _ALL if named == _ALL else draft.words("target_modules"))
+        reader.set("target_modules", "lora.targets", _ALL if named == _ALL else reader.strings("target_modules"))

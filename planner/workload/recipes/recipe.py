@@ -16,7 +16,7 @@ FORMAT_TITLES: Final[dict[Format, str]] = {
     "llama-factory": "LLaMA-Factory",
     "peft": "PEFT's adapters",
 }
-READ_FROM: Final[dict[Format, str]] = {
+FORMAT_VERSIONS: Final[dict[Format, str]] = {
     "axolotl": "axolotl 0.18.0",
     "trl": "TRL 1.10.0.dev0",
     "transformers": "transformers 5.23.0",
@@ -81,6 +81,6 @@ UNKNOWN: Final = "unknown"
 NEUTRAL: Final = "does not change memory"
 
 
-def keys_of(text: str) -> frozenset[str]:
+def key_set(text: str) -> frozenset[str]:
     """Return the keys that `text` lists with blanks between them."""
     return frozenset(text.split())

@@ -11,7 +11,7 @@ from planner.workload.software.litgpt import LITGPT
 from planner.workload.software.llama_cpp import LLAMA_CPP
 from planner.workload.software.megatron import MEGATRON
 from planner.workload.software.settings import EngineSettings
-from planner.workload.software.software import Serving, Software, Trainer
+from planner.workload.software.software import ServingSupport, Software, TrainingSupport
 from planner.workload.software.torchtune import TORCHTUNE
 from planner.workload.software.transformers import TRANSFORMERS
 from planner.workload.software.unsloth import UNSLOTH
@@ -30,14 +30,14 @@ SERVERS: Final[dict[str, Software]] = {name: software for name, software in SOFT
 """The programs that answer requests, by name."""
 
 
-def trainer(name: str) -> Trainer:
+def training_support(name: str) -> TrainingSupport:
     """Return what the program `name` can where it trains."""
     found = SOFTWARE[name].training
     assert found is not None, f"{name} does not train"
     return found
 
 
-def serving(name: str | None) -> Serving:
+def serving(name: str | None) -> ServingSupport:
     """Return what the program `name`, by default the one that runs unless another is chosen, can where it answers."""
     found = SOFTWARE[name or DEFAULT].serving
     assert found is not None, f"{name} does not serve"
@@ -77,7 +77,7 @@ def _known_server(name: str) -> str:
     return name
 
 
-def _as_settings(value: object) -> object:
+def _parse_settings(value: object) -> object:
     """Take the flat object of a file for the settings of the program that has those that are given."""
     if not isinstance(value, dict):
         return value
@@ -92,7 +92,7 @@ def _as_settings(value: object) -> object:
     return own.model_validate(given)
 
 
-def _flat(value: EngineSettings, _write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+def _flatten(value: EngineSettings, _write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
     """Write every setting of every program, null where it is not given: readers need not know whose they are."""
     written = value.model_dump(mode=info.mode, exclude_unset=info.exclude_unset, exclude_defaults=info.exclude_defaults)
     return written if info.exclude_unset or info.exclude_defaults else {**dict.fromkeys(setting_names()), **written}
@@ -102,5 +102,5 @@ TrainerName = Annotated[str, AfterValidator(_known_trainer)]
 """The name of a program that trains."""
 ServerName = Annotated[str, AfterValidator(_known_server)]
 """The name of a program that answers requests."""
-FlatSettings = Annotated[EngineSettings, BeforeValidator(_as_settings), WrapSerializer(_flat)]
+FlatSettings = Annotated[EngineSettings, BeforeValidator(_parse_settings), WrapSerializer(_flatten)]
 """The settings of whichever program they name, as one flat object in files."""

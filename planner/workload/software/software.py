@@ -12,7 +12,7 @@ Container = Literal["safetensors", "gguf"]
 _OF_TEXT: Final[tuple[Kind, ...]] = ("decoder", "encoder", "encoder-decoder", "vision-language")
 
 
-class Serving(NamedTuple):
+class ServingSupport(NamedTuple):
     """What a program that answers requests can.
 
     `containers` are the kinds of files that it runs, its native one first, and `networks` the kinds of models;
@@ -40,7 +40,7 @@ class Serving(NamedTuple):
     outside_memory: str = ""
 
 
-class Trainer(NamedTuple):
+class TrainingSupport(NamedTuple):
     """What a program that trains can.
 
     `quantised_compute` are the ways to compute with a quantised network under adapters, the usual first. `zero_limit`
@@ -70,8 +70,8 @@ class Software(NamedTuple):
     module: str
     title: str
     version: str
-    training: Trainer | None = None
-    serving: Serving | None = None
+    training: TrainingSupport | None = None
+    serving: ServingSupport | None = None
     training_title: str = ""
     short_title: str = ""
     log: str = ""

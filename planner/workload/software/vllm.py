@@ -4,9 +4,9 @@ from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field, field_validator
 
-from planner.workload.option import Option
+from planner.workload.option import Presentation
 from planner.workload.software.settings import EngineSettings
-from planner.workload.software.software import Serving, Software
+from planner.workload.software.software import ServingSupport, Software
 
 VllmVersion = Literal["0.33", "0.19", "0.11"]
 
@@ -17,7 +17,7 @@ class VllmSettings(EngineSettings):
     version: Annotated[
         VllmVersion | None,
         Field(title="Version", description="vLLM: 0.33, 0.19 (to 0.17) or 0.11"),
-        Option(
+        Presentation(
             default="0.33",
             explanation="What is reserved differs between versions.",
             choices={version: f"vLLM {version}" for version in get_args(VllmVersion)},
@@ -26,17 +26,17 @@ class VllmSettings(EngineSettings):
     max_num_seqs: Annotated[
         int | None,
         Field(ge=1, le=1_000_000, title="Sequences in a step", description="vLLM: sequences in one step"),
-        Option(explanation="vLLM warms up for this many, and reserves logits."),
+        Presentation(explanation="vLLM warms up for this many, and reserves logits."),
     ] = None
     max_num_batched_tokens: Annotated[
         int | None,
         Field(ge=1, le=100_000_000, title="Tokens in a step", description="vLLM: tokens in one step"),
-        Option(explanation="The activations of a step grow with it."),
+        Presentation(explanation="The activations of a step grow with it."),
     ] = None
     memory_utilization: Annotated[
         float | None,
         Field(gt=0, le=1, title="Memory utilization", description="vLLM: share of the card's memory that it takes"),
-        Option(
+        Presentation(
             default="0.92",
             explanation="What is left holds the cache.",
             stops=(0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.92, 0.95, 0.98),
@@ -45,12 +45,12 @@ class VllmSettings(EngineSettings):
     block_size: Annotated[
         int | None,
         Field(ge=1, le=4096, title="Block size", description="vLLM: tokens in one page"),
-        Option(default="16", explanation="The cache is kept in pages of this many tokens."),
+        Presentation(default="16", explanation="The cache is kept in pages of this many tokens."),
     ] = None
     enforce_eager: Annotated[
         bool | None,
         Field(title="No CUDA graphs", description="vLLM: no CUDA graphs"),
-        Option(default="false", explanation="Graphs are faster, and take memory of their own."),
+        Presentation(default="false", explanation="Graphs are faster, and take memory of their own."),
     ] = None
 
     @field_validator("version", mode="before")
@@ -65,7 +65,7 @@ VLLM: Final = Software(
     module="vllm",
     title="vLLM",
     version="vLLM 0.33",
-    serving=Serving(
+    serving=ServingSupport(
         settings=VllmSettings,
         cache_formats=("fp32", "bf16", "fp16", "fp8"),
         containers=("safetensors", "gguf"),

@@ -3,9 +3,9 @@
 import pytest
 from price_samples import offer
 
-from planner.cost.refresh.listing import Listing, Refused
+from planner.cost.refresh.listing import Listing, RejectedRow
 from planner.cost.refresh.offers import Matcher, offers_of
-from planner.cost.refresh.refresh import doubts
+from planner.cost.refresh.refresh import find_doubts
 from planner.hardware.catalog import load_hardware
 from planner.paths import catalog_dir
 
@@ -27,7 +27,7 @@ def listing(**changes: object) -> Listing:
     return Listing(**{**values, **changes})
 
 
-def made(*rows: Listing | Refused, known: dict | None = None):
+def made(*rows: Listing | RejectedRow, known: dict | None = None):
     return offers_of(rows, Matcher(HARDWARE, known or {}), "a list")
 
 
@@ -121,7 +121,7 @@ def test_spot_above_on_demand_is_refused():
 
 
 def test_what_was_refused_before_stays_refused():
-    assert made(Refused("x", "y"))[1] == [Refused("x", "y")]
+    assert made(RejectedRow("x", "y"))[1] == [RejectedRow("x", "y")]
 
 
 def test_names_that_differ_only_in_signs_are_one_offer():
@@ -137,31 +137,31 @@ def priced(*prices: float, provider: str = "AWS"):
 
 
 def test_prices_that_stay_raise_no_doubt():
-    assert doubts(priced(10, 20, 30), priced(11, 19, 33)) == ()
-    assert doubts([], priced(10)) == ()
+    assert find_doubts(priced(10, 20, 30), priced(11, 19, 33)) == ()
+    assert find_doubts([], priced(10)) == ()
 
 
 def test_a_price_that_moves_too_far_is_doubtful():
-    assert doubts(priced(10, 20), priced(16, 20)) == ("i0 in us-east-1, on-demand: 10 → 16 USD an hour (× 1.60)",)
-    assert len(doubts(priced(10, 20), priced(10, 9))) == 1
+    assert find_doubts(priced(10, 20), priced(16, 20)) == ("i0 in us-east-1, on-demand: 10 → 16 USD an hour (× 1.60)",)
+    assert len(find_doubts(priced(10, 20), priced(10, 9))) == 1
     # A marketplace may move further.
-    assert doubts(priced(10, 20, provider="Vast.ai"), priced(30, 9, provider="Vast.ai")) == ()
-    assert doubts(priced(10, provider="Vast.ai"), priced(60, provider="Vast.ai"))
+    assert find_doubts(priced(10, 20, provider="Vast.ai"), priced(30, 9, provider="Vast.ai")) == ()
+    assert find_doubts(priced(10, provider="Vast.ai"), priced(60, provider="Vast.ai"))
 
 
 def test_only_the_worst_are_named():
-    found = doubts(priced(*[10] * 9), priced(*[30] * 9))
+    found = find_doubts(priced(*[10] * 9), priced(*[30] * 9))
     assert len(found) == 7
     assert found[-2:] == ("4 more prices moved as far", "prices moved by +200% in the middle")
 
 
 def test_offers_that_vanish_are_doubtful():
-    assert doubts(priced(*[10] * 10), priced(*[10] * 7)) == ("7 offers instead of 10",)
-    assert doubts(priced(*[10] * 4), priced(10)) == ()
+    assert find_doubts(priced(*[10] * 10), priced(*[10] * 7)) == ("7 offers instead of 10",)
+    assert find_doubts(priced(*[10] * 4), priced(10)) == ()
 
 
 def test_all_prices_at_once_are_doubtful():
-    assert doubts(priced(*[10] * 6), priced(*[13] * 6)) == ("prices moved by +30% in the middle",)
+    assert find_doubts(priced(*[10] * 6), priced(*[13] * 6)) == ("prices moved by +30% in the middle",)
 
 
 def test_the_newest_of_several_old_prices_counts():
@@ -169,4 +169,4 @@ def test_the_newest_of_several_old_prices_counts():
         offer(id="a", price_date="2026-10-10"),
         offer(id="b", price_date="2025-12-10", on_demand_price_usd_per_hour=98.3),
     ]
-    assert doubts(old, [offer()]) == ()
+    assert find_doubts(old, [offer()]) == ()

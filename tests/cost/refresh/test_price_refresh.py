@@ -7,7 +7,8 @@ import pytest
 from price_samples import AWS_ROWS, archive, feed, feed_offer, offer, table
 from price_server import PriceServer, send
 
-from planner.cost.refresh import gpuhunt, price_feed
+from planner.cost.refresh import gpu_price_feed as price_feed
+from planner.cost.refresh import gpuhunt
 from planner.cost.refresh.download import Fetcher
 from planner.cost.refresh.refresh import HOSTS, SOURCES, Refresh, Source, accept_held, discard_held
 from planner.cost.refresh.store import PriceStore, offers_in_use

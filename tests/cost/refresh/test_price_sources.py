@@ -5,9 +5,9 @@ from price_samples import AWS_ROWS, archive, feed, feed_offer, table
 from price_server import PriceServer
 
 from planner.cost.refresh.download import Fetcher
+from planner.cost.refresh.gpu_price_feed import fetch_price_feed, read_feed
 from planner.cost.refresh.gpuhunt import fetch_gpuhunt, read_table
-from planner.cost.refresh.listing import Listing, Refused
-from planner.cost.refresh.price_feed import fetch_price_feed, read_feed
+from planner.cost.refresh.listing import Listing, RejectedRow
 from planner.errors import PriceError
 
 HTTP = frozenset({"http"})
@@ -83,7 +83,7 @@ def test_a_list_of_another_form_is_refused(content, reason):
 )
 def test_a_row_without_sense_is_named_and_the_others_stay(row):
     found = list(read_table(table(row, AWS_ROWS[0]), "AWS", "2026-11-01"))
-    assert isinstance(found[0], Refused)
+    assert isinstance(found[0], RejectedRow)
     assert found[0].what == "AWS p5"
     assert isinstance(found[1], Listing)
 
@@ -130,7 +130,7 @@ def test_commitments_and_shares_of_a_card_are_left_out(changes):
 )
 def test_an_offer_without_sense_is_named_and_the_others_stay(offer, reason):
     found = list(read_feed(feed(offer, feed_offer())))
-    assert isinstance(found[0], Refused)
+    assert isinstance(found[0], RejectedRow)
     assert reason in found[0].reason
     assert isinstance(found[1], Listing)
 

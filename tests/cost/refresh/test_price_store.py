@@ -3,7 +3,7 @@
 import pytest
 from price_samples import offer
 
-from planner.cost.refresh.store import Part, PriceStore, Snapshot, Stored, offers_in_use, read_offers
+from planner.cost.refresh.store import Part, PriceSnapshot, PriceStore, Stored, offers_in_use, read_offers
 from planner.errors import PriceError
 
 
@@ -19,8 +19,8 @@ def part(provider: str = "AWS", price: float = 50.0, **changes: object) -> Part:
     )
 
 
-def snapshot(day: int = 1, *parts: Part) -> Snapshot:
-    return Snapshot(taken_at=f"202611{day:02}T000000Z", parts=parts or (part(),))
+def snapshot(day: int = 1, *parts: Part) -> PriceSnapshot:
+    return PriceSnapshot(taken_at=f"202611{day:02}T000000Z", parts=parts or (part(),))
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_only_the_same_machine_is_replaced():
         offer(id="other-size", gpu_count=4),
         offer(id="other-provider", provider="GCP"),
     )
-    state = Stored(snapshot(1), Snapshot(taken_at="00000000T000000Z"), (), use_bundled=False, problems=())
+    state = Stored(snapshot(1), PriceSnapshot(taken_at="00000000T000000Z"), (), use_bundled=False, problems=())
     assert [one.id for one in offers_in_use((offer(), *others), state)] == [
         "fetched",
         "other-region",
@@ -112,9 +112,9 @@ def test_own_offers_come_first_and_stay_through_a_refresh(store):
 def test_held_prices_wait_and_go(store):
     store.hold(snapshot(1))
     assert store.read().held == snapshot(1)
-    store.hold(Snapshot(taken_at="20261102T000000Z"))
+    store.hold(PriceSnapshot(taken_at="20261102T000000Z"))
     assert store.read().held.parts == ()
-    store.hold(Snapshot(taken_at="20261102T000000Z"))
+    store.hold(PriceSnapshot(taken_at="20261102T000000Z"))
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):

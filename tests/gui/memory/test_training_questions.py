@@ -12,7 +12,7 @@ from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.section import Section
 from planner.plan.plan import ModelChoice
-from planner.workload.optimizers import OPTIMIZERS, optimizer_words
+from planner.workload.optimizers import OPTIMIZERS, optimizer_titles
 from planner.workload.software.registry import TRAINERS
 from planner.workload.training import Lora
 from planner.workload.workload import Training
@@ -143,7 +143,7 @@ def test_targets_are_those_of_the_network_and_can_be_typed(training: MemoryTab, 
 
 
 def test_every_optimizer_and_every_software_can_be_chosen(training: MemoryTab, catalog):
-    listed = list(optimizer_words())
+    listed = list(optimizer_titles())
     assert sorted(listed) == sorted(OPTIMIZERS)
     groups = [library for library, _ in groupby(listed, key=lambda name: OPTIMIZERS[name].library)]
     assert len(groups) == len(set(groups))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from planner.models.architecture import Architecture
-from planner.plan.advice.change import Change, Ladder, smaller_pieces
+from planner.plan.advice.change import Ladder, PlanChange, smaller_chunks
 from planner.plan.advice.inference_changes import PLAIN_FORMATS
 from planner.workload.software.llama_cpp import LLAMA_CPP, LlamaCppSettings
 from planner.workload.workload import Inference
@@ -16,8 +16,8 @@ _OFFLOAD: Final = "llama.cpp --n-gpu-layers: the other layers stay in RAM and ru
 _PIECES: Final = "llama.cpp --ubatch-size: the prompt is read that many tokens at a time"
 _TOKENS: Final = 512  # the smallest limit that it starts with by itself: what is below is always a change
 
-CHANGES: Final[tuple[Change, ...]] = (
-    Change(
+CHANGES: Final[tuple[PlanChange, ...]] = (
+    PlanChange(
         name="Q4_K_M",
         lever="weights",
         sentence="Run a file whose matrices have about 4.9 bits a weight.",
@@ -27,7 +27,7 @@ CHANGES: Final[tuple[Change, ...]] = (
         risk="small",
         needs="such a GGUF file",
     ),
-    Change(
+    PlanChange(
         name="KV cache in q8_0",
         lever="cache",
         sentence="Keep cached keys and values in blocks of 8 bits.",
@@ -37,7 +37,7 @@ CHANGES: Final[tuple[Change, ...]] = (
         risk="small",
         needs="flash attention switched on",
     ),
-    Change(
+    PlanChange(
         name="KV cache in q4_0",
         lever="cache",
         sentence="Keep cached keys and values in blocks of 4 bits.",
@@ -54,7 +54,7 @@ def ladders(workload: Inference, architecture: Architecture) -> Iterator[Ladder]
     """Yield shorter pieces of prompts, and fewer layers on the card."""
     settings = workload.engine
     given = settings.n_ubatch if isinstance(settings, LlamaCppSettings) else None
-    yield smaller_pieces("n_ubatch", given or _TOKENS, _PIECES)
+    yield smaller_chunks("n_ubatch", given or _TOKENS, _PIECES)
     yield _fewer_layers(workload, architecture)
 
 
@@ -62,8 +62,8 @@ def _fewer_layers(workload: Inference, architecture: Architecture) -> Ladder:
     layers = architecture.depth + 1
     present = layers if workload.gpu_layers is None else min(workload.gpu_layers, layers)
 
-    def fewer(count: int) -> Change:
-        return Change(
+    def fewer(count: int) -> PlanChange:
+        return PlanChange(
             name=f"{count:,} of {layers:,} layers on the card",
             lever="offload",
             sentence="Keep the other layers in RAM, where the processor runs them.",

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from planner.plan.advice.change import Change, quantised
+from planner.plan.advice.change import PlanChange, quantization_change
 from planner.plan.advice.inference_changes import OF_TEXT, PLAIN_FORMATS
 from planner.workload.software.liger import LIGER
 from planner.workload.software.llama_cpp import LLAMA_CPP
@@ -12,8 +12,8 @@ _GGUF: Final = "llama.cpp tools/quantize/README.md: about 4.9 bits a weight"
 _FP8_CACHE: Final = "vLLM, Quantized KV Cache: fp8 lets about twice as many tokens in, and is no faster by itself"
 _LIGER: Final = "Hsu et al. 2024, arXiv 2410.10989: exact, and faster than the plain operators"
 
-CHANGES: Final[tuple[Change, ...]] = (
-    Change(
+CHANGES: Final[tuple[PlanChange, ...]] = (
+    PlanChange(
         name="Liger kernels",
         lever="loss",
         sentence="Run fused norms, activations and loss, which keep less for the backward pass.",
@@ -23,7 +23,7 @@ CHANGES: Final[tuple[Change, ...]] = (
         needs="liger-kernel",
         keeps="the mathematics",
     ),
-    quantised(
+    quantization_change(
         name="Q4_K_M in llama.cpp",
         sentence="Run a GGUF file whose matrices have about 4.9 bits a weight.",
         source=_GGUF,
@@ -31,7 +31,7 @@ CHANGES: Final[tuple[Change, ...]] = (
         applies={**OF_TEXT, "weights": (*PLAIN_FORMATS, "int8"), "profile": (TRANSFORMERS.name,)},
         needs="llama.cpp and a GGUF file",
     ),
-    Change(
+    PlanChange(
         name="KV cache in fp8",
         lever="cache",
         sentence="Keep cached keys and values in 8 bits.",

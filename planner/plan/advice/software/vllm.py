@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from planner.models.architecture import Architecture
-from planner.plan.advice.change import Change, Ladder, halves, smaller_pieces
+from planner.plan.advice.change import Ladder, PlanChange, smaller_chunks, smaller_powers
 from planner.plan.advice.inference_changes import PLAIN_FORMATS
 from planner.workload.software.vllm import VLLM, VllmSettings
 from planner.workload.workload import Inference
@@ -17,8 +17,8 @@ _SEQUENCES: Final = "vLLM --max-num-seqs: its warm-up makes logits for that many
 _TOKENS: Final = 2_048
 _AT_ONCE: Final = 256
 
-CHANGES: Final[tuple[Change, ...]] = (
-    Change(
+CHANGES: Final[tuple[PlanChange, ...]] = (
+    PlanChange(
         name="fp8 KV cache",
         lever="cache",
         sentence="Keep cached keys and values in 8 bits.",
@@ -27,7 +27,7 @@ CHANGES: Final[tuple[Change, ...]] = (
         applies={"kv_cache": PLAIN_FORMATS, "profile": (VLLM.name,)},
         risk="small",
     ),
-    Change(
+    PlanChange(
         name="no CUDA graphs",
         lever="graphs",
         sentence="Launch each kernel by itself instead of recorded graphs.",
@@ -45,13 +45,13 @@ CHANGES: Final[tuple[Change, ...]] = (
 def ladders(workload: Inference, _architecture: Architecture) -> Iterator[Ladder]:
     """Yield shorter pieces of prompts, and fewer sequences in one step."""
     settings = workload.engine if isinstance(workload.engine, VllmSettings) else VllmSettings()
-    yield smaller_pieces("max_num_batched_tokens", settings.max_num_batched_tokens or _TOKENS, _PIECES)
+    yield smaller_chunks("max_num_batched_tokens", settings.max_num_batched_tokens or _TOKENS, _PIECES)
     yield _fewer_at_once(settings.max_num_seqs or _AT_ONCE, workload.batch)
 
 
 def _fewer_at_once(present: int, batch: int) -> Ladder:
-    def fewer(sequences: int) -> Change:
-        return Change(
+    def fewer(sequences: int) -> PlanChange:
+        return PlanChange(
             name=f"room for {sequences:,} sequences",
             lever="slots",
             sentence="Let fewer sequences into one step.",
@@ -60,4 +60,4 @@ def _fewer_at_once(present: int, batch: int) -> Ladder:
             keeps=f"{batch:,} at once",
         )
 
-    return Ladder("slots", halves(present, batch), fewer)
+    return Ladder("slots", smaller_powers(present, batch), fewer)

@@ -6,13 +6,13 @@ from typing import Final
 from planner.cost.catalog import CostCatalog
 from planner.cost.demand import Demand
 from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY, Certainty, Figure
-from planner.cost.finance import ceiling
+from planner.cost.finance import round_up
 from planner.cost.job import HOURS_PER_YEAR
-from planner.cost.owning.costs import FIGURES, Ownership, Shape
+from planner.cost.owning.costs import FIGURES, Ownership, ServerSetup
 from planner.cost.owning.purchase import card_price
 from planner.cost.owning.residual import ResaleCurve, own_curve, resale_curve
 from planner.cost.rent_or_buy.case import DRIFT, RENT_PRICE, TIME, USE, Case
-from planner.cost.renting.rent import TERM_YEARS, RentQuote
+from planner.cost.renting.quote import TERM_YEARS, RentQuote
 from planner.cost.terms import BuyTerms, CostTerms
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
@@ -34,7 +34,7 @@ class UnknownFigureError(SpecError):
     """A figure of owning that neither the person nor the catalog gives."""
 
 
-def case_of(
+def build_case(
     terms: CostTerms, gpu: Gpu, count: int, demand: Demand, quote: RentQuote | None, catalog: CostCatalog, today: date
 ) -> Case:
     """Return the case of owning `count` cards for each group of `demand`, beside renting at `quote`.
@@ -76,15 +76,15 @@ def _resale(terms: CostTerms, catalog: CostCatalog) -> ResaleCurve:
 
 def _owned_groups(demand: Demand, busy_per_year: float) -> int:
     """Return the groups to own: those that are needed at once, or that do the year's work in a year."""
-    groups = ceiling(busy_per_year / HOURS_PER_YEAR)
+    groups = round_up(busy_per_year / HOURS_PER_YEAR)
     if demand.periods_per_year is None and groups > 1:
         reason = "one run takes longer than the horizon"
         raise SpecError("horizon_years", reason, "Take more cards, or a longer horizon.")
     return max(demand.groups, groups)
 
 
-def _shape(buy: BuyTerms, place: Ownership, count: int, groups: int) -> Shape:
-    return Shape(
+def _shape(buy: BuyTerms, place: Ownership, count: int, groups: int) -> ServerSetup:
+    return ServerSetup(
         count=count,
         groups=groups,
         gpus_per_server=place.gpus_per_server,
@@ -106,9 +106,9 @@ def _figures(terms: CostTerms, gpu: Gpu, place: Ownership, catalog: CostCatalog,
     figures["card_power_watts"] = _power(buy, gpu)
     figures["tariff_usd_per_kwh"] = _tariff(terms, place, catalog)
     if buy.host_factor is None:
-        figures["host_factor"] = _of_card(figures["host_factor"], gpu, _HOST, "server-cost-factor", catalog)
+        figures["host_factor"] = _constant_of_family(figures["host_factor"], gpu, _HOST, "server-cost-factor", catalog)
     if buy.server_power_factor is None:
-        figures["server_power_factor"] = _of_card(
+        figures["server_power_factor"] = _constant_of_family(
             figures["server_power_factor"], gpu, _POWER, "server-power-factor", catalog
         )
     return figures
@@ -152,7 +152,7 @@ def _tariff(terms: CostTerms, place: Ownership, catalog: CostCatalog) -> Figure:
     return tariff.evolve(low=tariff.value / _TARIFF_SWING, high=tariff.value * _TARIFF_SWING)
 
 
-def _of_card(preset: Figure, gpu: Gpu, known: dict[str, str], kind: str, catalog: CostCatalog) -> Figure:
+def _constant_of_family(preset: Figure, gpu: Gpu, known: dict[str, str], kind: str, catalog: CostCatalog) -> Figure:
     """Return the constant of the card's family where there is one, within the range of the preset."""
     family = next((name for start, name in known.items() if gpu.id.startswith(start)), None)
     if family is None:

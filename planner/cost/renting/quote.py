@@ -10,16 +10,16 @@ from planner.cost.catalog import CostCatalog
 from planner.cost.constants import Constant, EgressTariff
 from planner.cost.demand import HOURS_PER_MONTH, Demand
 from planner.cost.figure import Figure
-from planner.cost.finance import ceiling
+from planner.cost.finance import round_up
 from planner.cost.renting.offer import Offer
 from planner.cost.terms import RentMode, RentTerms
 from planner.errors import SpecError
 
-_KNOWN: Final = (("h100", "H100 p5"), ("a100", "A100 p4d"), ("l4", "L4"))
+_BANDS: Final = (("h100", "H100 p5"), ("a100", "A100 p4d"), ("l4", "L4"))
 """Which cards the published bands are of; `l4` is the whole id, the others how ids begin."""
 
 
-class SpotWaste(Spec):
+class InterruptionOverhead(Spec):
     """What interruptions add to the hours of a run, as shares of its work."""
 
     interval_hours: float | None
@@ -33,7 +33,7 @@ class SpotWaste(Spec):
         return self.checkpoint_fraction + self.lost_fraction + self.restart_fraction
 
 
-def best_interval_hours(checkpoint_hours: float, mean_hours: float) -> float:
+def best_checkpoint_interval(checkpoint_hours: float, mean_hours: float) -> float:
     """Return how many hours of work to put between two checkpoints.
 
     **Formula** τ = √(2 · δ · M)
@@ -43,9 +43,9 @@ def best_interval_hours(checkpoint_hours: float, mean_hours: float) -> float:
     return math.sqrt(2 * checkpoint_hours * mean_hours)
 
 
-def spot_waste(
+def interruption_overhead(
     checkpoint_hours: float, restart_hours: float, mean_hours: float, interval_hours: float | None = None
-) -> SpotWaste:
+) -> InterruptionOverhead:
     """Return what interruptions cost that come every `mean_hours` on average.
 
     **Formula** δ/τ + (τ/2 + R)/M
@@ -56,8 +56,8 @@ def spot_waste(
     """
     if mean_hours <= 0:
         raise SpecError("rent.mean_hours_between_interruptions", f"must be more than 0, not {mean_hours:g}")
-    interval = interval_hours or best_interval_hours(checkpoint_hours, mean_hours)
-    return SpotWaste(
+    interval = interval_hours or best_checkpoint_interval(checkpoint_hours, mean_hours)
+    return InterruptionOverhead(
         interval_hours=interval or None,
         checkpoint_fraction=checkpoint_hours / interval if interval else 0.0,
         lost_fraction=interval / 2 / mean_hours,
@@ -80,7 +80,7 @@ def interruption_share(gpu_id: str, constants: tuple[Constant, ...]) -> Figure:
     **Source** AWS Spot Instance Advisor, 1 May 2025; cards without a band take the range of all of them.
     """
     bands = {constant.name: constant for constant in constants if constant.kind == "spot_interruption"}
-    name = next((band for start, band in _KNOWN if gpu_id == start or gpu_id.startswith(f"{start}-")), None)
+    name = next((band for start, band in _BANDS if gpu_id == start or gpu_id.startswith(f"{start}-")), None)
     low = bands[f"{name or 'L4'} low"]
     high = bands[f"{name or 'H100 p5'} high"]
     source = low.source if name else f"{low.source}: no band of this card, the range of all bands"
@@ -141,7 +141,7 @@ class RentQuote:
     storage_usd: float
     egress_usd: float
     storage: Figure
-    waste: SpotWaste | None
+    waste: InterruptionOverhead | None
     mean_hours: Figure | None
     capped: bool
     increment_seconds: int
@@ -177,9 +177,9 @@ def quote(offer: Offer, mode: RentMode, demand: Demand, count: int, terms: RentT
         raise SpecError("rent.mode", f"{offer.id} has no {mode} price", "Choose another offer, or another way to rent.")
     if offer.gpu_count < 1:
         raise SpecError("rent.offer", f"{offer.id} is a share of {offer.gpu_count:g} of a card")
-    instances = max(ceiling(count / offer.gpu_count), terms.minimum_instances)
+    instances = max(round_up(count / offer.gpu_count), terms.minimum_instances)
     mean_hours = _mean_hours(offer, terms, facts) if mode == "spot" else None
-    waste = _waste(demand, mean_hours.value / instances) if mean_hours else None
+    waste = _overhead(demand, mean_hours.value / instances) if mean_hours else None
     hours = _hours(demand, waste)
     increment = offer.billing_increment_seconds or terms.billing_increment_seconds
     billed = _billed_hours(mode, demand, hours, increment, terms)
@@ -209,7 +209,7 @@ def quote(offer: Offer, mode: RentMode, demand: Demand, count: int, terms: RentT
     )
 
 
-def is_scattered(offer: Offer, count: int) -> bool:
+def needs_extra_machines(offer: Offer, count: int) -> bool:
     """Return whether the cards would be spread over more machines than need be."""
     return offer.gpu_count < min(count, CARDS_OF_A_MACHINE)
 
@@ -225,7 +225,7 @@ def commitment_share(offer: Offer, mode: RentMode) -> float | None:
     return reserved / steady if reserved < steady else None
 
 
-def _hours(demand: Demand, waste: SpotWaste | None) -> float:
+def _hours(demand: Demand, waste: InterruptionOverhead | None) -> float:
     if waste is None:
         return demand.rented_hours
     if demand.period == "month":
@@ -248,8 +248,8 @@ def _mean_hours(offer: Offer, terms: RentTerms, facts: RentFacts) -> Figure:
     )
 
 
-def _waste(demand: Demand, mean_hours: float) -> SpotWaste:
-    return spot_waste(demand.checkpoint_hours, demand.start_hours, mean_hours, demand.interval_hours)
+def _overhead(demand: Demand, mean_hours: float) -> InterruptionOverhead:
+    return interruption_overhead(demand.checkpoint_hours, demand.start_hours, mean_hours, demand.interval_hours)
 
 
 def _billed_hours(mode: RentMode, demand: Demand, hours: float, increment: int, terms: RentTerms) -> float:
@@ -257,7 +257,7 @@ def _billed_hours(mode: RentMode, demand: Demand, hours: float, increment: int, 
     hours += terms.idle_billed_hours
     if mode not in TERM_YEARS:
         session, step = hours / demand.sessions, increment / _SECONDS_PER_HOUR
-        return ceiling(session / step) * step * demand.sessions
+        return round_up(session / step) * step * demand.sessions
     return _committed_hours(TERM_YEARS[mode], demand, hours)
 
 
@@ -265,9 +265,9 @@ def _committed_hours(term_years: float, demand: Demand, hours: float) -> float:
     """Return the group-hours of one period for which a commitment is paid: all of its term, used or not."""
     if demand.periods_per_year is None:
         term = COMMITTED_HOURS_PER_YEAR * term_years
-        return ceiling(hours / term) * term
+        return round_up(hours / term) * term
     yearly = hours * demand.periods_per_year
-    groups = max(demand.groups, ceiling(yearly / (12 * HOURS_PER_MONTH)))
+    groups = max(demand.groups, round_up(yearly / (12 * HOURS_PER_MONTH)))
     return max(groups * COMMITTED_HOURS_PER_YEAR, yearly) / demand.periods_per_year
 
 
@@ -279,7 +279,7 @@ def _machine_usd(
     demand: Demand,
     increment: int,
     terms: RentTerms,
-    waste: SpotWaste | None,
+    waste: InterruptionOverhead | None,
 ) -> tuple[float, bool]:
     """Return what the machines cost, and whether that is what on-demand would cost instead."""
     asked = instances * billed * price

@@ -21,12 +21,12 @@ from planner.workload.recipes.recipe import (
 from planner.workload.training import Training
 
 # What the others are checked against comes first.
-_FIRST: Final = ("method", "compute", "weights", "lora", "activation_checkpointing", "optimizer")
+_VALIDATED_FIRST: Final = ("method", "compute", "weights", "lora", "activation_checkpointing", "optimizer")
 _ESSENTIAL: Final = ("method", "lora")
 
 
 @dataclass
-class Account:
+class RecipeBuilder:
     """The fields of the workload that were set so far, and what was said of the keys."""
 
     fields: dict[str, object] = field(default_factory=dict)
@@ -61,7 +61,9 @@ class Account:
         except ValidationError:
             pass
         kept: dict[str, object] = {}
-        for name in sorted(fields, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST)):
+        for name in sorted(
+            fields, key=lambda name: _VALIDATED_FIRST.index(name) if name in _VALIDATED_FIRST else len(_VALIDATED_FIRST)
+        ):
             try:
                 Training.model_validate({**kept, name: fields[name]})
             except ValidationError as error:
@@ -102,34 +104,34 @@ _SWITCHES: Final = {"true": True, "yes": True, "on": True, "false": False, "no":
 _OFF: Final[tuple[object, ...]] = (None, False, "", 0, [], {}, "no", "none", "null", "NO")
 
 
-class Draft:
+class ConfigReader:
     """The keys of one file, or of a section of it, and the workload that they come to.
 
     Readers of values return `None` for a key that is missing or empty, and for one that says `auto`.
     """
 
     def __init__(
-        self, config: Mapping[str, object], source: str, prefix: str = "", account: Account | None = None
+        self, config: Mapping[str, object], source: str, prefix: str = "", builder: RecipeBuilder | None = None
     ) -> None:
         self._config, self._source, self._prefix = config, source, prefix
-        self._account = account or Account()
-        self._asked: set[str] = set()
-        self._told: set[str] = set()
+        self._builder = builder or RecipeBuilder()
+        self._read_keys: set[str] = set()
+        self._accounted: set[str] = set()
 
     def raw(self, key: str) -> object:
         """Return the value of `key` as it is written."""
-        self._asked.add(key)
+        self._read_keys.add(key)
         return self._config.get(key)
 
     def has(self, key: str) -> bool:
         """Return whether `key` has a value, be it `auto`."""
         return self._config.get(key) is not None
 
-    def setting(self, name: str) -> object:
+    def field(self, name: str) -> object:
         """Return what a field of the workload was set to so far."""
-        return self._account.fields.get(name)
+        return self._builder.fields.get(name)
 
-    def whole(self, key: str, low: int = 1, high: int = _MOST) -> int | None:
+    def integer(self, key: str, low: int = 1, high: int = _MOST) -> int | None:
         """Return a whole number; texts of digits count, as the programs take them too.
 
         Raises:
@@ -174,7 +176,7 @@ class Draft:
             self.fail(key, "must be true or false")
         return value
 
-    def word(self, key: str) -> str | None:
+    def string(self, key: str) -> str | None:
         """Return a text, nothing where it is empty.
 
         Raises:
@@ -185,7 +187,7 @@ class Draft:
             self.fail(key, "must be a text")
         return value or None
 
-    def words(self, key: str) -> tuple[str, ...] | None:
+    def strings(self, key: str) -> tuple[str, ...] | None:
         """Return a list of texts; one text with commas or blanks counts as several.
 
         Raises:
@@ -200,8 +202,8 @@ class Draft:
             self.fail(key, "must be a list of texts")
         return tuple(value) or None
 
-    def part(self, key: str, strip: str = "") -> "Draft | None":
-        """Return a section as a draft of the same workload, its keys without the prefix `strip`.
+    def section(self, key: str, strip: str = "") -> "ConfigReader | None":
+        """Return a section as a reader of the same workload, its keys without the prefix `strip`.
 
         Raises:
             RecipeError: If it is no section.
@@ -211,77 +213,77 @@ class Draft:
             return None
         if not isinstance(value, Mapping):
             self.fail(key, "must be a section with keys of its own")
-        self._told.add(key)
+        self._accounted.add(key)
         held = {str(name).removeprefix(strip): item for name, item in value.items()}
-        return Draft(held, self._source, f"{self._prefix}{key}.", self._account)
+        return ConfigReader(held, self._source, f"{self._prefix}{key}.", self._builder)
 
-    def sets(self, key: str, name: str, value: object) -> None:
+    def set(self, key: str, name: str, value: object) -> None:
         """Note that `key` sets the field `name` of the workload to `value`."""
-        self._account.fields[name] = value
-        self.notes(key, name)
+        self._builder.fields[name] = value
+        self.record_read(key, name)
 
-    def switches(self, key: str, name: str, value: object = True) -> None:
+    def set_if_enabled(self, key: str, name: str, value: object = True) -> None:
         """Set the field `name` to `value` where `key` is switched on."""
         if self.flag(key):
-            self.sets(key, name, value)
+            self.set(key, name, value)
 
-    def notes(self, key: str, name: str) -> None:
+    def record_read(self, key: str, name: str) -> None:
         """Note that `key` was read for the field `name`."""
-        self._told.add(key)
-        shown = _shown(self._config.get(key))
-        self._account.read.append(ReadKey(key=self._prefix + key, value=shown, field=name))
+        self._accounted.add(key)
+        shown = _format_value(self._config.get(key))
+        self._builder.read.append(ReadKey(key=self._prefix + key, value=shown, field=name))
 
-    def assumes(self, key: str, default: object, name: str, value: object) -> None:
+    def assume(self, key: str, default: object, name: str, value: object) -> None:
         """Note that the program's `default` of `key`, which is missing, sets the field `name` to `value`."""
-        self._account.fields[name] = value
-        entry = AssumedKey(key=self._prefix + key, value=_shown(default), field=name)
-        self._account.assumed.append(entry)
+        self._builder.fields[name] = value
+        entry = AssumedKey(key=self._prefix + key, value=_format_value(default), field=name)
+        self._builder.assumed.append(entry)
 
-    def leaves(self, key: str, reason: str) -> None:
+    def ignore(self, key: str, reason: str) -> None:
         """Note that `key` sets nothing, and why."""
-        self._told.add(key)
-        self._account.ignored.append(IgnoredKey(key=self._prefix + key, reason=reason))
+        self._accounted.add(key)
+        self._builder.ignored.append(IgnoredKey(key=self._prefix + key, reason=reason))
 
-    def leaves_all(self, keys: Iterable[str], reason: str) -> None:
+    def ignore_all(self, keys: Iterable[str], reason: str) -> None:
         """Note of those of `keys` that are there that they set nothing, and why."""
         for key in keys:
             if self.has(key):
-                self.leaves(key, reason)
+                self.ignore(key, reason)
 
-    def skips(self, key: str, what: str) -> None:
+    def ignore_unestimated(self, key: str, what: str) -> None:
         """Note that there is no formula for what `key` asks for."""
-        self.leaves(key, f"{NOT_ESTIMATED}: {what}")
+        self.ignore(key, f"{NOT_ESTIMATED}: {what}")
 
-    def takes(self, key: str, name: str, value: object, default: object = None) -> None:
+    def set_or_default(self, key: str, name: str, value: object, default: object = None) -> None:
         """Set the field `name` to the `value` that `key` was read as, or to the program's `default` where it is none.
 
         What the default is called by the program and what it sets are the same.
         """
         if value is not None:
-            self.sets(key, name, value)
+            self.set(key, name, value)
         elif default is not None:
-            self.assumes(key, default, name, default)
+            self.assume(key, default, name, default)
 
-    def names_model(self, key: str) -> None:
+    def read_model(self, key: str) -> None:
         """Take the name of the network from `key`."""
-        name = self.word(key)
+        name = self.string(key)
         if name is not None:
-            self._account.model = name
-            self.notes(key, "model")
+            self._builder.model = name
+            self.record_read(key, "model")
 
-    def counts_cards(self, key: str, cards: int) -> None:
+    def set_gpu_count(self, key: str, cards: int) -> None:
         """Take the number of cards, which follows from `key`."""
-        self._account.cards = cards
-        self.notes(key, "cards")
+        self._builder.cards = cards
+        self.record_read(key, "cards")
 
-    def rest(self, neutral: Collection[str], others: Mapping[str, str] | None = None) -> None:
+    def ignore_rest(self, neutral: Collection[str], others: Mapping[str, str] | None = None) -> None:
         """Account for every key that nothing was said of yet.
 
         `neutral` ones do not change memory; `others` may, and say what it is that has no formula.
         """
         for key in self._config:
-            if key not in self._told:
-                self.leaves(key, self._reason(key, neutral, others or {}))
+            if key not in self._accounted:
+                self.ignore(key, self._reason(key, neutral, others or {}))
 
     def _reason(self, key: str, neutral: Collection[str], others: Mapping[str, str]) -> str:
         value = self._config[key]
@@ -289,11 +291,11 @@ class Draft:
             return NEUTRAL
         if value is None:
             return "empty"
-        if value == AUTO and (key in self._asked or key in others):
+        if value == AUTO and (key in self._read_keys or key in others):
             return "auto: another part of the run decides"
         if key in others:
             return "switched off" if value in _OFF else f"{NOT_ESTIMATED}: {others[key]}"
-        if key in self._asked:
+        if key in self._read_keys:
             return "switched off" if value in _OFF else NEUTRAL
         return UNKNOWN
 
@@ -303,7 +305,7 @@ class Draft:
         Raises:
             RecipeError: Always.
         """
-        shown = _shown(self._config.get(key))
+        shown = _format_value(self._config.get(key))
         raise RecipeError(self._source, f"{self._prefix}{key} {reason}, got {shown}", hint)
 
     def finish(self, kind: Format) -> Recipe:
@@ -312,7 +314,7 @@ class Draft:
         Raises:
             RecipeError: If what is trained cannot be estimated.
         """
-        return self._account.finish(kind, self._source)
+        return self._builder.finish(kind, self._source)
 
     def _value(self, key: str) -> object:
         value = self.raw(key)
@@ -327,11 +329,11 @@ def _as_number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, bool) or value is None:
         text = {True: "true", False: "false", None: "nothing"}[value]
     elif isinstance(value, list | tuple):
-        text = ", ".join(_shown(item) for item in value[:12])
+        text = ", ".join(_format_value(item) for item in value[:12])
     else:
         text = "an object" if isinstance(value, dict) else str(value)
     text = "".join(letter if letter.isprintable() else "·" for letter in text[: 2 * _SHOWN_CHARACTERS])

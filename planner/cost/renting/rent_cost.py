@@ -1,8 +1,8 @@
 """A quote for renting, put into terms that say how each figure was found."""
 
-from planner.cost.demand import Demand, Pace, usd_per_million_tokens
+from planner.cost.demand import Demand, Throughput, usd_per_million_tokens
 from planner.cost.figure import Figure
-from planner.cost.renting.rent import TERM_YEARS, RentFacts, RentQuote, commitment_share, is_scattered
+from planner.cost.renting.quote import TERM_YEARS, RentFacts, RentQuote, commitment_share, needs_extra_machines
 from planner.cost.result import Commitment, MoneySymbol, MoneyTerm, RentCost, symbol
 from planner.cost.terms import RentTerms
 
@@ -10,7 +10,7 @@ _JOB = "the job"
 
 
 def rent_cost(
-    quote: RentQuote, demand: Demand, terms: RentTerms, facts: RentFacts, pace: Pace | None = None
+    quote: RentQuote, demand: Demand, terms: RentTerms, facts: RentFacts, throughput: Throughput | None = None
 ) -> RentCost:
     """Return the explained cost of `quote`; its terms sum to its price."""
     offer = quote.offer
@@ -33,7 +33,7 @@ def rent_cost(
         low_usd=quote.low_usd,
         high_usd=quote.high_usd,
         usd_per_gpu_hour=quote.usd / (demand.busy_hours * quote.count),
-        usd_per_million_tokens=usd_per_million_tokens(quote.usd / demand.busy_hours, pace),
+        usd_per_million_tokens=usd_per_million_tokens(quote.usd / demand.busy_hours, throughput),
         checkpoint_interval_hours=quote.waste.interval_hours if quote.waste else None,
         commitments=tuple(
             Commitment(mode=mode, above_fraction=share)
@@ -150,7 +150,7 @@ def _remarks(quote: RentQuote) -> tuple[str, ...]:
         said.append(f"the source does not say which card it is: {', '.join(offer.candidates)}")
     if offer.incomplete:
         said.append(offer.incomplete)
-    if is_scattered(offer, quote.count):
+    if needs_extra_machines(offer, quote.count):
         said.append(f"{quote.instances} machines: how they are connected is not stated")
     if quote.capped:
         said.append("interruptions would make spot dearer than on-demand, which is taken instead")

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from typing import Final
 
-from planner.cost.finance import annuity, ceiling, discounted
+from planner.cost.finance import annuity, discounted, round_up
 from planner.cost.job import HOURS_PER_YEAR
-from planner.cost.owning.costs import Shape, financed
+from planner.cost.owning.costs import ServerSetup, financed_usd
 from planner.cost.owning.residual import ResaleCurve
 from planner.cost.result import BreakEven
 
 
 @dataclass(frozen=True, slots=True)
-class Streams:
+class CashFlows:
     """Renting and owning the same work."""
 
     capex_usd: float
@@ -25,7 +25,7 @@ class Streams:
     busy_hours_per_year: float
     drift: float
     discount_rate: float
-    shape: Shape
+    shape: ServerSetup
     resale: ResaleCurve
     resale_deviations: float = 0.0
     """Where in its band the resale value lies, in standard deviations from the middle."""
@@ -40,7 +40,7 @@ class Streams:
         cash = (self.own_usd_per_year + self.own_usd_per_hour * hours) * annuity(self.discount_rate, years)
         resale = self.resale_base_usd * self.resale.share(years, self.resale_deviations)
         return (
-            financed(self.capex_usd, self.shape, self.discount_rate, years)
+            financed_usd(self.capex_usd, self.shape, self.discount_rate, years)
             + cash
             - discounted(resale, self.discount_rate, years)
         )
@@ -53,7 +53,7 @@ class Streams:
         hours = self.busy_hours_per_year if hours_per_year is None else hours_per_year
         until = years
         if self.rent_term_years:
-            until = ceiling(years / self.rent_term_years) * self.rent_term_years
+            until = round_up(years / self.rent_term_years) * self.rent_term_years
         per_year = self.rent_usd_per_hour * hours + self.rent_usd_per_year
         return per_year * annuity(self.discount_rate, until, self.drift)
 
@@ -64,15 +64,17 @@ class Streams:
 
 _STEPS_PER_YEAR: Final = 52
 _BISECTIONS: Final = 60
-NEVER_CHEAPER: Final = "an hour of one's own costs as much as a rented one, so no amount of use pays the purchase back"
+NO_HOURLY_SAVING: Final = (
+    "an hour of one's own costs as much as a rented one, so no amount of use pays the purchase back"
+)
 ALWAYS_CHEAPER: Final = "owning is cheaper even without any use"
-BEYOND: Final = "it would take more hours than the horizon has"
+BEYOND_HORIZON: Final = "it would take more hours than the horizon has"
 RENT_CHEAPER: Final = "renting is still cheaper at the end of the horizon"
 NEVER_DEARER: Final = "owning is cheaper from the first day on"
 FIXED_RENT: Final = "renting costs the same however much it is used, so no amount of use decides"
 
 
-def break_even(streams: Streams, horizon_years: float) -> BreakEven:
+def break_even(streams: CashFlows, horizon_years: float) -> BreakEven:
     """Return where the costs meet over the horizon, each with the reason where they do not."""
     hours, reason = break_even_hours_per_year(streams, horizon_years)
     years, years_reason = break_even_years(streams, horizon_years)
@@ -86,7 +88,7 @@ def break_even(streams: Streams, horizon_years: float) -> BreakEven:
     )
 
 
-def break_even_hours_per_year(streams: Streams, horizon_years: float) -> tuple[float | None, str | None]:
+def break_even_hours_per_year(streams: CashFlows, horizon_years: float) -> tuple[float | None, str | None]:
     """Return the group-hours a year at which both cost the same over the horizon, or None and why.
 
     **Formula** both are straight lines in the hours h: h* = (own(0) − rent(0)) / (rent slope − own slope)
@@ -99,14 +101,14 @@ def break_even_hours_per_year(streams: Streams, horizon_years: float) -> tuple[f
     if own <= rent and slope >= 0:
         return None, ALWAYS_CHEAPER
     if slope <= 0:
-        return None, NEVER_CHEAPER
+        return None, NO_HOURLY_SAVING
     hours = (own - rent) / slope
     if hours > HOURS_PER_YEAR * streams.shape.groups:
-        return None, BEYOND
+        return None, BEYOND_HORIZON
     return hours, None
 
 
-def break_even_years(streams: Streams, horizon_years: float) -> tuple[float | None, str | None]:
+def break_even_years(streams: CashFlows, horizon_years: float) -> tuple[float | None, str | None]:
     """Return the time from which on owning is cheaper up to the horizon, at the planned use, or None and why.
 
     It is where the curves over time cross for the last time; a commitment's curve jumps, and may cross in a jump.
@@ -125,7 +127,7 @@ def break_even_years(streams: Streams, horizon_years: float) -> tuple[float | No
     return None, NEVER_DEARER
 
 
-def _crossing(streams: Streams, before: float, after: float) -> float:
+def _crossing(streams: CashFlows, before: float, after: float) -> float:
     for _ in range(_BISECTIONS):
         middle = (before + after) / 2
         before, after = (middle, after) if streams.saving_usd(middle) < 0 else (before, middle)

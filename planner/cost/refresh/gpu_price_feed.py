@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from planner.cost.refresh.download import Fetched, Fetcher
-from planner.cost.refresh.listing import Listing, Refused
+from planner.cost.refresh.listing import Listing, RejectedRow
 from planner.errors import PriceError
 
 HOST: Final = "raw.githubusercontent.com"
@@ -33,7 +33,7 @@ _KINDS: Final = {"on-demand": False, "spot": True}
 _CLOUDS: Final = ("secure", "community")
 
 
-def fetch_price_feed(fetcher: Fetcher, url: str = URL) -> tuple[Fetched, list[Listing | Refused]]:
+def fetch_price_feed(fetcher: Fetcher, url: str = URL) -> tuple[Fetched, list[Listing | RejectedRow]]:
     """Return the file and its rows.
 
     Raises:
@@ -43,7 +43,7 @@ def fetch_price_feed(fetcher: Fetcher, url: str = URL) -> tuple[Fetched, list[Li
     return fetched, list(read_feed(fetched.content))
 
 
-def read_feed(content: bytes) -> Iterator[Listing | Refused]:
+def read_feed(content: bytes) -> Iterator[Listing | RejectedRow]:
     """Yield the offers of whole cards.
 
     Raises:
@@ -57,14 +57,14 @@ def read_feed(content: bytes) -> Iterator[Listing | Refused]:
         if not isinstance(offers, list) or not isinstance(rate, dict):
             raise TypeError("offers are no list")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise PriceError(TITLE, f"the file is not of the form that is known ({_words(error)})") from error
+        raise PriceError(TITLE, f"the file is not of the form that is known ({_describe_error(error)})") from error
     for offer in offers:
         found = _offer(offer, date, rate)
         if found is not None:
             yield found
 
 
-def _offer(offer: Any, date: str, rate: Mapping[str, Any]) -> Listing | Refused | None:  # noqa: ANN401  # JSON of others
+def _offer(offer: Any, date: str, rate: Mapping[str, Any]) -> Listing | RejectedRow | None:  # noqa: ANN401  # JSON of others
     what = TITLE
     try:
         provider = PROVIDERS.get(offer["provider"])
@@ -72,10 +72,10 @@ def _offer(offer: Any, date: str, rate: Mapping[str, Any]) -> Listing | Refused 
         if offer["pricing_type"] not in _KINDS or offer.get("gpu_partition") or offer["price_per_gpu_hr"] is None:
             return None
         if provider is None:
-            return Refused(what, "the provider is not known")
+            return RejectedRow(what, "the provider is not known")
         return _listing(offer, provider, date, rate)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        return Refused(what, f"a field is no value ({_words(error)})")
+        return RejectedRow(what, f"a field is no value ({_describe_error(error)})")
 
 
 def _listing(offer: Mapping[str, Any], provider: str, date: str, rate: Mapping[str, Any]) -> Listing:
@@ -123,5 +123,5 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def _words(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:120]

@@ -5,14 +5,21 @@ from typing import Final
 
 from planner.cost.carbon import footprint
 from planner.cost.catalog import CostCatalog
-from planner.cost.demand import Demand, Pace, usd_per_million_tokens
+from planner.cost.demand import Demand, Throughput, usd_per_million_tokens
 from planner.cost.finance import annuity, equivalent_annual, irr
 from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.owning.accounting import OwnedServers, owned_month
-from planner.cost.owning.costs import Bought, RunningCosts, bought, full_power_watts, kept, kilowatt_hours
+from planner.cost.owning.costs import (
+    RunningCosts,
+    UpfrontCosts,
+    full_power_watts,
+    kilowatt_hours,
+    running_costs,
+    upfront_costs,
+)
 from planner.cost.owning.residual import value_lost_per_hour, yearly_depreciation
 from planner.cost.rent_or_buy.case import Case
-from planner.cost.rent_or_buy.streams import Streams
+from planner.cost.rent_or_buy.cash_flows import CashFlows
 from planner.cost.result import MoneySymbol, MoneyTerm, OwnCost, symbol
 from planner.cost.terms import CostTerms
 
@@ -86,15 +93,21 @@ _OWN_STORAGE: Final = "storage of one's own is taken as part of the server"
 _ONLY_CARDS: Final = "only cards are taken to be sold in the end; what hosts and networks bring is not known"
 
 
-def own_cost(
-    case: Case, streams: Streams, demand: Demand, terms: CostTerms, gpu_id: str, pace: Pace | None, catalog: CostCatalog
+def explain_ownership(
+    case: Case,
+    streams: CashFlows,
+    demand: Demand,
+    terms: CostTerms,
+    gpu_id: str,
+    throughput: Throughput | None,
+    catalog: CostCatalog,
 ) -> OwnCost:
     """Return the explained cost of owning; the terms sum to what is paid at the start, and each month."""
     place = catalog.ownership(terms.buy.place)
-    purchase = bought(case.central, case.shape)
-    yearly = kept(case.central, case.shape, purchase)
-    upfront = tuple(_upfront(case, purchase))
-    monthly = tuple(_monthly(case, purchase, yearly, streams))
+    purchase = upfront_costs(case.central, case.shape)
+    yearly = running_costs(case.central, case.shape, purchase)
+    upfront = tuple(_upfront_terms(case, purchase))
+    monthly = tuple(_monthly_terms(case, purchase, yearly, streams))
     years, rate = case.horizon_years, case.discount_rate
     present = streams.own_usd(years)
     share = case.central["network_share"] if case.shape.servers > 1 else 0.0
@@ -120,7 +133,7 @@ def own_cost(
         equivalent_usd_per_year=equivalent_annual(present, rate, years),
         usd_per_gpu_hour=per_hour / case.shape.count,
         usd_per_period=per_hour * demand.busy_hours,
-        usd_per_million_tokens=usd_per_million_tokens(per_hour, pace),
+        usd_per_million_tokens=usd_per_million_tokens(per_hour, throughput),
         amortised_usd_per_gpu_hour=value_lost_per_hour(purchase.cards + purchase.host, share) / case.shape.cards,
         rate_of_return=_rate_of_return(case, streams),
         books=owned_month(book_servers(case, streams, terms), book_utilization(case, streams)),
@@ -129,11 +142,11 @@ def own_cost(
         ),
         carbon=footprint(catalog.region(terms.region), kwh, case.figures["pue"]),
         oldest_price_date=min(dates, default=None),
-        notes=(*_of_colocation(case), *place.notes, _OWN_STORAGE, _ONLY_CARDS, *_not_counted(case, purchase)),
+        notes=(*_colocation_notes(case), *place.notes, _OWN_STORAGE, _ONLY_CARDS, *_not_counted(case, purchase)),
     )
 
 
-def book_servers(case: Case, streams: Streams, terms: CostTerms) -> OwnedServers:
+def book_servers(case: Case, streams: CashFlows, terms: CostTerms) -> OwnedServers:
     """Return the servers as the books see them, whose full power is what work draws."""
     values, shape = case.central, case.shape
     active = values["active_power_fraction"]
@@ -154,12 +167,12 @@ def book_servers(case: Case, streams: Streams, terms: CostTerms) -> OwnedServers
     )
 
 
-def book_utilization(case: Case, streams: Streams) -> float:
+def book_utilization(case: Case, streams: CashFlows) -> float:
     """Return the share of the time that the servers work."""
     return min(streams.busy_hours_per_year / (HOURS_PER_YEAR * case.shape.groups), 1.0)
 
 
-def _upfront(case: Case, purchase: Bought) -> Iterator[MoneyTerm]:
+def _upfront_terms(case: Case, purchase: UpfrontCosts) -> Iterator[MoneyTerm]:
     shape = case.shape
     counts = (
         MoneySymbol("n", shape.cards, "cards", _JOB),
@@ -171,7 +184,7 @@ def _upfront(case: Case, purchase: Bought) -> Iterator[MoneyTerm]:
             yield _term(case, name, usd, formula, figures, counts)
 
 
-def _monthly(case: Case, purchase: Bought, yearly: RunningCosts, streams: Streams) -> Iterator[MoneyTerm]:
+def _monthly_terms(case: Case, purchase: UpfrontCosts, yearly: RunningCosts, streams: CashFlows) -> Iterator[MoneyTerm]:
     energy = (yearly.idle_energy + yearly.usd_per_busy_hour * streams.busy_hours_per_year) / _MONTHS
     counts = (
         MoneySymbol("n", case.shape.cards, "cards", _JOB),
@@ -208,7 +221,7 @@ def _term(
     )
 
 
-def _rate_of_return(case: Case, streams: Streams) -> float | None:
+def _rate_of_return(case: Case, streams: CashFlows) -> float | None:
     """Return the yearly rate that the purchase earns by the rent that it saves, or None where it never pays back.
 
     **Assumes** whole years, and the resale at the end of the last.
@@ -224,14 +237,14 @@ def _rate_of_return(case: Case, streams: Streams) -> float | None:
     return irr(flows)
 
 
-def _of_colocation(case: Case) -> Iterator[str]:
+def _colocation_notes(case: Case) -> Iterator[str]:
     """Yield how electricity is paid for, where rooms are rented by the kilowatt."""
     if case.central["colocation_usd_per_kw_month"]:
         included = case.shape.colocation_power == "included"
         yield _POWER_INCLUDED if included else _POWER_METERED
 
 
-def _not_counted(case: Case, purchase: Bought) -> Iterator[str]:
+def _not_counted(case: Case, purchase: UpfrontCosts) -> Iterator[str]:
     names = [name for name in ("tax", "shipping", "install") if not getattr(purchase, name)]
     if not case.central["insurance_fraction_per_year"]:
         names.append("insurance")

@@ -17,7 +17,7 @@ _LAYERS: Final = "Hugging Face Accelerate, device_map; llama.cpp --split-mode la
 
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
+class ShardingScheme:
     """A way to share the network between `counts` cards; `settings` are the fields of `parallel` for each."""
 
     title: str
@@ -28,17 +28,19 @@ class Sharing:
     source: str
 
 
-def usual_sharing(workload: Workload, architecture: Architecture) -> Sharing:
+def default_sharding(workload: Workload, architecture: Architecture) -> ShardingScheme:
     """Return how cards share a network in `workload`, with the numbers of cards that can.
 
     Training: ZeRO-3, as DeepSpeed and FSDP have it. vLLM: tensor parallelism. Other inference: layer after layer.
     """
-    sharing = _usual(workload, architecture)
-    possible = [count for count in sharing.counts if _goes_with(workload, architecture, sharing.settings(count), count)]
+    sharing = _default_scheme(workload, architecture)
+    possible = [
+        count for count in sharing.counts if _is_possible(workload, architecture, sharing.settings(count), count)
+    ]
     return replace(sharing, counts=possible)
 
 
-def _goes_with(workload: Workload, architecture: Architecture, settings: Mapping[str, object], count: int) -> bool:
+def _is_possible(workload: Workload, architecture: Architecture, settings: Mapping[str, object], count: int) -> bool:
     parallel = workload.parallel.evolve(**settings)
     try:
         laid_out(workload.evolve(parallel=parallel), architecture, count)
@@ -47,9 +49,9 @@ def _goes_with(workload: Workload, architecture: Architecture, settings: Mapping
     return True
 
 
-def _usual(workload: Workload, architecture: Architecture) -> Sharing:
+def _default_scheme(workload: Workload, architecture: Architecture) -> ShardingScheme:
     if isinstance(workload, Training):
-        return Sharing(
+        return ShardingScheme(
             title="with ZeRO-3",
             sentence="Let each card keep a part of parameters, gradients and states, and fetch the rest as it goes.",
             counts=_POWERS,
@@ -58,7 +60,7 @@ def _usual(workload: Workload, architecture: Architecture) -> Sharing:
             source=_ZERO,
         )
     if serving(workload.profile).usually_shares == "matrices":
-        return Sharing(
+        return ShardingScheme(
             title="that share each matrix",
             sentence="Let each card hold a part of every matrix.",
             counts=_POWERS,
@@ -66,7 +68,7 @@ def _usual(workload: Workload, architecture: Architecture) -> Sharing:
             costs="cards exchange sums in every layer",
             source=_TENSOR,
         )
-    return Sharing(
+    return ShardingScheme(
         title="that share the layers",
         sentence="Let each card hold and compute a part of the layers.",
         counts=range(2, architecture.depth + 1),
