@@ -1,4 +1,4 @@
-"""The values that a workload's choices can have, with their words."""
+"""Allowed values of a workload's enumerated fields, with their titles."""
 
 from typing import Final, Literal
 
@@ -10,7 +10,7 @@ Checkpointing = Literal["none", "selective", "full"]
 Loss = Literal["full-logits", "chunked", "fused-linear"]
 TrainedFormat = Literal["fp32", "bf16", "fp16", "int8", "nf4", "nf4-dq"]
 Offload = Literal["none", "optimizer", "parameters", "nvme"]
-"""What stays in RAM between uses: nothing, optimizer states, parameters with them, or both on disk."""
+"""Tensors kept in RAM between uses: none, optimizer states, parameters and states, or both on disk."""
 
 METHOD_TITLES: Final[dict[Method, str]] = {"full": "Full fine-tuning", "lora": "LoRA", "qlora": "QLoRA (4 bits)"}
 COMPUTE_TITLES: Final[dict[Compute, str]] = {
@@ -28,7 +28,7 @@ WEIGHT_FORMAT_TITLES: Final[dict[TrainedFormat, str]] = {
     "fp16": "FP16",
     "int8": "INT8 (LLM.int8)",
     "nf4": "NF4",
-    "nf4-dq": "NF4, double quantised",
+    "nf4-dq": "NF4 with double quantization",
 }
 ATTENTION_TITLES: Final[dict[Attention, str]] = {
     "sdpa": "SDPA (PyTorch)",
@@ -42,12 +42,12 @@ CHECKPOINTING_TITLES: Final[dict[Checkpointing, str]] = {
 }
 LOSS_TITLES: Final[dict[Loss, str]] = {
     "full-logits": "Full logits",
-    "chunked": "In chunks",
-    "fused-linear": "Fused with the head",
+    "chunked": "Chunked",
+    "fused-linear": "Fused with the output head",
 }
 OFFLOAD_TITLES: Final[dict[Offload, str]] = {
-    "none": "Nothing",
+    "none": "None",
     "optimizer": "Optimizer states",
-    "parameters": "Parameters and states",
-    "nvme": "Both, on disk (NVMe)",
+    "parameters": "Parameters and optimizer states",
+    "nvme": "Both, on NVMe",
 }

@@ -1,4 +1,4 @@
-"""The values of a workload that depend on the model, filled in so that results can echo them."""
+"""Defaults of a workload that depend on the model, filled in so that results can show them."""
 
 from typing import Final
 
@@ -22,7 +22,7 @@ DEFAULT_CONTEXT: Final = 4_096
 
 
 def with_defaults(workload: Training | Inference, architecture: Architecture, count: int) -> Training | Inference:
-    """Return `workload` with every open choice made for `architecture` on `count` cards.
+    """Return `workload` with every open choice filled in for `architecture` on `count` cards.
 
     Inference: weights as the checkpoint stores them, else bf16; context and prompt 4,096 tokens or the model's
     maximum if that is smaller. Training: sequences of 2,048 tokens or the model's maximum; parameters in fp32 under
@@ -51,7 +51,7 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
             parallel=parallel,
         )
     if workload.image_size is not None and not architecture.kind.startswith("vision"):
-        raise SpecError("image_size", f"{architecture.model_type} reads no images", "Leave it out.")
+        raise SpecError("image_size", f"{architecture.model_type} does not accept images", "Leave it out.")
     context = _length(workload.context_length, architecture, DEFAULT_CONTEXT)
     prompt = _length(workload.prompt_length, architecture, min(context, DEFAULT_CONTEXT))
     weights = architecture.stored_as if workload.weights in (None, AS_STORED) else workload.weights
@@ -59,10 +59,10 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     profile = workload.profile or default_profile(workload.engine.given(), own_fields, weights, architecture)
     own = serving(profile)
     if architecture.kind not in own.networks:
-        hint = f"Choose the profile {DEFAULT}, and weights that are no GGUF file."
-        raise SpecError("profile", f"{SOFTWARE[profile].title} runs no image encoder by itself", hint)
+        hint = f"Choose the profile {DEFAULT}, and weights that are not in a GGUF file."
+        raise SpecError("profile", f"{SOFTWARE[profile].title} cannot run an image encoder on its own", hint)
     images = _images(workload, architecture, profile)
-    WEIGHT_FILE_RULES.refuse(workload, model=architecture)
+    WEIGHT_FILE_RULES.check(workload, model=architecture)
     if images:
         prompt = max(prompt, images * tokens_of_image(architecture.stacks[0], workload.image_size) + 1)
     return _checked(
@@ -79,18 +79,20 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
 
 
 def _images(workload: Inference, architecture: Architecture, profile: str) -> int | None:
-    """Return the images of each prompt: one unless it is said, none where the engine reads them in its own way.
+    """Return the images in each prompt: one by default, 0 if the engine's image processing is not estimated.
 
     Raises:
-        SpecError: If images are asked of a network that reads none, or of another engine than transformers.
+        SpecError: If the workload has images, but the model reads none or the engine is not transformers.
     """
     if not reads_images(architecture):
         if workload.images:
-            raise SpecError("images", f"{architecture.model_type} takes none into its prompt", "Leave it out.")
+            raise SpecError(
+                "images", f"{architecture.model_type} does not accept images in its prompt", "Leave it out."
+            )
         return None
     if "images" not in serving(profile).prompt_inputs:
         if workload.images:
-            reason = f"{SOFTWARE[profile].title} reads images in its own way"
+            reason = f"{SOFTWARE[profile].title} processes images in its own way, which is not estimated"
             raise SpecError("images", reason, f"Choose {DEFAULT}.")
         return 0
     return 1 if workload.images is None else workload.images
@@ -113,10 +115,10 @@ def _length(asked: int | None, architecture: Architecture, default: int) -> int:
 
 
 def default_weights(workload: Training) -> str:
-    """Return the format that parameters are kept in unless the workload says otherwise.
+    """Return the default precision of the parameters.
 
-    The frozen network under adapters is in 16 bits, as checkpoints are loaded, or in NF4; bitsandbytes quantises its
-    scales again only when asked to.
+    The frozen model under adapters is in 16 bits, as checkpoints are loaded, or in NF4. bitsandbytes applies double
+    quantization only on request.
     """
     if workload.method == "qlora":
         return "nf4"

@@ -1,4 +1,4 @@
-"""Which program runs which files of weights, and what formats are called in them."""
+"""Compatibility of inference software with weight files, and its names for their formats."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -8,9 +8,9 @@ from planner.models.architecture import Architecture
 from planner.workload.software.registry import SERVERS, SOFTWARE, serving, setting_owner
 
 DEFAULT_GGUF: Final = "Q4_K_M"
-"""The GGUF format that a model is usually run in where it is not stored in one."""
+"""The GGUF format that editing chooses for a model whose files are in no GGUF format."""
 EXCLUSIVE_FIELDS: Final = tuple(name for one in SERVERS for name in serving(one).own_fields)
-"""The fields of the workload that only one program has."""
+"""Workload fields that only one program uses."""
 
 _GGUF_NAMES: Final = {"fp32": "F32", "fp16": "F16", "bf16": "BF16"}
 _PLAIN_NAMES: Final = {gguf: plain for plain, gguf in _GGUF_NAMES.items()}
@@ -19,9 +19,9 @@ _PLAIN_NAMES: Final = {gguf: plain for plain, gguf in _GGUF_NAMES.items()}
 def default_profile(
     settings: Iterable[str], own: Sequence[object], weights: str | None, architecture: Architecture
 ) -> str:
-    """Return the engine of a workload that names none: whose settings it has, else the one that reads `weights`.
+    """Return the engine for a workload that names none: the owner of its settings, else a reader of `weights`.
 
-    `own` are the values of `OWN_FIELDS`.
+    `own` are the values of `EXCLUSIVE_FIELDS`.
     """
     owners = [owner.name for name in settings if (owner := setting_owner(name))]
     given = [name for name, value in zip(EXCLUSIVE_FIELDS, own, strict=True) if value is not None]
@@ -31,7 +31,7 @@ def default_profile(
 
 
 def incompatibility(profile: str, weights: str | None, architecture: Architecture) -> tuple[str, ...]:
-    """Return why a program cannot run the files of `weights` and what to do, or nothing where it can."""
+    """Return the reason why a program cannot run files of `weights`, and a hint; an empty tuple if it can."""
     if architecture.kind == "diffusion":
         return ()
     containers, stored = serving(profile).containers, _stored_format(weights, architecture)
@@ -42,12 +42,12 @@ def incompatibility(profile: str, weights: str | None, architecture: Architectur
         return f"{SOFTWARE[profile].title} runs GGUF files, not {title}", hint
     if "gguf" not in containers and is_gguf and (stored not in _PLAIN_NAMES or architecture.container == "gguf"):
         hint = "Choose the profile llama.cpp, or plain weights."
-        return "transformers turns a GGUF file into plain tensors when it loads it", hint
+        return "transformers converts a GGUF file to plain tensors when loading it", hint
     return ()
 
 
 def native_format(profile: str, weights: str, architecture: Architecture) -> str:
-    """Return `weights` as `profile` calls them: plain formats have names of their own in GGUF files."""
+    """Return the name of the format `weights` in `profile`; GGUF files have their own names for plain formats."""
     containers = serving(profile).containers
     if "safetensors" not in containers and not _is_gguf(weights, architecture):
         return _GGUF_NAMES[weights]

@@ -208,9 +208,9 @@ def test_a_rule_of_ones_own_is_refused_with_its_hint_and_about_its_task_only():
     )
     book = RuleSet(rule, task="inference")
     with pytest.raises(SpecError, match="batch: 4 prompts with all logits") as refused:
-        book.refuse(Inference(batch=4, prompt_logits="all"))
+        book.check(Inference(batch=4, prompt_logits="all"))
     assert refused.value.hint == "Ask for fewer."
     with pytest.raises(ValueError, match=r"^4 prompts with all logits$"):
-        book.obey(Inference(batch=4, prompt_logits="all"))
-    book.refuse(Inference(batch=4))
+        book.validate(Inference(batch=4, prompt_logits="all"))
+    book.check(Inference(batch=4))
     assert not book.rules[0].concerns("training")

@@ -1,4 +1,4 @@
-"""The YAML that `accelerate config` writes: how many cards, and how they share the work.
+"""Reader of the YAML files of `accelerate config`: number of GPUs, precision and parallelism.
 
 **Source**: accelerate 1.15.0.dev0 `commands/config/config_args.py` (`ClusterConfig`) and `cluster.py`.
 """
@@ -19,10 +19,10 @@ _NEUTRAL: Final = key_set(
     """
 )
 _OTHERS: Final = {
-    "downcast_bf16": "numbers of a TPU",
-    "fp8_config": "computing in FP8",
-    "dynamo_config": "a compiled network",
-    "dynamo_backend": "a compiled network",
+    "downcast_bf16": "TPU number formats",
+    "fp8_config": "FP8 compute",
+    "dynamo_config": "a compiled model",
+    "dynamo_backend": "a compiled model",
 }
 _COMPUTE: Final = {"no": "fp32", "bf16": "amp-bf16", "fp16": "amp-fp16"}
 _PARALLEL: Final = {"tp_size": "tensor", "cp_size": "context", "sp_size": "context"}
@@ -37,7 +37,7 @@ _DEEPSPEED_NEUTRAL: Final = key_set(
 
 
 def read_accelerate(reader: ConfigReader) -> None:
-    """Take all that the file says."""
+    """Read a configuration of accelerate."""
     cards = reader.integer("num_processes", low=-1)
     if cards is not None and cards > 0:
         reader.set_gpu_count("num_processes", cards)
@@ -56,7 +56,7 @@ def _read_precision(reader: ConfigReader) -> None:
     elif word is None:
         reader.assume("mixed_precision", "no", "compute", "fp32")
     else:
-        reader.ignore_unestimated("mixed_precision", f"computing in {word}; BF16 is counted")
+        reader.ignore_unestimated("mixed_precision", f"compute in {word}; BF16 is assumed")
 
 
 def _read_sections(reader: ConfigReader, kind: str) -> None:
@@ -83,7 +83,7 @@ def _read_deepspeed(section: ConfigReader) -> None:
     if file is not None:
         read_engine(file)
     elif section.has("deepspeed_config_file"):
-        section.ignore_unestimated("deepspeed_config_file", "what another file says, which is not beside this one")
+        section.ignore_unestimated("deepspeed_config_file", "a configuration file that is not in this folder")
     stage = section.integer("zero_stage", low=0, high=3)
     # Without a file, DeepSpeedPlugin takes stage 2.
     section.set_or_default(
@@ -106,7 +106,7 @@ def _read_parallelism(section: ConfigReader) -> None:
     if shards is not None and shards > 1 and (copies or 1) == 1:
         section.set("dp_shard_size", "parallel.zero", 3)
     elif shards is not None and shards > 1:
-        section.ignore_unestimated("dp_shard_size", "states that groups of cards share")
+        section.ignore_unestimated("dp_shard_size", "states sharded within groups of cards")
     section.ignore_rest(
         key_set(
             """

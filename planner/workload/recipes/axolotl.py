@@ -1,4 +1,4 @@
-"""axolotl's YAML.
+"""Reader of axolotl's YAML files.
 
 **Source**: axolotl 0.18.0 `utils/schemas/{config,training,peft,model,fsdp}.py` for keys and defaults,
 `utils/config/__init__.py` (`resolve_dtype`: parameters are loaded in 16 bits where it computes so) and
@@ -33,7 +33,7 @@ _PLAIN_NAME: Final = re.compile(r"\^?((?:\w|\\?\.)+)\$?")
 
 
 def read_axolotl(reader: ConfigReader) -> None:
-    """Take all that the file says."""
+    """Read a configuration of axolotl."""
     reader.read_model("base_model")
     _read_method(reader)
     _read_precision(reader)
@@ -55,7 +55,7 @@ def read_axolotl(reader: ConfigReader) -> None:
 def _read_method(reader: ConfigReader) -> None:
     adapter = reader.string("adapter")
     if adapter not in (None, "lora", "qlora"):
-        reader.fail("adapter", "is not estimated", "Adapters of the kinds lora and qlora are.")
+        reader.fail("adapter", "is not estimated", "Only the adapters lora and qlora are.")
     in_4_bits, in_8_bits = reader.flag("load_in_4bit"), reader.flag("load_in_8bit")
     if adapter is None:
         reader.assume("adapter", "none", "method", "full")
@@ -73,7 +73,7 @@ def _read_method(reader: ConfigReader) -> None:
 
 
 def _read_nf4(reader: ConfigReader) -> None:
-    """Take NF4 with double quantisation, unless `bnb_config_kwargs` says otherwise."""
+    """Read NF4 settings: double quantization unless `bnb_config_kwargs` switches it off."""
     section = reader.section("bnb_config_kwargs")
     nested = None if section is None else section.flag("bnb_4bit_use_double_quant")
     if section is not None:
@@ -81,7 +81,7 @@ def _read_nf4(reader: ConfigReader) -> None:
             "bnb_4bit_use_double_quant", "weights", None if nested is None else f"nf4{'-dq' * nested}"
         )
         section.ignore_rest(
-            ("llm_int8_threshold", "bnb_4bit_quant_storage"), {"bnb_4bit_quant_type": "FP4; NF4 is counted"}
+            ("llm_int8_threshold", "bnb_4bit_quant_storage"), {"bnb_4bit_quant_type": "FP4; NF4 is assumed"}
         )
     if nested is None:
         reader.assume("bnb_4bit_use_double_quant", True, "weights", "nf4-dq")
@@ -135,9 +135,7 @@ def _read_checkpointing(reader: ConfigReader) -> None:
     value = reader.raw("gradient_checkpointing")
     if value in ("offload", "offload_disk"):
         reader.set("gradient_checkpointing", "activation_checkpointing", "full")
-        reader.ignore_unestimated(
-            "gradient_checkpointing", "kept inputs that lie outside the card; they are counted on it"
-        )
+        reader.ignore_unestimated("gradient_checkpointing", "offloaded checkpoints; they are counted on the card")
         return
     kept = reader.flag("gradient_checkpointing")
     if kept is None:
@@ -172,7 +170,7 @@ def _read_loss(reader: ConfigReader) -> None:
 
 
 def _read_trainable(reader: ConfigReader) -> None:
-    """Take patterns that are plain names: ours are no regular expressions."""
+    """Read patterns that are plain names; the workload's patterns are not regular expressions."""
     patterns = reader.strings("unfrozen_parameters")
     if not patterns:
         return
@@ -182,7 +180,8 @@ def _read_trainable(reader: ConfigReader) -> None:
         reader.set("unfrozen_parameters", "trainable", names)
     else:
         reader.ignore_unestimated(
-            "unfrozen_parameters", "regular expressions, or beside an adapter; all is counted as trained"
+            "unfrozen_parameters",
+            "regular expressions, or patterns with an adapter; all parameters are counted as trained",
         )
 
 

@@ -1,4 +1,4 @@
-"""Typed reading of a training file's keys, with an account of what becomes of each."""
+"""Typed reading of a training file's keys, with a record of the effect of each."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping
@@ -27,7 +27,7 @@ _ESSENTIAL: Final = ("method", "lora")
 
 @dataclass
 class RecipeBuilder:
-    """The fields of the workload that were set so far, and what was said of the keys."""
+    """The workload fields that have been set so far, and the record of the file's keys."""
 
     fields: dict[str, object] = field(default_factory=dict)
     model: str | None = None
@@ -39,10 +39,10 @@ class RecipeBuilder:
     def finish(self, kind: Format, source: str) -> Recipe:
         """Return the recipe; `source` names the file in errors.
 
-        What the estimate has no formula for is moved from the keys that were read to those that were ignored.
+        Keys that the estimate does not support are moved from the read to the ignored ones.
 
         Raises:
-            RecipeError: If what is trained cannot be estimated.
+            RecipeError: If the training cannot be estimated.
         """
         workload = self._workload(_nested(self.fields), source)
         return Recipe(
@@ -78,14 +78,14 @@ class RecipeBuilder:
         assumed = [entry for entry in self.assumed if entry.field.partition(".")[0] == name]
         keys = [entry.key for entry in read] + [entry.key for entry in assumed]
         if name in _ESSENTIAL:
-            raise RecipeError(source, f"{keys[0]}: {shown}", "Leave it out to see what the rest takes.")
+            raise RecipeError(source, f"{keys[0]}: {shown}", "Remove it to estimate the rest.")
         self.read = [entry for entry in self.read if entry not in read]
         self.assumed = [entry for entry in self.assumed if entry not in assumed]
         self.ignored += [IgnoredKey(key=key, reason=f"{NOT_ESTIMATED}: {shown}") for key in keys]
 
 
 def _nested(fields: Mapping[str, object]) -> dict[str, object]:
-    """Return `fields` with those of parts, such as `lora.rank`, in objects of their own."""
+    """Return `fields` with dotted names such as `lora.rank` grouped into nested objects."""
     found: dict[str, object] = {}
     parts: dict[str, dict[str, object]] = {}
     for name, value in fields.items():
@@ -105,9 +105,9 @@ _OFF: Final[tuple[object, ...]] = (None, False, "", 0, [], {}, "no", "none", "nu
 
 
 class ConfigReader:
-    """The keys of one file, or of a section of it, and the workload that they come to.
+    """Reader of the keys of one file, or of a section of it, that builds a workload.
 
-    Readers of values return `None` for a key that is missing or empty, and for one that says `auto`.
+    Typed getters return `None` for a key that is missing, empty or `auto`.
     """
 
     def __init__(
@@ -119,23 +119,23 @@ class ConfigReader:
         self._accounted: set[str] = set()
 
     def raw(self, key: str) -> object:
-        """Return the value of `key` as it is written."""
+        """Return the value of `key` as written."""
         self._read_keys.add(key)
         return self._config.get(key)
 
     def has(self, key: str) -> bool:
-        """Return whether `key` has a value, be it `auto`."""
+        """Return whether `key` has a value, including `auto`."""
         return self._config.get(key) is not None
 
     def field(self, name: str) -> object:
-        """Return what a field of the workload was set to so far."""
+        """Return the value that a workload field has been set to, or None."""
         return self._builder.fields.get(name)
 
     def integer(self, key: str, low: int = 1, high: int = _MOST) -> int | None:
-        """Return a whole number; texts of digits count, as the programs take them too.
+        """Return a whole number; strings of digits are accepted, as in the programs themselves.
 
         Raises:
-            RecipeError: If it is something else, or out of bounds.
+            RecipeError: If the value is not a whole number or is out of bounds.
         """
         value = self._value(key)
         if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
@@ -149,10 +149,10 @@ class ConfigReader:
         return value
 
     def number(self, key: str, high: float = 1e9) -> float | None:
-        """Return a number from 0 to `high`; YAML reads `1e-4` as text, which counts.
+        """Return a number from 0 to `high`; strings are accepted, since YAML reads `1e-4` as text.
 
         Raises:
-            RecipeError: If it is something else, or out of bounds.
+            RecipeError: If the value is not a number or is out of bounds.
         """
         value = self._value(key)
         if isinstance(value, str):
@@ -164,10 +164,10 @@ class ConfigReader:
         return float(value)
 
     def flag(self, key: str) -> bool | None:
-        """Return true or false; their names in quotes count, which accelerate writes.
+        """Return a boolean; quoted names such as "yes" are accepted, which accelerate writes.
 
         Raises:
-            RecipeError: If it is something else.
+            RecipeError: If the value is not a boolean.
         """
         value = self._value(key)
         if isinstance(value, str):
@@ -177,21 +177,21 @@ class ConfigReader:
         return value
 
     def string(self, key: str) -> str | None:
-        """Return a text, nothing where it is empty.
+        """Return a string, or None if it is empty.
 
         Raises:
-            RecipeError: If it is something else.
+            RecipeError: If the value is not a string.
         """
         value = self._value(key)
         if value is not None and not isinstance(value, str):
-            self.fail(key, "must be a text")
+            self.fail(key, "must be a string")
         return value or None
 
     def strings(self, key: str) -> tuple[str, ...] | None:
-        """Return a list of texts; one text with commas or blanks counts as several.
+        """Return a list of strings; one string is split at commas and blanks.
 
         Raises:
-            RecipeError: If it is something else.
+            RecipeError: If the value is not a list of strings.
         """
         value = self._value(key)
         if isinstance(value, str):
@@ -199,87 +199,84 @@ class ConfigReader:
         if value is None:
             return None
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            self.fail(key, "must be a list of texts")
+            self.fail(key, "must be a list of strings")
         return tuple(value) or None
 
     def section(self, key: str, strip: str = "") -> "ConfigReader | None":
-        """Return a section as a reader of the same workload, its keys without the prefix `strip`.
+        """Return a reader of the section `key` for the same workload, with the prefix `strip` removed from its keys.
 
         Raises:
-            RecipeError: If it is no section.
+            RecipeError: If the value is not a section.
         """
         value = self._value(key)
         if value is None:
             return None
         if not isinstance(value, Mapping):
-            self.fail(key, "must be a section with keys of its own")
+            self.fail(key, "must be a section with keys")
         self._accounted.add(key)
         held = {str(name).removeprefix(strip): item for name, item in value.items()}
         return ConfigReader(held, self._source, f"{self._prefix}{key}.", self._builder)
 
     def set(self, key: str, name: str, value: object) -> None:
-        """Note that `key` sets the field `name` of the workload to `value`."""
+        """Set the workload field `name` to `value`, as read from `key`."""
         self._builder.fields[name] = value
         self.record_read(key, name)
 
     def set_if_enabled(self, key: str, name: str, value: object = True) -> None:
-        """Set the field `name` to `value` where `key` is switched on."""
+        """Set the field `name` to `value` if `key` is true."""
         if self.flag(key):
             self.set(key, name, value)
 
     def record_read(self, key: str, name: str) -> None:
-        """Note that `key` was read for the field `name`."""
+        """Record that `key` was read for the field `name`."""
         self._accounted.add(key)
         shown = _format_value(self._config.get(key))
         self._builder.read.append(ReadKey(key=self._prefix + key, value=shown, field=name))
 
     def assume(self, key: str, default: object, name: str, value: object) -> None:
-        """Note that the program's `default` of `key`, which is missing, sets the field `name` to `value`."""
+        """Set the field `name` to `value` because the missing `key` has the program's `default`."""
         self._builder.fields[name] = value
         entry = AssumedKey(key=self._prefix + key, value=_format_value(default), field=name)
         self._builder.assumed.append(entry)
 
     def ignore(self, key: str, reason: str) -> None:
-        """Note that `key` sets nothing, and why."""
+        """Record that `key` sets nothing, with the reason."""
         self._accounted.add(key)
         self._builder.ignored.append(IgnoredKey(key=self._prefix + key, reason=reason))
 
     def ignore_all(self, keys: Iterable[str], reason: str) -> None:
-        """Note of those of `keys` that are there that they set nothing, and why."""
+        """Record that the present ones of `keys` set nothing, with the reason."""
         for key in keys:
             if self.has(key):
                 self.ignore(key, reason)
 
     def ignore_unestimated(self, key: str, what: str) -> None:
-        """Note that there is no formula for what `key` asks for."""
+        """Record that `key` asks for something that the estimate does not support."""
         self.ignore(key, f"{NOT_ESTIMATED}: {what}")
 
     def set_or_default(self, key: str, name: str, value: object, default: object = None) -> None:
-        """Set the field `name` to the `value` that `key` was read as, or to the program's `default` where it is none.
-
-        What the default is called by the program and what it sets are the same.
-        """
+        """Set the field `name` to `value` as read from `key`, or to the program's `default` if the value is None."""
         if value is not None:
             self.set(key, name, value)
         elif default is not None:
             self.assume(key, default, name, default)
 
     def read_model(self, key: str) -> None:
-        """Take the name of the network from `key`."""
+        """Read the model's name from `key`."""
         name = self.string(key)
         if name is not None:
             self._builder.model = name
             self.record_read(key, "model")
 
     def set_gpu_count(self, key: str, cards: int) -> None:
-        """Take the number of cards, which follows from `key`."""
+        """Set the number of GPUs, which follows from `key`."""
         self._builder.cards = cards
         self.record_read(key, "cards")
 
     def ignore_rest(self, neutral: Collection[str], others: Mapping[str, str] | None = None) -> None:
-        """Account for every key that nothing was said of yet.
+        """Record every key that has not been accounted for yet as ignored.
 
-        `neutral` ones do not change memory; `others` may, and say what it is that has no formula.
+        `neutral` keys do not change memory; `others` maps keys to the unsupported features that they may enable.
         """
         for key in self._config:
             if key not in self._accounted:
@@ -292,19 +289,15 @@ class ConfigReader:
         if value is None:
             return "empty"
         if value == AUTO and (key in self._read_keys or key in others):
-            return "auto: another part of the run decides"
+            return "auto: decided by another part of the run"
         if key in others:
             return "switched off" if value in _OFF else f"{NOT_ESTIMATED}: {others[key]}"
         if key in self._read_keys:
             return "switched off" if value in _OFF else NEUTRAL
         return UNKNOWN
 
-    def fail(self, key: str, reason: str, hint: str = "Correct it, or take the key out of the file.") -> NoReturn:
-        """Raise the error about `key`.
-
-        Raises:
-            RecipeError: Always.
-        """
+    def fail(self, key: str, reason: str, hint: str = "Correct the value or remove the key.") -> NoReturn:
+        """Raise an error about the value of `key`."""
         shown = _format_value(self._config.get(key))
         raise RecipeError(self._source, f"{self._prefix}{key} {reason}, got {shown}", hint)
 
@@ -312,7 +305,7 @@ class ConfigReader:
         """Return the recipe.
 
         Raises:
-            RecipeError: If what is trained cannot be estimated.
+            RecipeError: If the training cannot be estimated.
         """
         return self._builder.finish(kind, self._source)
 

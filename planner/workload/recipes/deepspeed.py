@@ -1,4 +1,4 @@
-"""DeepSpeed's JSON: batch, precision, optimizer and ZeRO.
+"""Reader of DeepSpeed's JSON files: batch, precision, optimizer and ZeRO.
 
 **Source**: DeepSpeed 0.16.5, docs/_pages/config-json.md and `deepspeed/runtime/zero/config.py`.
 """
@@ -26,20 +26,20 @@ _NEUTRAL: Final = key_set(
     """
 )
 _OTHERS: Final = {
-    "activation_checkpointing": "only networks that call DeepSpeed's own checkpointing have it",
-    "communication_data_type": "the format of what is sent",
-    "seq_parallel_communication_data_type": "the format of what is sent",
-    "compression_training": "compression while training",
-    "curriculum_learning": "sequences that grow while training",
-    "data_efficiency": "data that changes while training",
+    "activation_checkpointing": "DeepSpeed's own checkpointing, which a model must call itself",
+    "communication_data_type": "the communication data type",
+    "seq_parallel_communication_data_type": "the communication data type",
+    "compression_training": "compression during training",
+    "curriculum_learning": "curriculum learning",
+    "data_efficiency": "data efficiency methods",
     "sparse_attention": "sparse attention",
     "pipeline": "stages of DeepSpeed's own pipelines",
     "tensor_parallel": "DeepSpeed's own tensor parallelism",
     "amp": "NVIDIA Apex",
-    "compile": "a compiled network",
-    "fp8": "computing in FP8",
+    "compile": "a compiled model",
+    "fp8": "FP8 compute",
     "torch_autocast": "autocast inside DeepSpeed",
-    "hybrid_engine": "generation while training",
+    "hybrid_engine": "generation during training",
 }
 _ZERO_NEUTRAL: Final = key_set(
     """
@@ -50,7 +50,7 @@ _ZERO_NEUTRAL: Final = key_set(
     mics_hierarchical_params_gather
     """
 )
-_BUCKETS: Final = "the sizes of ZeRO's buckets; those of the profile are counted"
+_BUCKETS: Final = "the sizes of ZeRO's buckets; defaults are assumed"
 _ZERO_OTHERS: Final = {
     "allgather_bucket_size": _BUCKETS,
     "reduce_bucket_size": _BUCKETS,
@@ -62,11 +62,11 @@ _ZERO_OTHERS: Final = {
     "max_live_parameters": _BUCKETS,
     "max_reuse_distance": _BUCKETS,
     "zero_hpz_partition_size": "a second copy of the parameters in each node",
-    "zero_quantized_weights": "parameters that are sent quantised",
-    "zero_quantized_nontrainable_weights": "parameters that are sent quantised",
-    "zero_quantized_gradients": "gradients that are sent quantised",
-    "mics_shard_size": "groups of cards that share the states",
-    "leaf_module": "modules whose parameters stay together",
+    "zero_quantized_weights": "quantized communication of parameters",
+    "zero_quantized_nontrainable_weights": "quantized communication of parameters",
+    "zero_quantized_gradients": "quantized communication of gradients",
+    "mics_shard_size": "states sharded within groups of cards",
+    "leaf_module": "modules whose parameters are gathered together",
 }
 _PRECISION_NEUTRAL: Final = key_set(
     """
@@ -78,7 +78,7 @@ _PRECISION_OTHERS: Final = {
     "fp16_master_weights_and_grads": "master weights in 16 bits",
     "bf16_master_weights_and_grads": "master weights in 16 bits",
     "bf16_optimizer_states": "optimizer states in 16 bits",
-    "immediate_grad_update": "gradients that are added at once",
+    "immediate_grad_update": "immediate accumulation of gradients",
 }
 _OFFLOAD_NEUTRAL: Final = key_set(
     "device nvme_path pin_memory buffer_count buffer_size fast_init max_in_cpu pipeline_read pipeline_write"
@@ -87,7 +87,7 @@ _DEVICES: Final = ("cpu", "nvme")
 
 
 def read_deepspeed(reader: ConfigReader) -> None:
-    """Take all that a file of DeepSpeed's own says."""
+    """Read a configuration file of DeepSpeed."""
     micro = reader.integer("train_micro_batch_size_per_gpu")
     steps = reader.integer("gradient_accumulation_steps")
     reader.set_or_default("train_micro_batch_size_per_gpu", "micro_batch", micro)
@@ -99,18 +99,18 @@ def read_deepspeed(reader: ConfigReader) -> None:
 
 
 def read_embedded_deepspeed(reader: ConfigReader) -> None:
-    """Take what another program's file says of the DeepSpeed that it starts."""
+    """Read the DeepSpeed section of another program's file."""
     written = reader.raw("deepspeed")
     zero = reader.section("deepspeed") if isinstance(written, dict) else None
     if zero is not None:
         reader.set("deepspeed", "profile", "deepspeed")
         read_engine(zero)
     elif written:
-        reader.ignore_unestimated("deepspeed", "what another file says, which is not beside this one")
+        reader.ignore_unestimated("deepspeed", "a configuration file that is not in this folder")
 
 
 def read_engine(reader: ConfigReader) -> None:
-    """Take the optimizer, clipping and ZeRO, which also hold where another program starts DeepSpeed."""
+    """Read the optimizer, clipping and ZeRO settings, which also apply when another program starts DeepSpeed."""
     read_clipping(reader, "gradient_clipping")
     _read_optimizer(reader)
     zero = reader.section("zero_optimization")
@@ -122,13 +122,13 @@ def read_engine(reader: ConfigReader) -> None:
 
 
 def read_offload(reader: ConfigReader, optimizer: tuple[str, str | None], parameters: tuple[str, str | None]) -> None:
-    """Take what is offloaded: a key and its device each for the optimizer's states and the parameters."""
+    """Read the offload devices: a key and its device each for the optimizer states and the parameters."""
     devices = {key: device for key, device in (optimizer, parameters) if device in _DEVICES}
     for key, device in devices.items():
         kept = "nvme" if "nvme" in devices.values() else "parameters" if parameters[0] in devices else "optimizer"
         reader.set(key, "parallel.offload", kept)
         if kept == "nvme" and device != "nvme":
-            reader.ignore_unestimated(key, "states in RAM beside others on NVMe; both are counted on NVMe")
+            reader.ignore_unestimated(key, "states in RAM and others on NVMe; both are counted on NVMe")
 
 
 def _read_cards(reader: ConfigReader, micro: int | None, steps: int | None) -> None:
@@ -139,11 +139,11 @@ def _read_cards(reader: ConfigReader, micro: int | None, steps: int | None) -> N
     if each and total % each == 0:
         reader.set_gpu_count("train_batch_size", total // each)
     else:
-        reader.ignore("train_batch_size", "the micro-batch and the steps decide")
+        reader.ignore("train_batch_size", "the micro-batch size and the accumulation steps apply instead")
 
 
 def _read_precision(reader: ConfigReader) -> None:
-    """Take how it computes: 16 bits with the optimizer's own fp32 parameters, which AMP has as well; else fp32."""
+    """Read the precision: 16 bits with the optimizer's own fp32 parameters, as in AMP, or fp32."""
     for key, compute in (("bf16", "amp-bf16"), ("bfloat16", "amp-bf16"), ("fp16", "amp-fp16")):
         section = reader.section(key)
         if section is not None:
@@ -161,7 +161,7 @@ def _read_optimizer(reader: ConfigReader) -> None:
     if name is not None and name.lower() in _OPTIMIZERS:
         section.set("type", "optimizer", _OPTIMIZERS[name.lower()])
     elif name is not None:
-        section.ignore_unestimated("type", f"the optimizer {name}; AdamW is counted")
+        section.ignore_unestimated("type", f"the optimizer {name}; AdamW is assumed")
     section.ignore_rest(("params", "legacy_fusion"))
 
 
@@ -174,7 +174,7 @@ def _read_zero(zero: ConfigReader) -> None:
         device = None if section is None else section.string("device")
         devices.append((key, device))
         if section is not None:
-            section.ignore_rest(_OFFLOAD_NEUTRAL, {"ratio": "states that are offloaded in part"})
+            section.ignore_rest(_OFFLOAD_NEUTRAL, {"ratio": "partial offload of states"})
     if devices[0][1] is None and not zero.has("offload_optimizer") and zero.flag("cpu_offload"):
         devices[0] = ("cpu_offload", "cpu")
     read_offload(zero, devices[0], devices[1])

@@ -1,4 +1,4 @@
-"""Which program a training file is for, by keys that no other has, and the recipe in it."""
+"""Detection of a training file's format by its characteristic keys."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -41,7 +41,7 @@ _READERS: Final[dict[Format, Callable[[ConfigReader], None]]] = {
 
 
 def detect_format(config: Mapping[str, object]) -> Format | None:
-    """Return the program that a training file is for, or none if it is no such file."""
+    """Return the format of a training file, or None if it is not a known one."""
     keys = frozenset(config)
     for kind, marks in _MARKS.items():
         # What a model is called is in other files, too.
@@ -51,17 +51,17 @@ def detect_format(config: Mapping[str, object]) -> Format | None:
 
 
 def read_recipe(config: Mapping[str, object], source: str) -> Recipe:
-    """Return the recipe in a training file that has been loaded; `source` names it in errors.
+    """Read a parsed training file; `source` names it in errors.
 
-    Every key is in the recipe: read, or ignored with a reason.
+    The recipe accounts for every key: read, or ignored with a reason.
 
     Raises:
-        RecipeError: If it is for no known program, a value is not allowed, or what it trains cannot be estimated.
+        RecipeError: If the format is unknown, a value is not allowed, or the training cannot be estimated.
     """
     kind = detect_format(config)
     if kind is None:
         known = ", ".join(FORMAT_TITLES.values())
-        raise RecipeError(source, "is no training file that is known", f"Files of these are read: {known}.")
+        raise RecipeError(source, "is not a known training file", f"Supported formats: {known}.")
     reader = ConfigReader(config, source)
     _READERS[kind](reader)
     return reader.finish(kind)

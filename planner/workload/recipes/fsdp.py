@@ -1,4 +1,4 @@
-"""The section about FSDP that accelerate, transformers and axolotl have alike, with `fsdp_` before its keys or not.
+"""Reader of the FSDP section that accelerate, transformers and axolotl share, with or without `fsdp_` before its keys.
 
 **Source**: accelerate 1.15.0.dev0 `FullyShardedDataParallelPlugin`; transformers 5.23 `TrainingArguments.fsdp`;
 axolotl 0.18.0 `FSDPConfig`.
@@ -28,16 +28,16 @@ _NEUTRAL: Final = key_set(
     """
 )
 _OTHERS: Final = {
-    "backward_prefetch": "how early FSDP gathers the next layer; the usual one is counted",
-    "forward_prefetch": "how early FSDP gathers the next layer; the usual one is counted",
-    "mixed_precision_policy": "formats of FSDP's own; those of the run are counted",
-    "enable_fsdp_float8_all_gather": "parameters that are sent in FP8",
+    "backward_prefetch": "when FSDP prefetches the next layer; the default is assumed",
+    "forward_prefetch": "when FSDP prefetches the next layer; the default is assumed",
+    "mixed_precision_policy": "FSDP's own precision; that of the run is assumed",
+    "enable_fsdp_float8_all_gather": "FP8 communication of parameters",
 }
-_HYBRID: Final = "copies of the model in groups of cards; one group is counted"
+_HYBRID: Final = "replicas across groups of cards; one group is assumed"
 
 
 def read_fsdp(section: ConfigReader) -> None:
-    """Take the section's keys."""
+    """Read the keys of the section."""
     strategy = section.raw("sharding_strategy")
     if strategy is not None:
         read_strategy(section, "sharding_strategy", str(strategy))
@@ -50,7 +50,7 @@ def read_fsdp(section: ConfigReader) -> None:
 
 
 def read_fsdp_option(reader: ConfigReader, words: Iterable[str]) -> None:
-    """Take the words of the option `fsdp`: a strategy, and what else it does."""
+    """Read the words of the option `fsdp`: a sharding strategy and further switches."""
     for word in words:
         if word == "offload":
             reader.set("fsdp", "parallel.offload", "parameters")
@@ -59,11 +59,11 @@ def read_fsdp_option(reader: ConfigReader, words: Iterable[str]) -> None:
 
 
 def read_strategy(section: ConfigReader, key: str, written: str) -> None:
-    """Take one of FSDP's strategies, which `key` names."""
+    """Read the FSDP sharding strategy that `key` names."""
     name = written.lower()
     name = _NUMBERS.get(name, name)
     if name not in _STRATEGIES:
-        section.fail(key, f"is none of {', '.join(_STRATEGIES)}")
+        section.fail(key, f"must be one of {', '.join(_STRATEGIES)}")
     zero, reshard = _STRATEGIES[name]
     section.set(key, "parallel.zero", zero)
     if not reshard:

@@ -1,4 +1,4 @@
-"""LLaMA-Factory's YAML: the Trainer's arguments and its own about the model, the data and what is trained.
+"""Reader of LLaMA-Factory's YAML files: the Trainer's arguments and its own for model, data and method.
 
 **Source**: LLaMA-Factory 0.9.6.dev0 `hparams/{model_args,finetuning_args,data_args}.py` for keys and defaults, and
 `model/adapter.py` (trained parameters become fp32 unless `pure_bf16`).
@@ -23,7 +23,7 @@ _QUANTISED: Final = {4: "qlora", 8: "lora"}
 
 
 def read_llama_factory(reader: ConfigReader) -> None:
-    """Take all that the file says."""
+    """Read a configuration of LLaMA-Factory."""
     reader.read_model("model_name_or_path")
     _read_method(reader)
     _read_precision(reader)
@@ -32,7 +32,7 @@ def read_llama_factory(reader: ConfigReader) -> None:
     _read_kernels(reader)
     stage = reader.string("stage")
     if stage not in (None, "sft", "pt"):
-        reader.ignore_unestimated("stage", f"what {stage} keeps beside the trained model")
+        reader.ignore_unestimated("stage", f"additional memory of the stage {stage}")
     reader.ignore_all(("packing", "neat_packing", "block_diag_attn"), FULL_SEQUENCES)
     reader.ignore_rest(LLAMA_FACTORY_NEUTRAL | TRAINER_NEUTRAL, TRAINER_OTHERS | LLAMA_FACTORY_OTHERS)
 
@@ -40,7 +40,7 @@ def read_llama_factory(reader: ConfigReader) -> None:
 def _read_method(reader: ConfigReader) -> None:
     kind = reader.string("finetuning_type")
     if kind not in (None, "lora", "full"):
-        reader.fail("finetuning_type", "is not estimated", "The kinds lora and full are.")
+        reader.fail("finetuning_type", "is not estimated", "Only lora and full are.")
     if kind == "full":
         reader.set("finetuning_type", "method", "full")
         reader.ignore_all(_LORA_KEYS, WITHOUT_ADAPTER)
@@ -48,7 +48,7 @@ def _read_method(reader: ConfigReader) -> None:
     bits = reader.integer("quantization_bit")
     method = "lora" if bits is None else _QUANTISED.get(bits)
     if method is None:
-        reader.fail("quantization_bit", "is not estimated", "4 and 8 bits of bitsandbytes are.")
+        reader.fail("quantization_bit", "is not estimated", "Only 4 and 8 bits of bitsandbytes are.")
     reader.set_or_default("finetuning_type", "method", None if kind is None else method, default=method)
     if bits is not None:
         _read_quantisation(reader, bits)
@@ -58,7 +58,7 @@ def _read_method(reader: ConfigReader) -> None:
 def _read_quantisation(reader: ConfigReader, bits: int) -> None:
     library = reader.string("quantization_method")
     if library not in (None, "bnb", "bitsandbytes"):
-        reader.fail("quantization_method", "is not estimated", "4 and 8 bits of bitsandbytes are.")
+        reader.fail("quantization_method", "is not estimated", "Only 4 and 8 bits of bitsandbytes are.")
     if bits == 8:
         reader.set("quantization_bit", "weights", "int8")
         return
@@ -82,12 +82,12 @@ def _read_lora(reader: ConfigReader) -> None:
 
 
 def _read_precision(reader: ConfigReader) -> None:
-    """Take how it computes; a frozen network is in 16 bits then, a trained one in fp32 unless `pure_bf16`."""
+    """Read the precision; trained parameters are in fp32 unless `pure_bf16`, frozen ones in 16 bits."""
     if reader.flag("pure_bf16"):
         reader.set("pure_bf16", "compute", "bf16")
         if reader.field("method") == "lora":
             reader.set("pure_bf16", "lora.adapter_dtype", "bf16")
-        reader.ignore_all(("bf16", "fp16"), "pure_bf16 decides")
+        reader.ignore_all(("bf16", "fp16"), "pure_bf16 applies instead")
         return
     read_precision(reader)
 
@@ -106,6 +106,6 @@ def _read_kernels(reader: ConfigReader) -> None:
     if isinstance(name, str) and name in _ATTENTION:
         reader.set("flash_attn", "attention", _ATTENTION[name])
     elif name is not None:
-        reader.ignore_unestimated("flash_attn", "this attention; SDPA is counted")
+        reader.ignore_unestimated("flash_attn", "this attention; SDPA is assumed")
     for key, profile in (("enable_liger_kernel", "liger"), ("use_unsloth", "unsloth")):
         reader.set_if_enabled(key, "profile", profile)

@@ -1,4 +1,4 @@
-"""The arguments of transformers' Trainer as JSON or YAML, and what TRL's command line has beside them.
+"""Readers of the transformers Trainer's arguments, as JSON or YAML, and of TRL's additional arguments.
 
 **Source**: transformers 5.23 `TrainingArguments`; TRL 1.10.0.dev0 `trainer/{base_config,sft_config,model_config}.py`
 and `sft_trainer.py` (logits of 256 tokens at once); PEFT 0.20.1.dev0
@@ -32,14 +32,14 @@ _TRL_LENGTH: Final = 1_024
 
 
 def read_training_arguments(reader: ConfigReader) -> None:
-    """Take the arguments of a Trainer; what it trains is not in them."""
+    """Read the arguments of a Trainer, which do not include the training method."""
     read_precision(reader)
     read_steps(reader, checkpointing=False)
     reader.ignore_rest(TRAINER_NEUTRAL, TRAINER_OTHERS)
 
 
 def read_trl(reader: ConfigReader) -> None:
-    """Take the arguments of TRL's command line: those of the Trainer, of supervised fine-tuning and of the model."""
+    """Read the arguments of TRL's command line: those of the Trainer, of supervised fine-tuning and of the model."""
     reader.read_model("model_name_or_path")
     _read_trl_method(reader)
     _read_trl_precision(reader)
@@ -52,7 +52,7 @@ def read_trl(reader: ConfigReader) -> None:
 
 
 def read_steps(reader: ConfigReader, *, checkpointing: bool) -> None:
-    """Take batch, optimizer, clipping, checkpointing and sharing; `checkpointing` is the program's default."""
+    """Read batch, optimizer, clipping, checkpointing and parallelism; `checkpointing` is the program's default."""
     key = "per_device_train_batch_size"
     if not reader.has(key) and reader.has("per_gpu_train_batch_size"):
         key = "per_gpu_train_batch_size"
@@ -67,7 +67,7 @@ def read_steps(reader: ConfigReader, *, checkpointing: bool) -> None:
 
 
 def read_precision(reader: ConfigReader) -> None:
-    """Take how the Trainer computes: under autocast, or in the format of the parameters, which is fp32 unless told."""
+    """Read the Trainer's precision: autocast, or the parameters' own, which is fp32 by default."""
     if reader.flag("bf16"):
         reader.set("bf16", "compute", "amp-bf16")
     elif reader.flag("fp16"):
@@ -119,7 +119,7 @@ def _read_trl_method(reader: ConfigReader) -> None:
     reader.set_or_default("lora_dropout", "lora.dropout", reader.number("lora_dropout", high=0.999), default=0.05)
     targets = reader.strings("lora_target_modules")
     if targets is None:
-        reader.assume("lora_target_modules", "PEFT's for most decoders", "lora.targets", _PEFT_TARGETS)
+        reader.assume("lora_target_modules", "PEFT's default for most decoders", "lora.targets", _PEFT_TARGETS)
     else:
         reader.set("lora_target_modules", "lora.targets", targets)
     reader.set_if_enabled("use_dora", "lora.dora")
@@ -130,11 +130,11 @@ def _read_nf4(reader: ConfigReader) -> None:
     key = "use_bnb_nested_quant" if reader.has("use_bnb_nested_quant") else "load_in_4bit"
     reader.set(key, "weights", "nf4-dq" if nested else "nf4")
     if reader.string("bnb_4bit_quant_type") not in (None, "nf4"):
-        reader.ignore_unestimated("bnb_4bit_quant_type", "FP4; NF4 is counted")
+        reader.ignore_unestimated("bnb_4bit_quant_type", "FP4; NF4 is assumed")
 
 
 def _read_trl_precision(reader: ConfigReader) -> None:
-    """Take autocast, which TRL switches on by itself, and the format that parameters are loaded in: fp32."""
+    """Read autocast, which TRL enables by default, and the precision of loaded parameters, by default fp32."""
     if reader.flag("bf16") is None and not reader.flag("fp16"):
         reader.assume("bf16", True, "compute", "amp-bf16")
     else:
@@ -146,15 +146,15 @@ def _read_trl_precision(reader: ConfigReader) -> None:
     if isinstance(name, str) and name in _LOADED:
         reader.set(key, "weights", _LOADED[name])
     elif name == "auto":
-        reader.ignore(key, "auto: the format of the checkpoint; ours for this way to compute is counted")
+        reader.ignore(key, "auto: the format of the checkpoint; the default for this precision is assumed")
     elif name is None:
         reader.assume("dtype", "float32", "weights", "fp32")
     else:
-        reader.fail(key, f"is none of auto, {', '.join(_LOADED)}")
+        reader.fail(key, f"must be one of auto, {', '.join(_LOADED)}")
 
 
 def _read_loss(reader: ConfigReader) -> None:
-    """Take the loss: TRL makes the logits of 256 tokens at once, Liger none."""
+    """Read the loss: by default TRL computes logits for 256 tokens at a time, Liger none."""
     name = reader.string("loss_type")
     fused = training_support(str(reader.field("profile") or DEFAULT)).loss == "fused-linear"
     if fused and name is not None:
@@ -162,7 +162,7 @@ def _read_loss(reader: ConfigReader) -> None:
     if fused:
         return
     if name not in (None, "chunked_nll", "nll"):
-        reader.ignore_unestimated("loss_type", f"the loss {name}; that of full logits is counted")
+        reader.ignore_unestimated("loss_type", f"the loss {name}; full logits are assumed")
         return
     if name == "nll":
         reader.set("loss_type", "loss", "full-logits")
@@ -174,4 +174,4 @@ def _read_loss(reader: ConfigReader) -> None:
     length, batch = reader.field("sequence_length"), reader.field("micro_batch")
     tokens = (length if isinstance(length, int) else 1) * (batch if isinstance(batch, int) else 1)
     chunks = min(100_000, -(-tokens // _CHUNK_TOKENS))
-    reader.assume("loss_type", f"{_CHUNK_TOKENS} tokens at once", "loss_chunks", chunks)
+    reader.assume("loss_type", f"{_CHUNK_TOKENS} tokens at a time", "loss_chunks", chunks)

@@ -14,12 +14,12 @@ class LlamaCppSettings(EngineSettings):
 
     n_batch: Annotated[
         int | None,
-        Field(ge=1, le=1_000_000, title="Tokens in a batch", description="llama.cpp: tokens in one batch"),
-        Presentation(default="2,048", explanation="What is handed to the model in one call."),
+        Field(ge=1, le=1_000_000, title="Logical batch size", description="llama.cpp: tokens in one logical batch"),
+        Presentation(default="2,048", explanation="Tokens that are submitted to the model in one call."),
     ] = None
     n_ubatch: Annotated[
         int | None,
-        Field(ge=1, le=1_000_000, title="Tokens at once", description="llama.cpp: tokens computed at once"),
+        Field(ge=1, le=1_000_000, title="Physical batch size", description="llama.cpp: tokens computed at once"),
         Presentation(default="512", explanation="The compute buffer grows with it."),
     ] = None
     slots: Annotated[
@@ -32,17 +32,17 @@ class LlamaCppSettings(EngineSettings):
         Field(title="Unified KV cache", description="llama.cpp: one cache for all slots"),
         Presentation(
             default="true, unless slots are given",
-            explanation="Slots share one cache, or have one of their own each.",
+            explanation="All slots share one cache, or each slot has its own.",
         ),
     ] = None
     swa_full: Annotated[
         bool | None,
-        Field(title="Full sliding layers", description="llama.cpp: whole contexts for sliding layers"),
-        Presentation(default="false", explanation="Keep the whole context in layers with a window."),
+        Field(title="Full SWA cache", description="llama.cpp: full context for sliding-window layers"),
+        Presentation(default="false", explanation="Sliding-window layers then cache the whole context."),
     ] = None
     n_outputs_max: Annotated[
         int | None,
-        Field(ge=1, le=1_000_000, title="Rows of logits", description="llama.cpp: rows with logits in one batch"),
+        Field(ge=1, le=1_000_000, title="Output rows", description="llama.cpp: most rows of logits in one batch"),
         Presentation(default="one for each slot"),
     ] = None
 
@@ -62,6 +62,6 @@ LLAMA_CPP: Final = Software(
         ignored_fields=("prompt_length", "prompt_logits", "compute"),
         quantised_cache_attention=("flash", "sdpa"),
         working_memory="llama.cpp computes a prompt in micro-batches of n_ubatch tokens, in one buffer a device.",
-        outside_memory="It includes what other processes hold on the card.",
+        outside_memory="It includes memory of other processes on the card.",
     ),
 )
