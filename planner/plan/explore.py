@@ -1,4 +1,4 @@
-"""Memory over one number of a plan."""
+"""Memory of a plan as a function of one of its numbers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ from planner.workload.training import Lora, Training
 from planner.workload.workload import Parallel, Workload
 
 Axis = Field | Literal["lora_rank", "count"]
-"""A number of a plan that memory can be drawn over: a field of the workload, the adapters' rank, or the cards."""
+"""A number of a plan that memory can be plotted against: a workload field, the LoRA rank, or the number of cards."""
 
 _UNSHARDED: Final = {"data": None, "zero": 0, "tensor": 1, "pipeline": 1, "interleave": 1, "pipeline_layers": ()}
 _MAX_DOUBLINGS: Final = 10
 
 
 class CurvePoint(Spec):
-    """Memory of one card at one value, and what then stays in RAM, where something does."""
+    """Memory per card at one value, and host memory if something is offloaded."""
 
     value: int
     total_bytes: int
@@ -41,9 +41,9 @@ class CurvePoint(Spec):
 
 @dataclass(frozen=True, slots=True)
 class Spreading:
-    """How a plan goes over other numbers of cards: `settings` are the fields of `parallel` for each of `counts`.
+    """Scaling of a plan to other numbers of cards: `settings` returns the fields of `parallel` for each of `counts`.
 
-    `how` says the way where it is not the plan's own.
+    `how` names the kind of parallelism if it is not the plan's own.
     """
 
     counts: Sequence[int]
@@ -52,7 +52,7 @@ class Spreading:
 
 
 def axes_of(evaluation: Evaluation) -> tuple[Axis, ...]:
-    """Return the numbers of a plan over which its memory is worth drawing: none of a traced module."""
+    """Return the numbers of a plan that its memory can be plotted against; none for a traced module."""
     architecture, workload = evaluation.architecture, evaluation.workload
     if architecture is None:
         return ()
@@ -69,7 +69,7 @@ def axes_of(evaluation: Evaluation) -> tuple[Axis, ...]:
 
 
 def current_value(evaluation: Evaluation, axis: Axis) -> int:
-    """Return the value of `axis` in a plan that was evaluated, filled in where it is left open."""
+    """Return the value of `axis` in an evaluated plan, with defaults filled in."""
     if axis == "count":
         return evaluation.plan.count
     workload = evaluation.workload
@@ -83,17 +83,15 @@ def current_value(evaluation: Evaluation, axis: Axis) -> int:
 
 
 def at_value(plan: Plan, catalog: Catalog, axis: Axis, value: int) -> Plan:
-    """Return `plan` with `value` for `axis`.
-
-    Cards go by `spreading_of`.
+    """Return `plan` with `axis` set to `value`; for `count`, with the scaling of `spreading_of`.
 
     Raises:
-        SpecError: If the plan has no such number, or does not take the value, or the model was traced.
+        SpecError: If the plan has no such number or does not allow the value, or the model was traced.
     """
     if axis == "count":
         spreading = spreading_of(plan, architecture_of(plan, catalog))
         if spreading is None:
-            raise SpecError("count", "what each card holds does not depend on their number")
+            raise SpecError("count", "the memory per card does not depend on the number of cards")
         return on_cards(plan, value, spreading.settings(value))
     if axis == "lora_rank":
         return _with_rank(plan, value)
@@ -101,19 +99,19 @@ def at_value(plan: Plan, catalog: Catalog, axis: Axis, value: int) -> Plan:
 
 
 def memory_curve(plan: Plan, catalog: Catalog, axis: Axis, values: tuple[int, ...]) -> tuple[CurvePoint, ...]:
-    """Return the memory of one card of `plan` with `axis` at each of `values`.
+    """Return the memory per card of `plan` with `axis` at each of `values`.
 
     Raises:
-        SpecError: If the plan has no such number, or does not take one of the values, or the model was traced.
+        SpecError: If the plan has no such number or does not allow one of the values, or the model was traced.
     """
     return tuple(_point(value, _estimate(at_value(plan, catalog, axis, value), catalog)) for value in values)
 
 
 def spreading_of(plan: Plan, architecture: Architecture) -> Spreading | None:
-    """Return how `plan` goes over other numbers of cards; none where each of them then holds the same.
+    """Return the scaling of `plan` to other numbers of cards, or None if the memory per card does not change.
 
-    One card, and cards that share the network in the way that is usual: in that way. Else replicas that share states
-    (ZeRO): more replicas, everything else as it is.
+    A plan on one card, or split by the default sharding, scales by that sharding. A plan with ZeRO scales by the number
+    of replicas.
     """
     workload = plan.workload
     if workload.gpus:
@@ -142,7 +140,7 @@ def _with_rank(plan: Plan, rank: int) -> Plan:
 
 
 def _adapters(workload: Workload) -> Lora:
-    """Return the adapters of `workload`, with their defaults where it says nothing of them.
+    """Return the adapters of `workload`, or their defaults if it sets none.
 
     Raises:
         SpecError: If it trains no adapters.

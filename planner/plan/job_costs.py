@@ -1,4 +1,4 @@
-"""What the plan's job takes and costs on as many of every card as the plan has."""
+"""Time and cost of the plan's job on every card, with the plan's number of cards."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
@@ -16,9 +16,9 @@ from planner.plan.plan import Plan
 
 
 class CardJob(NamedTuple):
-    """The plan's job on one kind of card, rented where that is cheapest.
+    """The plan's job on one kind of card, rented at the lowest price.
 
-    `hours` are of a run, or of a month's work; `offer` is the cheapest that can be compared, none where there is none.
+    `hours` are those of a run or of a month's work; `offer` is the cheapest comparable offer, or None.
     `usd_per_million_tokens` compares cards that do different amounts of work in the same hours.
     """
 
@@ -30,12 +30,12 @@ class CardJob(NamedTuple):
 
     @property
     def usd(self) -> float | None:
-        """Return what a run or month costs, or None where nobody's offer can be compared."""
+        """Return the cost of a run or month, or None if there is no comparable offer."""
         return None if self.offer is None else self.offer.usd
 
     @property
     def slowness(self) -> float:
-        """Return what is lower the faster it is: the hours of a run, else the seconds of a token or sample."""
+        """Return the hours of a run, else the seconds per token or sample; lower is faster."""
         throughput = self.time.tokens_per_second or self.time.samples_per_second
         return self.hours if self.period == "run" or not throughput else 1 / throughput
 
@@ -43,9 +43,9 @@ class CardJob(NamedTuple):
 def job_by_gpu(
     plan: Plan, catalog: Catalog, today: date, stop: Callable[[], bool] = lambda: False
 ) -> Mapping[str, CardJob] | None:
-    """Return what the job of `plan` takes and costs on every card that it fits on as likely as not, by the card's id.
+    """Return the time and cost of the plan's job on every card that it likely fits on, by the card's id.
 
-    Cards whose speed is not known are missing. It is None as soon as `stop` says that nobody waits.
+    Cards of unknown speed are missing. Returns None as soon as `stop` returns true.
     """
     jobs: dict[str, _TimedJob] = {}
     for gpu_id in _fitting_gpus(plan, catalog):
@@ -60,7 +60,7 @@ def job_by_gpu(
 
 
 class _TimedJob(NamedTuple):
-    """How long a step or request takes on a card, how fast that is, and what the job asks of it."""
+    """Time of a step or request on a card, its throughput, and the hours that the job needs."""
 
     time: TimeResult
     throughput: Throughput

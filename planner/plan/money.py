@@ -1,4 +1,4 @@
-"""What a plan costs: its job at the estimated throughput, rented and owned."""
+"""Cost of a plan: its job at the estimated throughput, rented and owned."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PlanCost:
-    """The answer about money, or why there is none; `field` is the plan's that would have to change.
+    """The cost of a plan, or the reason why there is none; `field` is the plan field to change.
 
-    `error` is what stands behind the reason, where it lies in the plan's terms.
+    `error` is the error behind the reason, if it is in the plan's cost terms.
     """
 
     estimate: CostEstimate | None
@@ -33,12 +33,12 @@ class PlanCost:
 
 
 def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> PlanCost:
-    """Return what the plan of `evaluation` costs on `today`, by the offers of `catalog`."""
+    """Return the cost of the evaluated plan on `today`, by the prices of `catalog`."""
     plan = evaluation.plan
     if plan.workload.gpus:
-        return PlanCost(None, "Cards of several kinds are not rented or bought as one thing.", "workload.gpus")
+        return PlanCost(None, "The cost of cards of several kinds cannot be estimated.", "workload.gpus")
     if plan.gpu is None:
-        return PlanCost(None, "There is no card to pay for.", "gpu")
+        return PlanCost(None, "The plan has no card.", "gpu")
     gpu = catalog.hardware.gpu(plan.gpu)
     try:
         found = estimate_cost(plan.cost, gpu, plan.count, pace_of(evaluation), catalog.cost, today)
@@ -49,16 +49,16 @@ def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> Plan
 
 
 def _with_system_prices(estimate: CostEstimate, systems: Iterable[System]) -> CostEstimate:
-    """Return the estimate with a note where what it buys is also sold as one machine, at another price."""
+    """Return the estimate with a note if its cards are also sold as one machine, at another price."""
     own = estimate.result.own
     if own is None:
         return estimate
-    told = own.evolve(notes=(*own.notes, *_system_price_note(own, systems)))
-    return replace(estimate, result=estimate.result.evolve(own=told))
+    noted = own.evolve(notes=(*own.notes, *_system_price_note(own, systems)))
+    return replace(estimate, result=estimate.result.evolve(own=noted))
 
 
 def _system_price_note(own: OwnCost, systems: Iterable[System]) -> Iterator[str]:
-    """Yield the note, if machines with exactly these cards have a known price."""
+    """Yield the note if machines with exactly these cards have a known price."""
     sold = [
         f"{system.name}, {system.price_usd:,.0f} USD ({system.price_kind} price, {day})"
         for system in systems
@@ -68,16 +68,16 @@ def _system_price_note(own: OwnCost, systems: Iterable[System]) -> Iterator[str]
     if sold:
         counted = sum(term.usd for term in own.upfront if term.name in ("cards", "host"))
         yield (
-            f"counted here: {counted:,.0f} USD for cards and host; as many of these cards are also sold as one: "
-            f"{'; '.join(sold)}; to count one of these, set the price of a whole server"
+            f"this estimate counts {counted:,.0f} USD for cards and host; the same cards are also sold as one machine: "
+            f"{'; '.join(sold)}; to use such a price, set the price of a whole server"
         )
 
 
 def pace_of(evaluation: Evaluation) -> Throughput | None:
-    """Return how fast the plan's cards work, or None where that is not known.
+    """Return the throughput of the plan's cards, or None if it is unknown.
 
-    A service is answered by as many requests at once as fit, of the lengths of the job, unless the speed was measured:
-    that is of the requests that the plan describes.
+    A service runs as many requests at once as fit, with the lengths of the job. A measured speed applies to the
+    requests that the plan describes.
     """
     if evaluation.time is None:
         return None

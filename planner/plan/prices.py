@@ -1,4 +1,4 @@
-"""What the catalog knows of the prices of one card, and of what a system is rented for."""
+"""Prices of single cards, and rental prices of whole systems, from the catalog."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -27,16 +27,16 @@ _CURRENT_KINDS: Final[tuple[BoughtKind, ...]] = ("street", "used")
 
 
 def prices_of(gpu: Gpu, catalog: Catalog, today: date) -> CardPrices:
-    """Return what a card is sold and rented for, by kind, with how old each price is today.
+    """Return the purchase and rental prices of a card by kind, with their age today.
 
-    The price at launch is a list price of the day of release.
+    The price at launch counts as a list price of the day of release.
     """
     cost = catalog.cost
     return card_prices(gpu.id, _launch_price(gpu, today), cost.purchases, cost.offers, today)
 
 
 def prices_by_card(catalog: Catalog, today: date) -> dict[str, CardPrices]:
-    """Return what every card is sold and rented for, by its id."""
+    """Return the purchase and rental prices of every card, by its id."""
     offers, purchases = defaultdict[str, list[Offer]](list), defaultdict[str, list[Purchase]](list)
     for offer in catalog.cost.offers:
         for card in offer.cards:
@@ -51,12 +51,12 @@ def prices_by_card(catalog: Catalog, today: date) -> dict[str, CardPrices]:
 
 
 def rents_of(system: System, catalog: Catalog, today: date) -> dict[RentMode, PriceSpread]:
-    """Return what a system, or a machine with as many of its accelerators, is rented for, all of it together."""
+    """Return the rental prices of a system, or of a machine with the same accelerators, for the whole machine."""
     return _rents_of_system(system, catalog.cost.offers, today)
 
 
 def rents_by_system(catalog: Catalog, today: date) -> dict[str, dict[RentMode, PriceSpread]]:
-    """Return what every system is rented for, by its id; `rents_of` says the same of one."""
+    """Return the rental prices of every system, by its id, as `rents_of` returns them."""
     named = defaultdict[str, dict[str, Offer]](dict)
     for offer in catalog.cost.offers:
         for name in {offer.gpu, offer.system} - {None}:
@@ -68,7 +68,7 @@ def rents_by_system(catalog: Catalog, today: date) -> dict[str, dict[RentMode, P
 
 
 def rent_words(rents: Mapping[str, Mapping[RentMode, PriceSpread]]) -> dict[str, dict[str, float]]:
-    """Return the price that queries of systems know by a word: the lowest of all of it by the hour, on demand."""
+    """Return the price field of system queries: the lowest on-demand price of the whole system per hour."""
     return {
         system: {RENT: known["on-demand"].low.price_usd} if "on-demand" in known else {}
         for system, known in rents.items()
@@ -76,7 +76,7 @@ def rent_words(rents: Mapping[str, Mapping[RentMode, PriceSpread]]) -> dict[str,
 
 
 def price_words(prices: Mapping[str, CardPrices]) -> dict[str, dict[str, float]]:
-    """Return the prices that queries know by a word, by card: medians of what is asked, the lowest to rent by hour."""
+    """Return the price fields of card queries, by card: median purchase prices and the lowest on-demand rent."""
     words: dict[str, dict[str, float]] = {}
     for card, known in prices.items():
         told: dict[str, float] = {

@@ -1,4 +1,4 @@
-"""How a plan whose cards each hold the whole network could share it: the usual way of what runs it."""
+"""Default sharding of a plan whose cards each hold the whole model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,14 +11,14 @@ from planner.workload.software.registry import serving
 from planner.workload.workload import Training, Workload
 
 _POWERS: Final = (2, 4, 8, 16, 32, 64)
-_ZERO: Final = "Rajbhandari et al. 2020, arXiv 1910.02054 §7: ZeRO-3 sends half as much again as plain replicas do"
-_TENSOR: Final = "Shoeybi et al. 2019, arXiv 1909.08053: each matrix is shared, and sums are exchanged in every layer"
-_LAYERS: Final = "Hugging Face Accelerate, device_map; llama.cpp --split-mode layer: cards work one after the other"
+_ZERO: Final = "Rajbhandari et al. 2020, arXiv 1910.02054 §7: ZeRO-3 communicates 50 % more than plain replicas"
+_TENSOR: Final = "Shoeybi et al. 2019, arXiv 1909.08053: each matrix is split, with all-reduces in every layer"
+_LAYERS: Final = "Hugging Face Accelerate, device_map; llama.cpp --split-mode layer: cards work one after another"
 
 
 @dataclass(frozen=True, slots=True)
 class ShardingScheme:
-    """A way to share the network between `counts` cards; `settings` are the fields of `parallel` for each."""
+    """A way to split the model across `counts` cards; `settings` returns the fields of `parallel` for each count."""
 
     title: str
     sentence: str
@@ -29,9 +29,9 @@ class ShardingScheme:
 
 
 def default_sharding(workload: Workload, architecture: Architecture) -> ShardingScheme:
-    """Return how cards share a network in `workload`, with the numbers of cards that can.
+    """Return the default sharding of `workload`, with the numbers of cards that it allows.
 
-    Training: ZeRO-3, as DeepSpeed and FSDP have it. vLLM: tensor parallelism. Other inference: layer after layer.
+    Training: ZeRO-3, as in DeepSpeed and FSDP. vLLM: tensor parallelism. Other inference: pipeline parallelism.
     """
     sharing = _default_scheme(workload, architecture)
     possible = [
@@ -53,26 +53,26 @@ def _default_scheme(workload: Workload, architecture: Architecture) -> ShardingS
     if isinstance(workload, Training):
         return ShardingScheme(
             title="with ZeRO-3",
-            sentence="Let each card keep a part of parameters, gradients and states, and fetch the rest as it goes.",
+            sentence="Shard parameters, gradients and states across the cards and gather each layer when it runs.",
             counts=_POWERS,
             settings=lambda _cards: {"zero": 3, "data": None},
-            costs="half as much communication again",
+            costs="50 % more communication",
             source=_ZERO,
         )
     if serving(workload.profile).usually_shares == "matrices":
         return ShardingScheme(
-            title="that share each matrix",
-            sentence="Let each card hold a part of every matrix.",
+            title="with tensor parallelism",
+            sentence="Split every matrix across the cards.",
             counts=_POWERS,
             settings=lambda cards: {"tensor": cards, "data": None},
-            costs="cards exchange sums in every layer",
+            costs="an all-reduce in every layer",
             source=_TENSOR,
         )
     return ShardingScheme(
-        title="that share the layers",
-        sentence="Let each card hold and compute a part of the layers.",
+        title="with the layers split across them",
+        sentence="Split the layers across the cards.",
         counts=range(2, architecture.depth + 1),
         settings=lambda cards: {"pipeline": cards, "pipeline_layers": (), "interleave": 1, "data": None},
-        costs="cards work one after the other",
+        costs="cards work one after another",
         source=_LAYERS,
     )

@@ -1,7 +1,7 @@
-"""The largest number, the fewest cards and the smallest card with which a plan fits.
+"""Search for the largest value, the fewest cards and the smallest card with which a plan fits.
 
-Each is found by asking the whole estimate again: it never falls as a number of the workload grows, so that doubling and
-bisection find the last one that fits.
+Each search repeats the whole estimate. Memory never decreases as a number of the workload grows, so doubling and
+bisection find the last value that fits.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ def assess_fit(plan: Plan, catalog: Catalog, architecture: Architecture) -> Card
     """Return the verdict of the whole estimate of `plan`, whose model is `architecture`.
 
     Raises:
-        SpecError: If the workload does not go with the model or the number of cards.
+        SpecError: If the workload does not allow the model or the number of cards.
     """
     if plan.workload.gpus:
         return _fit_of_fullest(plan, catalog, architecture)
@@ -46,7 +46,7 @@ def assess_fit(plan: Plan, catalog: Catalog, architecture: Architecture) -> Card
 
 
 def _fit_of_fullest(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFit:
-    """Return the verdict on the card that has the least left of several kinds."""
+    """Return the verdict on the card with the least free memory, of several kinds."""
     memory = estimate_on(architecture, plan.workload, cards_of(plan, catalog), plan.corrections)
     fullest = memory.per_gpu[memory.fullest]
     return CardFit(
@@ -74,11 +74,11 @@ _MOST_CARDS: Final = 1 << 16
 
 
 class Solved(Spec):
-    """What was asked for, a field of the workload, `count` or `gpu`, and the value found.
+    """Result of a search: the quantity (`asked`), a workload field, `count` or `gpu`, and its value.
 
-    `bounded_by` says what keeps a number from being larger: the card's memory, the tokens that the model is made for,
-    or what a workload may ask. `how` says how cards share the network, where the plan does not. Without a value,
-    `reason` says why. `plan` is the plan with the value in it.
+    `bounded_by` is the limit on the value: the card's memory, the model's maximum length, or the allowed range. `how`
+    names the parallelism if it is not the plan's own. Without a value, `reason` explains why. `plan` is the plan with
+    the value.
     """
 
     asked: Field | Literal["count", "gpu"]
@@ -96,9 +96,7 @@ class Solved(Spec):
 def largest_that_fits(plan: Plan, catalog: Catalog, field: Field, at_worst: AtWorst = "fits") -> Solved:
     """Return the largest `field` with which `plan` fits on its card.
 
-    With `at_worst` "tight" what is tight counts as well.
-
-    Lengths end at what the model is made for.
+    With `at_worst` "tight", a tight fit counts as well. Lengths are limited to the model's maximum.
 
     Raises:
         SpecError: If the workload has no such field, or the model was traced.
@@ -107,14 +105,16 @@ def largest_that_fits(plan: Plan, catalog: Catalog, field: Field, at_worst: AtWo
     architecture = architecture_of(plan, catalog)
     if field in LENGTHS and not architecture.takes_lengths:
         fixed = architecture.fixed_length
-        reason = "a pipeline that makes images has no such length"
+        reason = "a diffusion pipeline has no such length"
         if fixed is not None:
-            reason = f"each input has {fixed:,} tokens, whatever is asked"
+            reason = f"every input of this model has {fixed:,} tokens"
         return Solved(asked=field, reason=reason)
     workload = with_defaults(plan.workload, architecture, plan.count)
     owner = field_owner(field)
     if owner is not None and owner.name != workload.profile:
-        return Solved(asked=field, reason=f"only {owner.title} leaves layers in RAM, and the profile is another")
+        return Solved(
+            asked=field, reason=f"only {owner.title} can keep layers in RAM, and the plan uses other software"
+        )
 
     def fit(value: int) -> CardFit:
         return assess_fit(with_value(plan, field, value), catalog, architecture)
@@ -127,17 +127,17 @@ def largest_that_fits(plan: Plan, catalog: Catalog, field: Field, at_worst: AtWo
 
 
 def fewest_cards(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> Solved:
-    """Return how many cards of its kind `plan` takes.
+    """Return the smallest number of cards of its kind that `plan` fits on.
 
-    A plan that is spread in its own way stays so, over as many replicas as that takes. Where each card holds the whole
-    network and one is not enough, they share it in the way that is usual (`how` says it).
+    A plan with its own parallelism keeps it, over as many replicas as necessary. If each card holds the whole model and
+    one is not enough, the default sharding is applied, and `how` names it.
 
     Raises:
         SpecError: If the plan has no card, or the model was traced.
     """
     architecture = architecture_of(plan, catalog)
     if plan.gpu is None:
-        raise SpecError("gpu", "there is no card to count", hint="Choose one.")
+        raise SpecError("gpu", "the plan has no card", hint="Choose one.")
     parallel = plan.workload.parallel
     if parallel.is_plain:
         sharing = default_sharding(with_defaults(plan.workload, architecture, plan.count), architecture)
@@ -152,7 +152,7 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> So
 
     found = _bisect_first(lambda count: meets(assess_fit(spread(count), catalog, architecture), at_worst), counts)
     if found is None:
-        reason = _no_solution_reason(assess_fit(plan, catalog, architecture), "each card still holds too much")
+        reason = _no_solution_reason(assess_fit(plan, catalog, architecture), "each card still needs more than it has")
         return Solved(asked="count", reason=reason)
     how = sharing.title if sharing and found > 1 else ""
     fit = assess_fit(spread(found), catalog, architecture)
@@ -160,15 +160,15 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> So
 
 
 def smallest_card(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> Solved:
-    """Return the id of the card with the least memory that `plan` fits on; traced plans have one, too."""
+    """Return the id of the card with the least memory that `plan` fits on; this includes traced plans."""
     fit = next((fit for fit in find_fits(plan, catalog) if meets(fit, at_worst)), None)
     if fit is None:
-        return Solved(asked="gpu", reason="no card of the catalog is large enough")
+        return Solved(asked="gpu", reason="no card in the catalog is large enough")
     return _solved("gpu", fit.gpu_id, plan.evolve(gpu=fit.gpu_id), fit, None)
 
 
 def largest_allowed(plan: Plan, field: Field) -> int:
-    """Return the largest value that the workload takes for `field`, whether it fits or not.
+    """Return the largest value that validation allows for `field`, whether it fits or not.
 
     Raises:
         SpecError: If the workload has no such field.
@@ -178,15 +178,15 @@ def largest_allowed(plan: Plan, field: Field) -> int:
 
 
 def all_layers(architecture: Architecture) -> int:
-    """Return how many layers llama.cpp counts: the output is one of them."""
+    """Return the number of layers as llama.cpp counts them, which includes the output layer."""
     return architecture.depth + 1
 
 
 def with_value(plan: Plan, field: Field, value: int) -> Plan:
-    """Return `plan` with `value` in `field` of its workload; a prompt longer than the context is cut to it.
+    """Return `plan` with `field` of its workload set to `value`; a prompt longer than the context is cut.
 
     Raises:
-        SpecError: If the workload has no such field, or does not take the value.
+        SpecError: If the workload has no such field or does not allow the value.
     """
     _field_info(plan, field)
     changes = {field: value}
@@ -199,13 +199,13 @@ def with_value(plan: Plan, field: Field, value: int) -> Plan:
 
 
 def on_cards(plan: Plan, count: int, sharing: Mapping[str, object] = MappingProxyType({})) -> Plan:
-    """Return `plan` on `count` cards, with as many replicas as they make; `sharing` are changes of `parallel`."""
+    """Return `plan` on `count` cards, with as many replicas as they allow; `sharing` changes `parallel`."""
     parallel = plan.workload.parallel.evolve(**{"data": None, **sharing})
     return plan.evolve(count=count, workload=plan.workload.evolve(parallel=parallel))
 
 
 def _bisect_largest(passes: Callable[[int], bool], most: int) -> int | None:
-    """Return the largest number from 1 to `most` that passes, where those that pass are followed by those that fail."""
+    """Return the largest number from 1 to `most` that passes; every smaller number must pass too."""
     if most < 1 or not passes(1):
         return None
     low = 1
@@ -222,7 +222,7 @@ def _bisect_largest(passes: Callable[[int], bool], most: int) -> int | None:
 
 
 def _bisect_first(passes: Callable[[int], bool], counts: Sequence[int]) -> int | None:
-    """Return the first of `counts` that passes: from the second on, all that follow one that passes do."""
+    """Return the first of `counts` that passes; beyond the first count, passing must be monotonic."""
     low, high = -1, 0
     while not passes(counts[high]):
         if high == len(counts) - 1:
@@ -235,7 +235,7 @@ def _bisect_first(passes: Callable[[int], bool], counts: Sequence[int]) -> int |
 
 
 def _upper_bound(plan: Plan, field: Field, architecture: Architecture) -> tuple[int, Limit]:
-    """Return the largest number worth asking about, and what sets it."""
+    """Return the largest value to try, and the reason for this limit."""
     if field == "gpu_layers":
         return all_layers(architecture), "model"
     allowed = min(_LARGEST_VALUE, largest_allowed(plan, field))
@@ -262,8 +262,8 @@ def _no_solution_reason(fit: CardFit, too_small: str = "not even 1 fits") -> str
     if fit.unsupported:
         return "; ".join(fit.unsupported)
     if not fit.gpu_id:
-        return "there is no card to fit on"
-    return too_small if fit.capacity_bytes is not None else "how much of the card a program can use is not known"
+        return "the plan has no card"
+    return too_small if fit.capacity_bytes is not None else "the usable memory of the card is unknown"
 
 
 def _field_info(plan: Plan, field: Field) -> FieldInfo:

@@ -1,4 +1,4 @@
-"""One plan beside another: what is asked differently, and what each part of the memory comes to."""
+"""Comparison of two plans: their settings, memory terms and phases."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ Value = bool | int | float | str | None
 
 
 class SettingDifference(Spec):
-    """A field of the plan, or of its workload with every default filled in, that differs."""
+    """A field of the plan, or of its filled-in workload, that differs."""
 
     field: str
     value: Value
@@ -21,7 +21,7 @@ class SettingDifference(Spec):
 
 
 class TermDifference(Spec):
-    """What a term holds at the peak of each; 0 where it holds nothing."""
+    """Bytes of a term at the peak of each plan; 0 if a plan does not have it."""
 
     name: TermName
     bytes: int
@@ -30,7 +30,7 @@ class TermDifference(Spec):
 
 
 class PhaseDifference(Spec):
-    """What is alive in a phase of each; none where there is no such phase."""
+    """Bytes in a phase of each plan; None if a plan does not have the phase."""
 
     name: PhaseName
     bytes: int | None
@@ -38,7 +38,7 @@ class PhaseDifference(Spec):
 
 
 class Versus(Spec):
-    """A plan beside the `other` one; differences are what the plan needs more."""
+    """A plan compared with the `other` one; differences are positive where the plan needs more."""
 
     other: Evaluation
     settings: tuple[SettingDifference, ...]
@@ -48,7 +48,7 @@ class Versus(Spec):
 
 
 def versus(plan: Plan, other: Plan, catalog: Catalog) -> Versus:
-    """Return `plan` beside `other`.
+    """Compare `plan` with `other`.
 
     Raises:
         SpecError: If one of them cannot be evaluated.
@@ -57,7 +57,7 @@ def versus(plan: Plan, other: Plan, catalog: Catalog) -> Versus:
 
 
 def versus_of(evaluation: Evaluation, other: Evaluation) -> Versus:
-    """Return what was evaluated beside the `other` evaluation."""
+    """Compare an evaluation with the `other` evaluation."""
     memory, beside = evaluation.memory, other.memory
     return Versus(
         other=other,

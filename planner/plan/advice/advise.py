@@ -1,4 +1,4 @@
-"""What would make a plan fit: single changes and short combinations, each estimated as a whole, ranked by its cost."""
+"""Advice that makes a plan fit: single changes and short combinations, each fully estimated, ranked by cost."""
 
 from collections.abc import Iterable, Iterator
 from math import prod
@@ -26,8 +26,8 @@ from planner.workload.defaults import with_defaults
 _SDPA: Final = PlanChange(
     name="SDPA attention",
     lever="attention",
-    sentence="Attend with PyTorch's fused kernels, which never hold the scores of every pair of tokens.",
-    source="PyTorch scaled_dot_product_attention: the same result, without the scores of every pair of tokens",
+    sentence="Use PyTorch's fused attention kernels, which never store the full score matrix.",
+    source="PyTorch scaled_dot_product_attention: the same result without the full score matrix",
     settings={"attention": "sdpa"},
     applies={"attention": ("eager", "flash")},
     keeps="the mathematics",
@@ -44,9 +44,9 @@ CHANGES: Final[tuple[PlanChange, ...]] = (
 
 
 def larger_card(plan: Plan, catalog: Catalog) -> tuple[PlanChange, CardFit] | None:
-    """Return the smallest card that `plan` surely fits on as a change with its verdict, or none if there is none.
+    """Return the smallest card that `plan` fits on as a change, with its verdict, or None.
 
-    A card of the same maker that is no older in what it computes is taken before any other.
+    Cards of the same maker with at least the same compute capability take precedence.
     """
     if plan.gpu is None:
         return None
@@ -64,7 +64,7 @@ def _is_as_capable(card: Gpu, present: Gpu) -> bool:
 
 
 def _capability(card: Gpu) -> float:
-    """Return NVIDIA's compute capability; other makers' cards are told apart by the year."""
+    """Return NVIDIA's compute capability; for other makers, the year of release."""
     if card.vendor == "NVIDIA" and card.compute_capability:
         return float(card.compute_capability)
     return card.year or 0
@@ -74,8 +74,8 @@ def _card_change(card: Gpu, fit: CardFit) -> PlanChange:
     return PlanChange(
         name=f"{card.name} instead",
         lever="card",
-        sentence=f"Run the same on the smallest card that it fits on, with {(fit.capacity_bytes or 0) / GIB:.1f} GiB.",
-        source="the catalog, with this plan estimated on every card",
+        sentence=f"Use the smallest card that the plan fits on, with {(fit.capacity_bytes or 0) / GIB:.1f} GiB.",
+        source="this plan, estimated on every card of the catalog",
         hardware={"gpu": card.id},
         cost="hardware",
         slower_by_about=None,
@@ -88,13 +88,13 @@ _MAX_ADVICE: Final = 8
 _NEAREST: Final = 3
 _MAX_SIMILAR: Final = 2
 _MIN_SAVING: Final = 0.01
-# What is kept of the work asked for differs too little to be worth a further change.
+# A simpler advice wins if it keeps at least this fraction of the work that the other one keeps.
 _SIMILAR_WORK: Final = 0.75
 _VERDICT_ORDER: Final[tuple[Verdict | None, ...]] = ("fits", "tight", None, "does-not-fit")
 
 
 class AdviceStep(Spec):
-    """One change of an advice: what is done, what it turns, and who says what it costs."""
+    """One change of an advice: its name, instruction, lever, and the source for its cost."""
 
     name: str
     lever: str
@@ -103,19 +103,19 @@ class AdviceStep(Spec):
 
 
 class Setting(Spec):
-    """A field of the plan, by its JSON name, and the value that it gets."""
+    """A field of the plan, by its JSON name, and its new value."""
 
     field: str
     value: bool | int | float | str | tuple[int, ...] | None
 
 
 class Advice(Spec):
-    """Changes that make a plan need less memory, or give it more, and what they come to.
+    """Changes that reduce the memory of a plan or provide more, and their effects.
 
-    `saved_bytes` is what one card has to hold less. `verdict` is the one afterwards, none where the card cannot run it
-    (`needs` then says why) or where there is no card. `slower_by_about` is a factor on the time, as far as it is known,
-    none where it is not; `costs` says the rest. `kept` is the part of what was asked for that is still done. `plan` is
-    the plan with the changes made.
+    `saved_bytes` is the reduction per card. `verdict` is the one after the changes; None without a card, or if the card
+    cannot run the plan, which `needs` then explains. `slower_by_about` is the known slowdown as a factor, None if
+    unknown; `costs` describes other costs. `kept` is the fraction of the requested work that is still done. `plan` is
+    the plan after the changes.
     """
 
     name: str
@@ -137,15 +137,14 @@ class Advice(Spec):
 
 
 def advise(plan: Plan, catalog: Catalog, changes: tuple[PlanChange, ...] = CHANGES) -> tuple[Advice, ...]:
-    """Return what would make `plan` fit, the best first, at most eight; `changes` are those that may be made.
+    """Return up to eight pieces of advice that make `plan` fit, the best first; `changes` are the permitted ones.
 
-    Each advice is minimal: without one of its changes the plan would not fit. Where only other hardware makes it fit,
-    the changes that come nearest are returned as well. For a plan that fits, or has no card, they are the single
-    changes that save at least a hundredth of what it needs, the most first. A traced plan can only be given another
-    card.
+    Each advice is minimal: without one of its changes the plan would not fit. If only other hardware makes it fit, the
+    changes that come nearest are returned as well. For a plan that fits or has no card, they are the single changes
+    that save at least 1 % of its memory, the largest saving first. A traced plan can only move to another card.
 
-    **Formula** Ranked by the verdict, the cost (none, time, less than was asked, much time, hardware; a real risk
-    to quality weighs like less), the risk, and the number of changes.
+    **Formula** Ranked by the verdict, the cost (none, time, less work, much time, hardware; a real risk to quality
+    counts as less work), the risk, and the number of changes.
     """
     if plan.model.trace is not None:
         return tuple(_hardware_advice(plan, catalog))
@@ -176,7 +175,7 @@ def _savings(bench: ChangeSearch, offered: Iterable[PlanChange]) -> Iterator[Adv
 
 
 def _helps(start: ChangedPlan, tried: ChangedPlan) -> bool:
-    """Return whether the plan then fits, or likely fits where it did not, or would if its card could run it."""
+    """Return whether the plan then fits, becomes likely to fit, or would fit if its card could run it."""
     fit = tried.fit
     if fit.unsupported:
         has_room = fit.free_bytes is not None and fit.free_bytes >= 0
@@ -185,7 +184,7 @@ def _helps(start: ChangedPlan, tried: ChangedPlan) -> bool:
 
 
 def _nearest(start: ChangedPlan, tried: Iterable[ChangedPlan]) -> Iterator[Advice]:
-    """Yield what comes nearest to fitting, each turning other levers than those before it."""
+    """Yield the candidates that come nearest to fitting, each with a different combination of levers."""
     seen: list[frozenset[str]] = []
     for one in sorted(tried, key=lambda one: (one.held_bytes, len(one.changes))):
         levers = frozenset(change.lever for change in one.changes)
@@ -197,7 +196,7 @@ def _nearest(start: ChangedPlan, tried: Iterable[ChangedPlan]) -> Iterator[Advic
 
 
 def _hardware_advice(plan: Plan, catalog: Catalog) -> Iterator[Advice]:
-    """Yield another card; traced plans have no more than that."""
+    """Yield the advice to use another card, the only one for traced plans."""
     before = None if plan.gpu is None else fits_by_gpu(plan, catalog)[plan.gpu]
     other = larger_card(plan, catalog)
     if before is None or other is None or before.verdict == "fits":
@@ -236,7 +235,7 @@ def _combined_slowdown(factors: list[float | None]) -> float | None:
 
 
 def _unique(words: Iterable[str]) -> tuple[str, ...]:
-    """Return each of the words that are not empty once."""
+    """Return the non-empty texts without duplicates."""
     return tuple(dict.fromkeys(word for word in words if word))
 
 
@@ -257,7 +256,7 @@ def _changed_fields(old: Spec, new: Spec, place: str) -> Iterator[Setting]:
 
 
 def _best(found: Iterable[Advice]) -> tuple[Advice, ...]:
-    """Return the advice worth reading: nothing that something simpler is as good as, and few of one kind."""
+    """Return the best advice: nothing that a simpler one matches, and few of one kind."""
     ranked = sorted(found, key=_rank)
     kept: list[Advice] = []
     for advice in ranked:
@@ -281,12 +280,12 @@ def _rank(advice: Advice) -> tuple[object, ...]:
 
 
 def _burden(advice: Advice) -> int:
-    """Return how much is asked; a real risk to quality weighs like less than was asked for."""
+    """Return the rank of the cost; a real risk to quality counts as less work."""
     return max(COSTS.index(advice.cost), COSTS.index("less") if advice.risk == "real" else 0)
 
 
 def _slowness(advice: Advice) -> tuple[float, bool]:
-    """Return what orders by time: a slowdown of which nothing is known stands before the known ones."""
+    """Return the sort key for time; an unknown slowdown comes before the known ones."""
     return (advice.slower_by_about or 1.0, advice.slower_by_about is None)
 
 
@@ -295,7 +294,7 @@ def _levers(advice: Advice) -> frozenset[str]:
 
 
 def _is_simpler(one: Advice, other: Advice) -> bool:
-    """Return whether `one` does with fewer changes what `other` does, at about the same price or a lower one."""
+    """Return whether `one` needs fewer changes than `other` for about the same result at no higher cost."""
     return (
         len(one.steps) < len(other.steps)
         and _VERDICT_ORDER.index(one.verdict) <= _VERDICT_ORDER.index(other.verdict)

@@ -1,4 +1,4 @@
-"""The numbers that a plan can be changed by: smaller batches, shorter texts, more cards."""
+"""Ladders of a plan: smaller batches, shorter sequences, more cards."""
 
 from collections.abc import Iterator
 from math import gcd
@@ -15,8 +15,8 @@ from planner.workload.workload import Inference, Training, Workload
 _LENGTH_STEPS: Final = 16
 _SHORTEST_PART: Final = 8
 _MOST_CARDS: Final = 64
-_LESS_WORK: Final = "less of what was asked for is done"
-_DATA_PARALLEL: Final = "data parallelism: each card holds the whole model and computes a part of the batch"
+_LESS_WORK: Final = "less work is done than requested"
+_DATA_PARALLEL: Final = "data parallelism: each card holds the whole model and processes a part of the batch"
 
 
 def plan_ladders(plan: Plan, workload: Workload, architecture: Architecture) -> tuple[Ladder, ...]:
@@ -35,19 +35,19 @@ def _training(workload: Training) -> Iterator[Ladder]:
     def smaller(size: int) -> PlanChange:
         times = total // size
         return PlanChange(
-            name=f"micro-batch {size:,}, accumulated {times:,} times",
+            name=f"micro-batch size {size:,} with {times:,} gradient accumulation steps",
             lever="batch",
-            sentence="Make each step of smaller passes, whose gradients are added up.",
-            source="gradients of a mean add up",
+            sentence="Split each step into smaller forward passes and accumulate their gradients.",
+            source="the gradient of a mean is the mean of gradients",
             settings={"micro_batch": size, "gradient_accumulation": times},
             cost="time",
             slower_by_about=None,
-            costs="smaller passes use the card less well",
+            costs="lower utilization with smaller passes",
             keeps=f"{total:,} sequences per card and optimizer step",
         )
 
     yield Ladder("batch", divisors, smaller)
-    yield _shorter("sequence_length", workload.sequence_length or 1, "sequences", "longer texts are cut")
+    yield _shorter("sequence_length", workload.sequence_length or 1, "sequences", "longer sequences are truncated")
 
 
 def _inference(workload: Inference, plan: Plan, architecture: Architecture) -> Iterator[Ladder]:
@@ -57,13 +57,13 @@ def _inference(workload: Inference, plan: Plan, architecture: Architecture) -> I
         return PlanChange(
             name=f"{size:,} {what}{'' if size == 1 else 's'} at once",
             lever="batch",
-            sentence=f"Run fewer {what}s at once; the others wait.",
+            sentence=f"Process fewer {what}s at once and queue the others.",
             source=_LESS_WORK,
             settings={"batch": size},
             cost="less",
             costs=f"{workload.batch - size:,} fewer at once",
             kept=size / workload.batch,
-            keeps="the answers",
+            keeps="the outputs",
         )
 
     yield Ladder("batch", range(workload.batch - 1, 0, -1), fewer)
@@ -72,7 +72,7 @@ def _inference(workload: Inference, plan: Plan, architecture: Architecture) -> I
         return
     yield from engine_ladders(workload, architecture)
     prompt = plan.workload.prompt_length if isinstance(plan.workload, Inference) else None
-    yield _shorter("context_length", workload.context_length or 1, "a context", "less is remembered", prompt)
+    yield _shorter("context_length", workload.context_length or 1, "a context", "a shorter context", prompt)
 
 
 def _shorter(field: str, length: int, what: str, loss: str, prompt: int | None = None) -> Ladder:
@@ -83,7 +83,7 @@ def _shorter(field: str, length: int, what: str, loss: str, prompt: int | None =
         return PlanChange(
             name=f"{what} of {tokens:,} tokens",
             lever="length",
-            sentence=f"Read at most {tokens:,} tokens instead of {length:,}.",
+            sentence=f"Process at most {tokens:,} tokens instead of {length:,}.",
             source=_LESS_WORK,
             settings={field: tokens, **cut},
             cost="less",
@@ -100,10 +100,10 @@ def _without_other_programs(workload: Workload) -> Ladder:
         return PlanChange(
             name="close other programs",
             lever="processes",
-            sentence="End what other processes do on the card.",
-            source="the memory that they hold is typed in",
+            sentence="Close the other programs that use the card.",
+            source="the memory entered for other programs",
             settings={"other_processes_bytes": 0},
-            needs="the card for this alone",
+            needs="exclusive use of the card",
         )
 
     held = workload.other_processes_bytes
@@ -111,7 +111,7 @@ def _without_other_programs(workload: Workload) -> Ladder:
 
 
 def _more_cards(plan: Plan, workload: Workload) -> Ladder:
-    """Return the plan on more cards that share its batch, so that the whole of it stays as it is."""
+    """Return the plan on more cards that divide its batch, so that the global batch size stays the same."""
     field = "micro_batch" if isinstance(workload, Training) else "batch"
     size: int = getattr(workload, field)
 
@@ -119,13 +119,13 @@ def _more_cards(plan: Plan, workload: Workload) -> Ladder:
         return PlanChange(
             name=f"{plan.count * times:,} cards, {size // times:,} on each",
             lever="cards",
-            sentence=f"Share the batch of each card between {times:,}.",
+            sentence=f"Split the batch of each card across {times:,} cards.",
             source=_DATA_PARALLEL,
             settings={field: size // times, "parallel": {"data": None}},
             hardware={"count": plan.count * times},
             cost="hardware",
             costs=f"{times:,} × the cards",
-            keeps="the whole batch",
+            keeps="the global batch size",
         )
 
     most = min(size, _MOST_CARDS) if plan.gpu else 0
@@ -133,7 +133,7 @@ def _more_cards(plan: Plan, workload: Workload) -> Ladder:
 
 
 def _shared_network(workload: Workload, architecture: Architecture) -> Ladder:
-    """Return the work of one card on several that share the network."""
+    """Return the plan on several cards that split the model, instead of one."""
     sharing = default_sharding(workload, architecture)
 
     def shared(count: int) -> PlanChange:
@@ -149,14 +149,16 @@ def _shared_network(workload: Workload, architecture: Architecture) -> Ladder:
             cost="hardware",
             slower_by_about=None,
             costs=f"{count:,} × the cards; {sharing.costs}",
-            keeps=f"the batch of each card, {count:,} times in all" if grows else "the whole batch",
+            keeps=f"the batch of each card; the global batch size grows {count:,}-fold"
+            if grows
+            else "the global batch size",
         )
 
     return Ladder("cards", sharing.counts, shared)
 
 
 def _split_batch(workload: Training, cards: int) -> dict[str, object]:
-    """Return fewer passes for each of `cards`, or smaller ones, so that the whole batch stays; nothing if it cannot."""
+    """Return fewer or smaller passes per card that keep the global batch size; empty if that is impossible."""
     passes = gcd(workload.gradient_accumulation, cards)
     left = cards // passes
     if workload.micro_batch % left:

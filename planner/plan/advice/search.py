@@ -1,6 +1,7 @@
-"""The search for changes that make a plan fit.
+"""Search for changes that make a plan fit.
 
-Sets of changes grow one by one, as long as they do not fit; those that do are minimal: no part of them is enough.
+Sets of changes that do not fit yet grow one change at a time, so that those that fit are minimal: no subset of them is
+enough.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +26,7 @@ _LADDER_BASES: Final = 5
 
 
 class ChangedPlan(NamedTuple):
-    """A plan with changes made, and the verdict on it."""
+    """A plan after some changes, and its verdict."""
 
     changes: tuple[PlanChange, ...]
     plan: Plan
@@ -33,13 +34,13 @@ class ChangedPlan(NamedTuple):
 
     @property
     def held_bytes(self) -> int:
-        """Return what the card then has to hold, for others too."""
+        """Return the memory that is then used on the card, including that of other programs."""
         return self.fit.total_bytes + self.plan.workload.other_processes_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeSearch:
-    """Where changes of one plan are tried."""
+    """The catalog, architecture and starting point of a search."""
 
     catalog: Catalog
     architecture: Architecture
@@ -47,11 +48,11 @@ class ChangeSearch:
 
     @classmethod
     def of(cls, plan: Plan, catalog: Catalog, architecture: Architecture) -> "ChangeSearch":
-        """Return the place to try changes of `plan`, whose model is `architecture`."""
+        """Return the search for changes of `plan`, whose model is `architecture`."""
         return cls(catalog, architecture, ChangedPlan((), plan, assess_fit(plan, catalog, architecture)))
 
     def tried(self, base: ChangedPlan, change: PlanChange) -> ChangedPlan | None:
-        """Return `base` with one change more, or none where the workload does not take it with the others."""
+        """Return `base` with one more change, or None if the workload does not allow it."""
         try:
             plan = apply_change(base.plan, change)
             fit = assess_fit(plan, self.catalog, self.architecture)
@@ -61,10 +62,10 @@ class ChangeSearch:
 
 
 def apply_change(plan: Plan, change: PlanChange) -> Plan:
-    """Return `plan` with `change` made.
+    """Return `plan` with `change` applied.
 
     Raises:
-        pydantic.ValidationError: If the workload does not take it.
+        pydantic.ValidationError: If the workload does not allow it.
     """
     settings = {name: _merge(getattr(plan.workload, name, None), value) for name, value in change.settings.items()}
     return plan.evolve(workload=plan.workload.evolve(**settings), **change.hardware)
@@ -79,10 +80,10 @@ def _merge(old: object, new: object) -> object:
 def find_changes(
     bench: ChangeSearch, offered: Iterable[PlanChange], numbers: Iterable[Ladder]
 ) -> tuple[ChangedPlan, ...]:
-    """Return every set that was tried; a set that fits is not added to.
+    """Return every set of changes that was evaluated; a set that fits is not extended.
 
-    A ladder stands alone or ends a set: its number is the mildest with which the set fits, or is tight where none fits.
-    What takes much time is not combined with more than one other change: it would hide sets that do without.
+    A ladder stands alone or ends a set: its value is the mildest with which the set fits, or is tight if none fits. A
+    change that takes much time is combined with at most one other, so that sets without it are found too.
     """
     singles = [tried for tried in (bench.tried(bench.start, change) for change in offered) if tried is not None]
     changes = [tried.changes[0] for tried in singles]
@@ -99,14 +100,14 @@ def find_changes(
 
 
 def _not_fitting(tried: Iterable[ChangedPlan]) -> list[ChangedPlan]:
-    """Return those that do not fit yet, nearest first, as many as are worth going on with."""
+    """Return the most promising sets that do not fit yet, the nearest first."""
     return sorted((one for one in tried if not meets(one.fit, "fits")), key=lambda one: one.held_bytes)[:_BEAM]
 
 
 def _extend(
     bench: ChangeSearch, level: list[ChangedPlan], changes: list[PlanChange], enough: list[ChangedPlan]
 ) -> list[ChangedPlan]:
-    """Return the sets with one change more, leaving out those of which a part is enough already."""
+    """Return the sets with one more change, except supersets of those that already fit."""
     done = {frozenset(change.name for change in one.changes) for one in enough}
     grown: dict[frozenset[str], ChangedPlan] = {}
     for base in level:
@@ -129,7 +130,7 @@ def _apply_ladders(bench: ChangeSearch, bases: list[ChangedPlan], ladders: tuple
 
 
 def _mildest_fit(bench: ChangeSearch, base: ChangedPlan, ladder: Ladder) -> ChangedPlan | None:
-    """Return `base` with the mildest number that makes it fit, or else tight, or else with the hardest one."""
+    """Return `base` with the mildest value that makes it fit, or else tight, or else with the strongest value."""
     hardest = bench.tried(base, ladder.change(ladder.values[-1]))
     if hardest is None:
         return None

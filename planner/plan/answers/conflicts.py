@@ -1,7 +1,7 @@
-"""One answer after another: what an answer makes impossible is adjusted, and named.
+"""Resolution of conflicts after an edit: fields that the edit rules out are adjusted and reported.
 
-The shell refuses what does not go together, since all of it was asked for at once. In a window one thing is asked after
-another, and the last answer counts.
+The command line rejects conflicting options, since all of them were given at once. A form edits one field at a time,
+and the last edit wins.
 """
 
 from collections.abc import Mapping
@@ -22,20 +22,20 @@ _MAX_ROUNDS = 8
 
 
 class Resolved(NamedTuple):
-    """A plan that can be evaluated, and the fields of its workload that were adjusted to an answer."""
+    """A plan that can be evaluated, and the workload fields that were adjusted to the edit."""
 
     plan: Plan
     adjustments: tuple[str, ...] = ()
 
 
 def resolve_conflicts(plan: Plan, answer: Mapping[str, object], catalog: Catalog) -> Resolved:
-    """Return `plan` with the fields in `answer` changed, and with what that makes impossible set to what is allowed.
+    """Return `plan` with the fields in `answer` changed, and conflicting fields set to allowed values.
 
-    Fields of the workload are named as `workload.lora.rank`, those of the plan by their names. A model that cannot be
-    trained is run.
+    Fields of the workload have names such as `workload.lora.rank`, those of the plan their own. If a new model cannot
+    be trained, the task becomes inference.
 
     Raises:
-        SpecError: If the answer itself is not allowed; what was asked for is never adjusted.
+        SpecError: If the edit itself is not allowed; edited fields are never adjusted.
         PlannerError: If the plan cannot be evaluated.
     """
     try:
@@ -71,14 +71,14 @@ def _resolve(plan: Plan, answer: Mapping[str, object], catalog: Catalog) -> Reso
 
 
 def _apply_rules(draft: WorkloadDraft) -> None:
-    """Let the remedies of rules that do not hold adjust `draft`, until they do or nothing more can be adjusted."""
+    """Apply the remedies of broken rules to `draft` until all rules hold or nothing more can be adjusted."""
     rounds = 0
     while rounds < _MAX_ROUNDS and [rule for rule in ALL_RULES if draft.adjust(rule)]:
         rounds += 1
 
 
 def _architecture(plan: Plan, own: Mapping[str, object], catalog: Catalog) -> Architecture | None:
-    """Return the network that the answer is about; none of a traced module, or where it cannot be read."""
+    """Return the edited plan's model, or None for a traced module or a model that cannot be read."""
     try:
         return architecture_of(plan.evolve(**{name: own[name] for name in ("model",) if name in own}), catalog)
     except (PlannerError, ValidationError):
@@ -100,7 +100,7 @@ def _build_plan(plan: Plan, own: Mapping[str, object], draft: WorkloadDraft) -> 
 
 
 def _spec_error(error: ValidationError) -> SpecError:
-    """Return `error` with the field as answers name it."""
+    """Return `error` with the field named as in edits."""
     problem = SpecError.from_validation(error)
     place = problem.field if problem.field in Plan.model_fields else f"{WORKLOAD}{problem.field}".removesuffix(".")
     return SpecError(place, problem.reason, problem.hint)

@@ -1,4 +1,4 @@
-"""Which ways to share a plan between its cards would do."""
+"""Degrees of parallelism and card counts that are possible for a plan."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -14,12 +14,12 @@ _MAX_DEGREE: Final = 64
 
 
 def possible_degrees(plan: Plan, name: str, catalog: Catalog) -> tuple[int, ...]:
-    """Return the numbers of cards that could share in the way `name`, such as `parallel.tensor`, smallest first."""
+    """Return the possible values of a degree of parallelism `name`, such as `parallel.tensor`, in ascending order."""
     return tuple(_accepted(plan, f"{WORKLOAD}{name}", _divisors(plan.count), catalog))
 
 
 def possible_counts(plan: Plan, wanted: int, catalog: Catalog) -> tuple[int, ...]:
-    """Return the numbers of cards around `wanted` that go with the ways in which the plan is shared."""
+    """Return the numbers of cards around `wanted` that the plan's parallelism allows."""
     shards = plan.workload.parallel.model_shards * plan.workload.parallel.expert
     below = wanted // shards * shards
     return tuple(_accepted(plan, "count", (count for count in (below, below + shards) if count), catalog))

@@ -1,4 +1,4 @@
-"""A workload by the dotted names of its fields, of which some are asked for and the others may be adjusted."""
+"""A workload during an edit, by the dotted names of its fields."""
 
 from collections.abc import Collection, Mapping
 from typing import Final
@@ -15,10 +15,10 @@ WORKLOAD: Final = "workload."
 
 
 class WorkloadDraft:
-    """The fields of a workload by their dotted names, of which those in `asked` stay as they are.
+    """The fields of a workload by their dotted names; those in `asked` were edited and are not adjusted.
 
-    `others` are what rules read beside them, the number of GPUs and the network; `kept` names fields of the plan that
-    were asked for, too.
+    `others` are the values that rules read besides the workload: the number of GPUs and the model. `kept` names edited
+    fields of the plan.
     """
 
     def __init__(
@@ -36,11 +36,11 @@ class WorkloadDraft:
 
     @property
     def moved(self) -> tuple[str, ...]:
-        """Return the fields that have another value than before, and were not asked for."""
+        """Return the fields that were adjusted: their values differ from before and they were not edited."""
         return tuple(name for name in self._moves if self.value(name) != self._before.get(name, self._default(name)))
 
     def check(self) -> None:
-        """Refuse an answer that is none by itself, whatever the other fields are.
+        """Validate the edited values on their own, independent of the other fields.
 
         Raises:
             pydantic.ValidationError: If a value is not allowed.
@@ -54,18 +54,18 @@ class WorkloadDraft:
                 raise
 
     def value(self, name: str) -> FieldValue:
-        """Return what the field `name` holds; of a part such as `lora` its fields, or none without any."""
+        """Return the value of the field `name`; for a part such as `lora`, a mapping of its fields, or None."""
         return self._value(name, self._fields)
 
     def move(self, name: str, value: object) -> None:
-        """Set a field that was not asked for."""
+        """Set a field, unless it was edited."""
         if self._is_free(name) and self.value(name) != value:
             self._fields = _updated(self._fields, {name: value})
             if not _nested_fields(self._before, name):
                 self._moves.setdefault(name)
 
     def adjust(self, rule: WorkloadRule) -> bool:
-        """Let `rule` hold where one of its remedies does that; return whether something was adjusted."""
+        """Apply the first remedy after which `rule` holds; return whether anything was adjusted."""
         if not self._concerns(rule):
             return False
         values = rule.values(self.value)
@@ -81,10 +81,10 @@ class WorkloadDraft:
         return False
 
     def give_way(self, error: SpecError) -> None:
-        """Set the field that `error` blames back to its default.
+        """Reset the field that `error` blames to its default.
 
         Raises:
-            SpecError: The same, if that was asked for, or nothing but several fields together are to blame.
+            SpecError: The same error, if that field was edited or the error blames a group of fields.
         """
         name = error.field.removeprefix(WORKLOAD)
         default = self._default(name)
@@ -107,7 +107,7 @@ class WorkloadDraft:
         return answered and not self._kept.intersection(rule.yields_to)
 
     def _helps(self, rule: WorkloadRule, changes: Mapping[str, object]) -> bool:
-        """Return whether `rule` holds after `changes`, which change nothing that was asked for."""
+        """Return whether `rule` holds after `changes`, and `changes` leave edited fields alone."""
         if any(self.value(name) != value and not self._is_free(name) for name, value in changes.items()):
             return False
         changed = _updated(self._fields, changes)
@@ -155,6 +155,6 @@ def _nested_fields(fields: Mapping[str, object], part: str) -> dict[str, object]
 
 
 def _updated(fields: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
-    """Return `fields` with `changes`; a part that is set as a whole takes its fields along."""
+    """Return `fields` with `changes`; setting a part as a whole replaces its fields."""
     kept = {name: value for name, value in fields.items() if name.partition(".")[0] not in changes}
     return {**kept, **changes}

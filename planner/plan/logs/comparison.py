@@ -1,4 +1,4 @@
-"""What was estimated beside what a run printed: term by term where the log separates them, else counter by counter."""
+"""Comparison of an estimate with a log: by term if the log separates them, otherwise by counter."""
 
 from collections.abc import Iterator
 from typing import Final, get_args
@@ -18,17 +18,17 @@ GROUPS: Final[dict[RowName, tuple[TermName, ...]]] = {
     "weights": ("weights", "master_weights", "adapters"),
     "kv_cache": ("kv_cache",),
     "state": ("state",),
-    # Where the one ends and the other begins is a matter of words: engines print one peak of all of them.
+    # Engines print one peak for all of these terms.
     "working": ("activations", "logits", "temporaries", "buffers"),
     "overhead": ("framework_overhead", "communication"),
 }
-"""The estimate's terms that each amount of a log stands for."""
+"""The estimate's terms that each row of a log includes."""
 _COUNTERS: Final[tuple[RowName, ...]] = tuple(name for name in get_args(RowName) if name not in (*GROUPS, "sum"))
 _FEWEST_SUMMED: Final = 2
 
 
 def compare_plan(plan: Plan, catalog: Catalog, reading: LogReading) -> Comparison:
-    """Return `plan`, estimated without corrections, beside the log `reading`.
+    """Compare `plan`, estimated without corrections, with the log `reading`.
 
     Raises:
         SpecError: If the plan cannot be evaluated, or nothing in the log has a counterpart in an estimate.
@@ -37,9 +37,9 @@ def compare_plan(plan: Plan, catalog: Catalog, reading: LogReading) -> Compariso
 
 
 def compare_with_log(evaluation: Evaluation, reading: LogReading) -> Comparison:
-    """Return the rows of what `evaluation` predicted and `reading` found, with the reasons of their differences.
+    """Return the rows of `evaluation` and `reading`, with explanations of their differences.
 
-    A term is taken at the phase in which it is largest. Of several devices the fullest counts, or their sum where they
+    A term is taken at the phase in which it is largest. Of several devices the fullest counts, or their sum if they
     hold parts of a model that the plan has on one.
 
     Raises:
@@ -49,7 +49,7 @@ def compare_with_log(evaluation: Evaluation, reading: LogReading) -> Comparison:
     terms = tuple(_term_rows(evaluation, actuals, reading))
     rows = (*terms, *_sum(terms), *_counter_rows(evaluation, actuals, reading, with_terms=bool(terms)))
     if not rows:
-        hint = "A log with sizes of weights, caches, allocated, reserved or used memory is needed."
+        hint = "Choose a log with the size of weights, caches, or allocated, reserved or used memory."
         raise SpecError("log", "nothing in this log can be compared with an estimate", hint)
     return Comparison(reading=reading, rows=rows, notes=tuple(log_notes(evaluation, reading, actuals)))
 
@@ -103,7 +103,7 @@ def _row(
 
 
 def _sum(rows: tuple[ComparedRow, ...]) -> Iterator[ComparedRow]:
-    """Yield the sum of the terms that both sides have, where there are several."""
+    """Yield the sum of the terms that both sides have, if there are several."""
     summed = [row for row in rows if row.name in GROUPS and row.predicted_bytes is not None]
     if len(summed) >= _FEWEST_SUMMED:
         yield ComparedRow(
@@ -112,7 +112,7 @@ def _sum(rows: tuple[ComparedRow, ...]) -> Iterator[ComparedRow]:
             actual_bytes=sum(row.actual_bytes for row in summed),
             low_bytes=sum(row.low_bytes for row in summed),
             high_bytes=sum(row.high_bytes for row in summed),
-            explanation="The rows above, which need not be largest at the same moment.",
+            explanation="The sum of the rows above, whose peaks may be at different times.",
             lines=tuple(sorted({line for row in summed for line in row.lines})),
         )
 

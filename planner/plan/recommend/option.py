@@ -1,4 +1,4 @@
-"""Options for a job: what is asked of hardware, each way to do it with memory, time and cost, and their order."""
+"""Hardware options for a job, the limits on them, and their ranking."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,30 +15,30 @@ Having = Literal["rent", "own"]
 
 
 class Wish(Spec):
-    """The limits; what is `None` is not limited. Money and time are of one run, for services of one month."""
+    """Limits on the options; `None` means no limit. Money and time are per run, for services per month."""
 
     budget_usd: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
     deadline_hours: float | None = Field(default=None, gt=0, le=1e6, allow_inf_nan=False)
     power_limit_watts: float | None = Field(
-        default=None, gt=0, le=1e8, allow_inf_nan=False, description="of all cards together, their board power"
+        default=None, gt=0, le=1e8, allow_inf_nan=False, description="board power of all cards together"
     )
     having: tuple[Having, ...] = Field(default=("rent", "own"), min_length=1, description="rent, own, or either")
-    modes: tuple[RentMode, ...] = Field(default=("on-demand",), min_length=1, description="ways to rent")
+    modes: tuple[RentMode, ...] = Field(default=("on-demand",), min_length=1, description="rental modes")
     counts: tuple[Annotated[int, Field(ge=1, le=4_096)], ...] = Field(
-        default=(1, 2, 4, 8), min_length=1, description="numbers of cards to look at"
+        default=(1, 2, 4, 8), min_length=1, description="numbers of cards to consider"
     )
     vendors: tuple[str, ...] = Field(default=(), description="only these makers; empty: all of them")
-    include_tight: bool = Field(default=False, description="also what fits in fewer than 19 of 20 cases")
+    include_tight: bool = Field(default=False, description="include tight fits")
 
 
 Award = Literal["cheapest", "fastest", "best value"]
 
 
 class Option(Spec):
-    """Cards that fit, their throughput, and what the job takes and costs on them.
+    """Cards that the plan fits on, rented or owned, with their throughput and the time and cost of the job.
 
-    `usd` and `hours` are of one `period`, a run, or a month of a service or daily hours: rented as billed, owned as its
-    share of everything that owning costs over the horizon. `comparable`: whether the price may be called the cheapest.
+    `usd` and `hours` are per `period`: a run, or a month of a service or daily hours. Rented cards cost what is billed,
+    owned ones their share of all costs over the horizon. `comparable` options may be ranked as the cheapest.
     """
 
     gpu: str
@@ -46,7 +46,7 @@ class Option(Spec):
     having: Having
     period: Literal["run", "month"]
     sharing: str = ""
-    """How the cards share the network, where one does not hold it."""
+    """Sharding of the model across the cards; empty without any."""
     verdict: Verdict
     free_bytes: int
     fit_probability: float | None
@@ -70,33 +70,33 @@ class Option(Spec):
 
     @property
     def key(self) -> str:
-        """Return what tells it from the others."""
+        """Return a text that identifies the option."""
         return f"{self.count}×{self.gpu}·{self.offer or self.having}·{self.mode or ''}"
 
     @property
     def slowness(self) -> float:
-        """Return what is lower the faster it is: the hours of a run, else the seconds of a token or sample."""
+        """Return the hours of a run, else the seconds per token or sample; lower is faster."""
         throughput = self.tokens_per_second or self.samples_per_second
         return self.hours if self.period == "run" or not throughput else 1 / throughput
 
 
 class ExcludedCount(Spec):
-    """Why so many cards or offers are not among the options."""
+    """A number of cards or offers that were excluded, with the reason."""
 
     reason: str
     count: int
 
 
 class Recommendation(Spec):
-    """Every option within the limits, the cheapest first, with the three that stand out; and what was left out.
+    """All options within the limits, the cheapest first, the best three, and the numbers excluded.
 
-    `pareto` are the keys of those that nothing else beats in both time and cost. `nearest` is, where nothing is within
-    the limits, what comes closest without them.
+    `pareto` are the keys of the options on the Pareto front of time and cost. If nothing is within the limits,
+    `nearest` is the option that exceeds them least.
     """
 
     wish: Wish
     period: Literal["run", "month"]
-    """What money and time are of."""
+    """Period that money and time refer to."""
     options: tuple[Option, ...]
     cheapest: Option | None
     fastest: Option | None
@@ -107,14 +107,14 @@ class Recommendation(Spec):
     oldest_price_date: str | None = None
 
 
-_NO_POWER: Final = "its power is not known"
+_NO_POWER: Final = "its power is unknown"
 _OVER_BUDGET: Final = "over the budget"
-_AFTER_DEADLINE: Final = "later than the deadline"
+_AFTER_DEADLINE: Final = "after the deadline"
 _OVER_POWER_LIMIT: Final = "over the power limit"
 
 
 def is_within_limits(option: Option, wish: Wish, left_out: Counter[str]) -> bool:
-    """Return whether `option` is within every limit, and note the first that it is not."""
+    """Return whether `option` is within every limit; otherwise count the first limit that it exceeds."""
     reason = next(_exceeded_limits(option, wish), None)
     if reason is not None:
         left_out[reason] += 1
@@ -139,7 +139,7 @@ def rank_options(
     period: Literal["run", "month"],
     left_out: Counter[str],
 ) -> Recommendation:
-    """Return the options in their order, the cheapest that can be compared first, and those that stand out."""
+    """Return the options in order, comparable ones first and the cheapest first, with the best three."""
     in_order = sorted(within, key=lambda option: (not option.comparable, option.usd, option.hours))
     sure = [option for option in in_order if option.comparable]
     others = [option for option in everything if option.comparable]
@@ -159,7 +159,7 @@ def rank_options(
 
 
 def _pareto_front(cheapest_first: Sequence[Option]) -> Iterator[Option]:
-    """Yield the options that no other beats in both time and cost."""
+    """Yield the options that no other option beats in both time and cost."""
     fastest = float("inf")
     for option in cheapest_first:
         if option.slowness < fastest:
@@ -168,7 +168,7 @@ def _pareto_front(cheapest_first: Sequence[Option]) -> Iterator[Option]:
 
 
 def _excess(option: Option, wish: Wish) -> float:
-    """Return how many times over its limits an option is, multiplied."""
+    """Return the product of the factors by which an option exceeds its limits."""
     limits = (
         (option.usd, wish.budget_usd),
         (option.hours, wish.deadline_hours),

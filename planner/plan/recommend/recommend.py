@@ -1,4 +1,4 @@
-"""Look at every card, number and offer for a plan's job, keep what is within the limits, and name what stands out."""
+"""Recommendation of hardware for a plan's job: every card, count and offer within the limits, ranked."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ from planner.workload.defaults import with_defaults
 
 
 class ShardedPlan(NamedTuple):
-    """The plan without a card on a number of them; `how` says how they share the network, empty where they do not."""
+    """The plan without a card on a number of cards; `how` names the sharding, empty without any."""
 
     plan: Plan
     how: str
@@ -37,10 +37,9 @@ class ShardedPlan(NamedTuple):
 def sharded_plans(
     plan: Plan, architecture: Architecture | None, counts: tuple[int, ...]
 ) -> Iterator[tuple[ShardedPlan, ...]]:
-    """Yield, for each of `counts` that is possible, the ways to spread `plan`, the plain one first.
+    """Yield, for each possible count, the variants of `plan` on it, the one without sharding first.
 
-    A plan that shares the network in its own way keeps it, on multiples of what that takes. A traced module runs on as
-    many cards as it was traced for.
+    A plan with its own parallelism keeps it, on multiples of its cards. A traced module keeps its number of cards.
     """
     bare = plan.evolve(gpu=None, workload=plan.workload.evolve(gpus=()), count=1 if plan.workload.gpus else plan.count)
     if architecture is None:
@@ -59,16 +58,16 @@ def sharded_plans(
 
 
 def plan_of(option: Option, plan: Plan, catalog: Catalog) -> Plan:
-    """Return `plan` on the cards of `option`, rented or owned as it says.
+    """Return `plan` on the cards of `option`, rented or owned accordingly.
 
     Raises:
-        SpecError: If the plan is another than the option was found for.
+        SpecError: If the option belongs to another plan.
     """
     architecture = None if plan.model.trace is not None else architecture_of(plan, catalog)
     ways = (spread for group in sharded_plans(plan, architecture, (option.count,)) for spread in group)
     spread = next((spread for spread in ways if spread.how == option.sharing), None)
     if spread is None:
-        raise SpecError("count", f"the plan does not go on {option.count} cards", "Choose again.")
+        raise SpecError("count", f"the plan cannot run on {option.count} cards in this way", "Choose another option.")
     rent = plan.cost.rent
     if option.mode is not None:
         rent = rent.evolve(offer=option.offer, mode=option.mode)
@@ -85,14 +84,14 @@ Progress = Callable[[int, int], None]
 _CARD_PRICE: Final = "card_price_usd"
 _LOW: Final[Mapping[str, float]] = {RESALE: TEN_TO_NINETY, _CARD_PRICE: -TEN_TO_NINETY}
 _HIGH: Final[Mapping[str, float]] = {RESALE: -TEN_TO_NINETY, _CARD_PRICE: TEN_TO_NINETY}
-_NO_TIME: Final = "how fast it would be is not known"
+_NO_TIME: Final = "its speed is unknown"
 _TOO_LONG: Final = "a run takes longer than the horizon"
-_NO_OFFER: Final = "nobody offers it"
-_NO_PRICE: Final = "what owning it costs is not known"
+_NO_OFFER: Final = "no offer to rent it is known"
+_NO_PRICE: Final = "the cost of owning it is unknown"
 
 
 class _CapableCards(NamedTuple):
-    """Cards that can do the job: what they hold, how fast they are, what the job asks of them."""
+    """Cards that can do the job, with the memory, time and demand on them."""
 
     gpu: Gpu
     spread: ShardedPlan
@@ -143,7 +142,7 @@ def recommend(
 def _find_capable_cards(
     plan: Plan, catalog: Catalog, wish: Wish, left_out: Counter[str], stop: Stop, progress: Progress
 ) -> list[_CapableCards] | None:
-    """Return the cards that can do the job, each in the plainest way in which it fits."""
+    """Return the cards that can do the job, each with the simplest sharding that fits."""
     architecture = None if plan.model.trace is not None else architecture_of(plan, catalog)
     found: list[_CapableCards] = []
     ways = list(sharded_plans(plan, architecture, wish.counts))
@@ -172,7 +171,7 @@ def _find_capable_cards(
 def _fits(
     ways: Sequence[ShardedPlan], catalog: Catalog, wish: Wish
 ) -> Iterator[tuple[Gpu, list[tuple[ShardedPlan, CardFit]]]]:
-    """Yield each card with its verdicts, one for each way to spread the plan that goes with the model."""
+    """Yield each card with its verdicts, one for each sharding that the model allows."""
     verdicts: list[tuple[ShardedPlan, Mapping[str, CardFit]]] = []
     for spread in ways:
         try:
@@ -189,14 +188,14 @@ def _is_acceptable(fit: CardFit, wish: Wish) -> bool:
 
 
 def _exclusion_reason(fit: CardFit) -> str:
-    """Return the verdict that leaves a card out, which `planner.present.memory.verdict` has the words for."""
+    """Return the verdict that excludes a card; `planner.present.memory.verdict` has its title."""
     if fit.unsupported:
         return "not-supported"
     return "tight" if fit.verdict == "tight" else "does-not-fit"
 
 
 def _with_pace(gpu: Gpu, spread: ShardedPlan, fit: CardFit, plan: Plan, catalog: Catalog) -> _CapableCards | None:
-    """Return the card with its throughput and what the job asks at it, or None where no throughput is known."""
+    """Return the card with its throughput and the demand of the job, or None if the throughput is unknown."""
     evaluation = evaluate(spread.plan.evolve(gpu=gpu.id, timing=_timing(plan)), catalog)
     time = evaluation.time
     throughput = pace_of(evaluation)
@@ -206,12 +205,12 @@ def _with_pace(gpu: Gpu, spread: ShardedPlan, fit: CardFit, plan: Plan, catalog:
 
 
 def _exceeds_horizon(demand: Demand, plan: Plan) -> bool:
-    """Return whether one run takes longer than the plan looks ahead."""
+    """Return whether one run takes longer than the plan's horizon."""
     return demand.period == "run" and demand.busy_hours > plan.cost.horizon_years * HOURS_PER_YEAR
 
 
 def _timing(plan: Plan) -> object:
-    """Return what decides the time, with a measured speed told to be of the plan's own cards."""
+    """Return the plan's time settings, with a measured speed attributed to the plan's own cards."""
     measured = plan.timing.measured
     if measured is None:
         return plan.timing
@@ -261,6 +260,7 @@ def _rented_option(one: _CapableCards, row: OfferRow) -> Option:
 def _own_options(
     plan: Plan, catalog: Catalog, group: Mapping[str, _CapableCards], wish: Wish, today: date, left_out: Counter[str]
 ) -> Iterator[Option]:
+    """Yield the options of owning the cards."""
     if "own" not in wish.having:
         return
     for one in group.values():
@@ -271,7 +271,7 @@ def _own_options(
 
 
 def _owned_option(plan: Plan, catalog: Catalog, one: _CapableCards, today: date) -> Option:
-    """Return owning the cards: everything over the horizon, shared among the runs or months of it."""
+    """Return the option of owning the cards: all costs over the horizon, divided among its runs or months."""
     terms, demand = plan.cost, one.demand
     case = build_case(terms, one.gpu, one.spread.plan.count, demand, None, catalog.cost, today)
     periods = demand.per_year(terms.horizon_years) * terms.horizon_years
@@ -297,7 +297,7 @@ def _only_uncertain(deviations: Mapping[str, float], uncertain: tuple[str, ...])
 
 
 def _shared_fields(one: _CapableCards) -> dict[str, object]:
-    """Return what renting and owning the same cards have in common."""
+    """Return the fields that renting and owning the same cards have in common."""
     power, count = one.gpu.drawn_watts, one.spread.plan.count
     return {
         "gpu": one.gpu.id,

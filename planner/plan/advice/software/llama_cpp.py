@@ -1,4 +1,4 @@
-"""What would help in llama.cpp."""
+"""Changes and ladders of llama.cpp."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -20,38 +20,38 @@ CHANGES: Final[tuple[PlanChange, ...]] = (
     PlanChange(
         name="Q4_K_M",
         lever="weights",
-        sentence="Run a file whose matrices have about 4.9 bits a weight.",
+        sentence="Run a GGUF file with about 4.9 bits per weight.",
         source=_GGUF,
         settings={"weights": "Q4_K_M"},
         applies={"profile": (LLAMA_CPP.name,), "weights": ("F32", "F16", "BF16", "Q8_0", "Q6_K")},
         risk="small",
-        needs="such a GGUF file",
+        needs="a Q4_K_M file of the model",
     ),
     PlanChange(
         name="KV cache in q8_0",
         lever="cache",
-        sentence="Keep cached keys and values in blocks of 8 bits.",
+        sentence="Quantize the KV cache to 8 bits.",
         source=_Q8_CACHE,
         settings={"kv_cache": "q8_0"},
         applies={"kv_cache": PLAIN_FORMATS, "profile": (LLAMA_CPP.name,)},
         risk="small",
-        needs="flash attention switched on",
+        needs="flash attention",
     ),
     PlanChange(
         name="KV cache in q4_0",
         lever="cache",
-        sentence="Keep cached keys and values in blocks of 4 bits.",
+        sentence="Quantize the KV cache to 4 bits.",
         source=_Q4_CACHE,
         settings={"kv_cache": "q4_0"},
         applies={"kv_cache": (*PLAIN_FORMATS, "q8_0"), "profile": (LLAMA_CPP.name,)},
         risk="real",
-        needs="flash attention switched on",
+        needs="flash attention",
     ),
 )
 
 
 def ladders(workload: Inference, architecture: Architecture) -> Iterator[Ladder]:
-    """Yield shorter pieces of prompts, and fewer layers on the card."""
+    """Yield the ladders of smaller prompt chunks and of fewer layers on the card."""
     settings = workload.engine
     given = settings.n_ubatch if isinstance(settings, LlamaCppSettings) else None
     yield smaller_chunks("n_ubatch", given or _TOKENS, _PIECES)
@@ -66,14 +66,14 @@ def _fewer_layers(workload: Inference, architecture: Architecture) -> Ladder:
         return PlanChange(
             name=f"{count:,} of {layers:,} layers on the card",
             lever="offload",
-            sentence="Keep the other layers in RAM, where the processor runs them.",
+            sentence="Keep the other layers in RAM, where the CPU runs them.",
             source=_OFFLOAD,
             settings={"gpu_layers": count},
             cost="much-time",
             slower_by_about=None,
-            costs=f"{layers - count:,} layers run on the processor",
+            costs=f"{layers - count:,} layers run on the CPU",
             needs="RAM for the other layers",
-            keeps="the answers",
+            keeps="the outputs",
         )
 
     return Ladder("offload", range(present - 1, -1, -1), fewer)

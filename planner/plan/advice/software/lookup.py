@@ -1,4 +1,4 @@
-"""The changes and ladders of every program that has some."""
+"""Changes and ladders of all programs."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
@@ -18,7 +18,7 @@ _LADDERS: Final[Mapping[str, Callable[[Inference, Architecture], Iterator[Ladder
 
 
 def engine_ladders(workload: Inference, architecture: Architecture) -> Iterator[Ladder]:
-    """Yield the ladders of the program that `workload`, its defaults filled in, runs in."""
+    """Yield the ladders of the program that runs `workload`, whose defaults are filled in."""
     found = _LADDERS.get(workload.profile or "")
     if found is not None:
         yield from found(workload, architecture)

@@ -1,4 +1,4 @@
-"""What would help in Hugging Face Transformers, other programs among it."""
+"""Changes of Hugging Face Transformers, including the switch to other programs."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ CHANGES: Final[tuple[PlanChange, ...]] = (
     PlanChange(
         name="Liger kernels",
         lever="loss",
-        sentence="Run fused norms, activations and loss, which keep less for the backward pass.",
+        sentence="Use fused norms, activations and loss, which save less for the backward pass.",
         source=_LIGER,
         settings={"profile": LIGER.name, "loss": None},
         applies={"task": ("training",), "profile": (TRANSFORMERS.name,)},
@@ -25,7 +25,7 @@ CHANGES: Final[tuple[PlanChange, ...]] = (
     ),
     quantization_change(
         name="Q4_K_M in llama.cpp",
-        sentence="Run a GGUF file whose matrices have about 4.9 bits a weight.",
+        sentence="Run a GGUF file with about 4.9 bits per weight.",
         source=_GGUF,
         settings={"weights": "Q4_K_M", "profile": LLAMA_CPP.name},
         applies={**OF_TEXT, "weights": (*PLAIN_FORMATS, "int8"), "profile": (TRANSFORMERS.name,)},
@@ -34,7 +34,7 @@ CHANGES: Final[tuple[PlanChange, ...]] = (
     PlanChange(
         name="KV cache in fp8",
         lever="cache",
-        sentence="Keep cached keys and values in 8 bits.",
+        sentence="Quantize the KV cache to 8 bits.",
         source=_FP8_CACHE,
         settings={"kv_cache": "fp8"},
         applies={**OF_TEXT, "kv_cache": PLAIN_FORMATS, "profile": (TRANSFORMERS.name,)},
