@@ -1,4 +1,4 @@
-"""The whole answer about money for one plan: rent, own, where they meet, and what would change the decision."""
+"""Cost estimate of one plan: renting, owning, their break-even, and the decision with its sensitivities."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _CARD_PRICE = "card_price_usd"
 
 
 def make_decision(case: Case, streams: CashFlows, found: BreakEven, rent: RentCost, own: OwnCost) -> Answer:
-    """Return the decision over the horizon, in today's money, with what it rests on."""
+    """Return the decision over the horizon, in present value, with the figures that it is based on."""
     years, shape = case.horizon_years, case.shape
     rented, owned = streams.rent_usd(years), streams.own_usd(years)
     flip_rent = flip_value(case, RENT_PRICE)
@@ -58,9 +58,9 @@ def make_decision(case: Case, streams: CashFlows, found: BreakEven, rent: RentCo
 
 
 def flip_value(case: Case, name: str) -> float | None:
-    """Return the value of one figure at which both cost the same, the others as they are; None where none above zero.
+    """Return the value of one figure at which renting and owning cost the same, or None if it is not positive.
 
-    **Formula** the saving is a straight line in a price: x* = x₀ − saving(x₀) · (x₁ − x₀) / (saving(x₁) − saving(x₀))
+    **Formula** the saving is linear in a price: x* = x₀ − saving(x₀) · (x₁ − x₀) / (saving(x₁) − saving(x₀))
     """
     start = case.central[name]
     before, after = (_saving(case, name, start + step) for step in (0.0, 1.0))
@@ -75,7 +75,7 @@ def _saving(case: Case, name: str, value: float) -> float:
 
 
 def _undated(rent: RentCost, own: OwnCost) -> list[str]:
-    """Return which figures have no date, in the order of their weight."""
+    """Return the names of the figures without a date, the largest amount first."""
     terms = (*rent.terms, *own.upfront, *own.monthly)
     named = [term for term in terms if term.date is None and term.certainty != "yours"]
     return [term.name for term in sorted(named, key=lambda term: -term.usd)]
@@ -83,32 +83,32 @@ def _undated(rent: RentCost, own: OwnCost) -> list[str]:
 
 _POINTS: Final = 60
 _WATTS: Final = 1_000
-_VAT: Final = "the offer is priced without VAT, and household electricity with it"
-_CAPACITY_NOTE: Final = "one group of cards answers {:,.3g} requests a second, {:,.0f} at once"
-_WAIT_NOTE: Final = "; at the busiest moment a request waits for its turn {:.2g} s on average, or less"
+_VAT: Final = "the offer's price excludes VAT, and the household electricity price includes it"
+_CAPACITY_NOTE: Final = "one group of cards answers {:,.3g} requests per second, {:,.0f} concurrently"
+_WAIT_NOTE: Final = "; at peak load, a request waits {:.2g} s on average, or less"
 _SHORTEST_WAIT: Final = 0.01
-_NO_CARBON: Final = "where the machines stand is not known, and so neither is the carbon of their electricity"
+_NO_CARBON: Final = "the location of the machines is unknown, and so is the carbon of their electricity"
 _LOW: Final[Mapping[str, float]] = {TIME: -TEN_TO_NINETY, USE: -TEN_TO_NINETY}
 
 
 @dataclass(frozen=True, eq=False)
 class CostEstimate:
-    """The answer, with the case behind it: tornado, Monte Carlo and other questions start from that."""
+    """The cost result, and the inputs for tornado charts, Monte Carlo simulations and further questions."""
 
     result: CostResult
     case: Case | None
     demand: Demand
     rows: tuple[OfferRow, ...]
-    """Every offer of the plan's card for the job."""
+    """All offers of the plan's card, for the job."""
 
 
 def estimate_cost(
     terms: CostTerms, gpu: Gpu, count: int, throughput: Throughput | None, catalog: CostCatalog, today: date
 ) -> CostEstimate:
-    """Return what the job of `terms` costs on `count` cards that work at `throughput`, rented and owned.
+    """Return the cost of the job on `count` cards at the given throughput, rented and owned.
 
     Raises:
-        SpecError: If the terms name an offer of another card, or the job's hours cannot be told.
+        SpecError: If the terms name an offer of another card, or the job's hours cannot be computed.
     """
     demand = demand_of(terms.job, throughput)
     facts = RentFacts.of(catalog)
@@ -128,9 +128,9 @@ def estimate_cost(
 
 
 def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, throughput: Throughput | None) -> Hybrid | None:
-    """Return how many groups to own and what to rent for the peaks, or None where that is no question.
+    """Return the best mix of owned groups and groups rented for peaks, or None if it does not apply.
 
-    It is one for services that have an offer to rent by the hour, and need no more groups than can be looked through.
+    It applies to services with an hourly offer and a limited number of groups.
     """
     case, rent = estimate.case, estimate.result.rent
     if (
@@ -156,17 +156,17 @@ def _chosen(
     catalog: CostCatalog,
     facts: RentFacts,
 ) -> tuple[RentQuote | None, str]:
-    """Return the quote of the named offer, or of the cheapest that can be compared; else why there is none."""
+    """Return the quote of the named offer, or of the cheapest comparable one; else the reason why there is none."""
     if terms.rent.offer is not None:
         offer = catalog.offer(terms.rent.offer)
         if gpu.id not in offer.cards:
-            raise SpecError("rent.offer", f"{offer.id} is of {' or '.join(offer.cards)}, not of {gpu.id}")
+            raise SpecError("rent.offer", f"{offer.id} has {' or '.join(offer.cards)}, not {gpu.id}")
         return quote(offer, terms.rent.mode, demand, count, terms.rent, facts), ""
     row = cheapest(rows)
     if row is not None:
         return quote(row.offer, row.mode, demand, count, terms.rent, facts), ""
-    kind = "offer that can be compared" if rows else "offer"
-    return None, f"no current {kind} of the {gpu.name} is known for {terms.rent.mode}"
+    kind = "comparable offer" if rows else "offer"
+    return None, f"no current {kind} for the {gpu.name} ({terms.rent.mode}) is known"
 
 
 def _compare(
@@ -217,9 +217,9 @@ def _with_carbon(rent: RentCost, chosen: RentQuote, case: Case, demand: Demand, 
 
 
 def cost_curve(case: Case) -> tuple[CurvePoint, ...]:
-    """Return what renting and owning have cost by each of sixty moments, in today's money.
+    """Return the cumulative cost of renting and owning at 61 points over the horizon, in present value.
 
-    The bands go from the 10th to the 90th percentile of the hours that are used, and of what the cards sell for.
+    The bands are the 10th to 90th percentiles of the hours of use and of the resale value.
     """
     middle = case.streams()
     low = case.streams({**_LOW, RESALE: TEN_TO_NINETY})
@@ -251,11 +251,11 @@ def _notes(
 
 
 def _service_notes(demand: Demand, terms: CostTerms, throughput: Throughput | None) -> tuple[str, ...]:
-    """Return how a service is answered: how many requests, and how long they wait, as far as that is known."""
+    """Return notes on the capacity and waiting time of a service, as far as they are known."""
     job = terms.job
     if not isinstance(job, Service) or throughput is None or throughput.concurrent_requests is None:
         return ()
     answered = throughput.requests_per_second(job.prompt_tokens, job.output_tokens) or 0.0
     waits = demand.peak_wait_seconds
-    told = "" if waits is None else _WAIT_NOTE.format(max(waits, _SHORTEST_WAIT))
-    return (_CAPACITY_NOTE.format(answered, throughput.concurrent_requests) + told,)
+    wait_note = "" if waits is None else _WAIT_NOTE.format(max(waits, _SHORTEST_WAIT))
+    return (_CAPACITY_NOTE.format(answered, throughput.concurrent_requests) + wait_note,)

@@ -1,4 +1,4 @@
-"""Owning put into terms that say how each figure was found."""
+"""Cost of owning, broken down into terms with their derivation."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -28,30 +28,30 @@ _WATTS: Final = 1_000
 _JOB: Final = "the job"
 _MEANINGS: Final = {
     "card_price_usd": ("p", "USD for one card"),
-    "host_factor": ("f", "a server's price over that of its cards"),
-    "network_share": ("s", "share of the cluster's price that is its network"),
-    "rack_usd_per_server": ("r", "USD a server for rack, power and room"),
-    "tax_fraction": ("x", "tax on what is bought"),
+    "host_factor": ("f", "price of a server divided by that of its cards"),
+    "network_share": ("s", "network's share of the cluster's price"),
+    "rack_usd_per_server": ("r", "USD per server for rack, power and room"),
+    "tax_fraction": ("x", "tax on the purchase"),
     "shipping_usd": ("v", "USD for shipping"),
     "install_usd": ("i", "USD for installation"),
-    "pue": ("PUE", "electricity of the room over that of the machines"),
-    "tariff_usd_per_kwh": ("e", "USD a kWh"),
-    "colocation_usd_per_kw_month": ("k", "USD a kilowatt and month"),
-    "operations_fraction_per_year": ("o", "of the purchase a year, for operations"),
-    "support_fraction_per_year": ("u", "of the purchase a year, for support"),
-    "spares_fraction_per_year": ("b", "of the cards' price a year, for spares"),
-    "insurance_fraction_per_year": ("y", "of the purchase a year, for insurance"),
-    "staff_usd_per_year": ("w", "USD a year for staff"),
-    "licence_usd_per_gpu_year": ("l", "USD a card and year for licences"),
-    "active_power_fraction": ("a", "drawn at work, of full load"),
-    "idle_power_fraction": ("i", "drawn at rest, of full load"),
-    "card_power_watts": ("W", "watts of a card"),
-    "server_power_factor": ("g", "a server's power over that of its cards"),
+    "pue": ("PUE", "electricity of the facility divided by that of the machines"),
+    "tariff_usd_per_kwh": ("e", "USD per kWh"),
+    "colocation_usd_per_kw_month": ("k", "USD per kilowatt and month"),
+    "operations_fraction_per_year": ("o", "operations per year, as a fraction of the purchase"),
+    "support_fraction_per_year": ("u", "support per year, as a fraction of the purchase"),
+    "spares_fraction_per_year": ("b", "spares per year, as a fraction of the cards' price"),
+    "insurance_fraction_per_year": ("y", "insurance per year, as a fraction of the purchase"),
+    "staff_usd_per_year": ("w", "USD per year for staff"),
+    "licence_usd_per_gpu_year": ("l", "USD per card and year for licenses"),
+    "active_power_fraction": ("a", "power at work, as a fraction of full load"),
+    "idle_power_fraction": ("i", "idle power, as a fraction of full load"),
+    "card_power_watts": ("W", "watts per card"),
+    "server_power_factor": ("g", "power of a server divided by that of its cards"),
 }
 _UPFRONT: Final = (
     ("cards", "n · p", ("card_price_usd",)),
     ("host", "n · p · (f − 1)", ("host_factor", "card_price_usd")),
-    ("network", "(cards + host) · s / (1 − s), from two servers on", ("network_share",)),
+    ("network", "(cards + host) · s / (1 − s), from two servers", ("network_share",)),
     ("rack", "m · r", ("rack_usd_per_server",)),
     ("tax", "x · (cards + host + network + rack)", ("tax_fraction",)),
     ("shipping", "v", ("shipping_usd",)),
@@ -61,7 +61,7 @@ _GROWS_BY: Final[dict[str, Callable[[float], float]]] = {
     "host": lambda factor: factor - 1,
     "network": lambda share: share / (1 - share),
 }
-"""What these terms grow in proportion to, by their first figure; the others to the figure itself."""
+"""Functions of the first figure that these terms are proportional to; other terms are proportional to the figure."""
 _YEARLY: Final = (
     ("colocation", "P · k", ("colocation_usd_per_kw_month", "card_power_watts", "server_power_factor")),
     ("operations", "C · o / 12", ("operations_fraction_per_year",)),
@@ -78,7 +78,7 @@ _PRICES: Final = (
     "colocation_usd_per_kw_month",
     "licence_usd_per_gpu_year",
 )
-"""Which figures are prices, whose age is said."""
+"""Figures that are prices, whose age is reported."""
 _ENERGY: Final = (
     "tariff_usd_per_kwh",
     "pue",
@@ -87,10 +87,10 @@ _ENERGY: Final = (
     "card_power_watts",
     "server_power_factor",
 )
-_POWER_INCLUDED: Final = "electricity is part of the price of colocation, and not counted beside it"
-_POWER_METERED: Final = "electricity is metered, and paid beside the price of colocation"
-_OWN_STORAGE: Final = "storage of one's own is taken as part of the server"
-_ONLY_CARDS: Final = "only cards are taken to be sold in the end; what hosts and networks bring is not known"
+_POWER_INCLUDED: Final = "electricity is included in the colocation price and not counted separately"
+_POWER_METERED: Final = "electricity is metered and paid in addition to the colocation price"
+_OWN_STORAGE: Final = "local storage is assumed to be part of the server"
+_ONLY_CARDS: Final = "only the cards are assumed to be resold; the resale value of hosts and networks is unknown"
 
 
 def explain_ownership(
@@ -102,7 +102,7 @@ def explain_ownership(
     throughput: Throughput | None,
     catalog: CostCatalog,
 ) -> OwnCost:
-    """Return the explained cost of owning; the terms sum to what is paid at the start, and each month."""
+    """Return the explained cost of owning; the terms add up to the upfront and monthly totals."""
     place = catalog.ownership(terms.buy.place)
     purchase = upfront_costs(case.central, case.shape)
     yearly = running_costs(case.central, case.shape, purchase)
@@ -147,7 +147,7 @@ def explain_ownership(
 
 
 def book_servers(case: Case, streams: CashFlows, terms: CostTerms) -> OwnedServers:
-    """Return the servers as the books see them, whose full power is what work draws."""
+    """Return the servers from the accounting view, with the power at work as their full power."""
     values, shape = case.central, case.shape
     active = values["active_power_fraction"]
     idle = 0.0 if shape.switched_off_when_idle else values["idle_power_fraction"]
@@ -168,7 +168,7 @@ def book_servers(case: Case, streams: CashFlows, terms: CostTerms) -> OwnedServe
 
 
 def book_utilization(case: Case, streams: CashFlows) -> float:
-    """Return the share of the time that the servers work."""
+    """Return the fraction of the time that the servers work."""
     return min(streams.busy_hours_per_year / (HOURS_PER_YEAR * case.shape.groups), 1.0)
 
 
@@ -188,7 +188,7 @@ def _monthly_terms(case: Case, purchase: UpfrontCosts, yearly: RunningCosts, str
     energy = (yearly.idle_energy + yearly.usd_per_busy_hour * streams.busy_hours_per_year) / _MONTHS
     counts = (
         MoneySymbol("n", case.shape.cards, "cards", _JOB),
-        MoneySymbol("C", purchase.usd, "USD for everything that is bought", "the sum of the terms at the start"),
+        MoneySymbol("C", purchase.usd, "USD for the whole purchase", "the sum of the upfront terms"),
         MoneySymbol("P", full_power_watts(case.central, case.shape) / _WATTS, "kW of all servers at full load", _JOB),
     )
     if energy:
@@ -203,7 +203,7 @@ def _monthly_terms(case: Case, purchase: UpfrontCosts, yearly: RunningCosts, str
 def _term(
     case: Case, name: str, usd: float, formula: str, figures: tuple[str, ...], counts: tuple[MoneySymbol, ...]
 ) -> MoneyTerm:
-    """Return a term whose range is that of its first figure; of the `counts` it names those of its formula."""
+    """Return a term whose range is that of its first figure; it lists the `counts` that occur in its formula."""
     main, grows_by = case.figures[figures[0]], _GROWS_BY.get(name, float)
     now = grows_by(main.value)
     named = tuple(symbol(_MEANINGS[figure][0], case.figures[figure], _MEANINGS[figure][1]) for figure in figures)
@@ -222,7 +222,7 @@ def _term(
 
 
 def _rate_of_return(case: Case, streams: CashFlows) -> float | None:
-    """Return the yearly rate that the purchase earns by the rent that it saves, or None where it never pays back.
+    """Return the yearly rate of return of buying instead of renting, or None if it never pays back.
 
     **Assumes** whole years, and the resale at the end of the last.
     """
@@ -238,7 +238,7 @@ def _rate_of_return(case: Case, streams: CashFlows) -> float | None:
 
 
 def _colocation_notes(case: Case) -> Iterator[str]:
-    """Yield how electricity is paid for, where rooms are rented by the kilowatt."""
+    """Yield a note on how electricity is paid for in colocation."""
     if case.central["colocation_usd_per_kw_month"]:
         included = case.shape.colocation_power == "included"
         yield _POWER_INCLUDED if included else _POWER_METERED

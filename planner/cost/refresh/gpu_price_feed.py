@@ -1,4 +1,4 @@
-"""The prices that gpu-price-feed collects once a day from providers' own interfaces, as one JSON file.
+"""The price file of gpu-price-feed, which collects prices once a day from the APIs of providers.
 
 **Source**: github.com/toolshedlabs-hash/gpu-price-feed at 03b0c63 (2026-08-23): `README.md`, `METHODOLOGY.md` and
 `data/prices.json` for what the fields mean. It keeps form factors apart, says which rows are slices of a card, and
@@ -27,8 +27,8 @@ PROVIDERS: Final[Mapping[str, str]] = {
     "vastai": "Vast.ai",
     "vultr": "Vultr",
 }
-"""The feed's names and ours; DataCrunch calls itself Verda now."""
-# Commitments need a contract: they are no price that one can take.
+"""Providers by the feed's names; DataCrunch is now called Verda."""
+# Commitments are left out, since they need a contract.
 _KINDS: Final = {"on-demand": False, "spot": True}
 _CLOUDS: Final = ("secure", "community")
 
@@ -37,7 +37,7 @@ def fetch_price_feed(fetcher: Fetcher, url: str = URL) -> tuple[Fetched, list[Li
     """Return the file and its rows.
 
     Raises:
-        PriceError: If it cannot be fetched, or is not the list that it should be.
+        PriceError: If it cannot be fetched or is not the expected list.
     """
     fetched = fetcher.fetch(url)
     return fetched, list(read_feed(fetched.content))
@@ -47,7 +47,7 @@ def read_feed(content: bytes) -> Iterator[Listing | RejectedRow]:
     """Yield the offers of whole cards.
 
     Raises:
-        PriceError: If it is no JSON, or not of the form that is known.
+        PriceError: If it is not JSON or has an unknown structure.
     """
     try:
         whole = json.loads(content)
@@ -55,9 +55,9 @@ def read_feed(content: bytes) -> Iterator[Listing | RejectedRow]:
         date = datetime.fromisoformat(whole["collected_at"]).date().isoformat()
         rate = whole.get("fx") or {}
         if not isinstance(offers, list) or not isinstance(rate, dict):
-            raise TypeError("offers are no list")
+            raise TypeError("offers is not a list")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise PriceError(TITLE, f"the file is not of the form that is known ({_describe_error(error)})") from error
+        raise PriceError(TITLE, f"the file has an unknown structure ({_describe_error(error)})") from error
     for offer in offers:
         found = _offer(offer, date, rate)
         if found is not None:
@@ -72,10 +72,10 @@ def _offer(offer: Any, date: str, rate: Mapping[str, Any]) -> Listing | Rejected
         if offer["pricing_type"] not in _KINDS or offer.get("gpu_partition") or offer["price_per_gpu_hr"] is None:
             return None
         if provider is None:
-            return RejectedRow(what, "the provider is not known")
+            return RejectedRow(what, "the provider is unknown")
         return _listing(offer, provider, date, rate)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        return RejectedRow(what, f"a field is no value ({_describe_error(error)})")
+        return RejectedRow(what, f"a field is invalid ({_describe_error(error)})")
 
 
 def _listing(offer: Mapping[str, Any], provider: str, date: str, rate: Mapping[str, Any]) -> Listing:
@@ -104,17 +104,17 @@ def _listing(offer: Mapping[str, Any], provider: str, date: str, rate: Mapping[s
 
 
 def _card(offer: Mapping[str, Any]) -> str:
-    """Return family and form where the feed knows the card, as these say more than the provider's own spelling."""
+    """Return family and form factor if the feed recognized the card, else the provider's own spelling."""
     if not offer.get("gpu_recognised"):
         return str(offer["gpu_model_raw"])[:100]
     form = offer.get("gpu_form")
-    # A card that is made in one form only need not be told apart by it.
-    told = form if form and offer.get("gpu_form_source") == "provider" else ""
-    return f"{offer['gpu_family']} {told}".strip()[:100]
+    # The form factor is reliable only if the provider states it.
+    stated = form if form and offer.get("gpu_form_source") == "provider" else ""
+    return f"{offer['gpu_family']} {stated}".strip()[:100]
 
 
 def _with_cloud(provider: str, note: str) -> str:
-    """Return the provider with which of its clouds it is, where it has a cheap and a dear one: "RunPod Secure"."""
+    """Return the provider with the name of its cloud if it has several, such as "RunPod Secure"."""
     cloud = next((cloud for cloud in _CLOUDS if note.startswith(f"{cloud} cloud")), None)
     return provider if cloud is None else f"{provider} {cloud.capitalize()}"
 

@@ -1,15 +1,15 @@
-"""What a source of prices says of one thing that can be rented, before anything of it is believed."""
+"""Rows of a price source before validation."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Listing:
-    """One row of a source, in its own words; the price is of the whole instance.
+    """One row of a source, in its own spelling; the price is for the whole instance.
 
-    `card` is the source's spelling, `card_memory_gb` what it states of one card. `region` is empty where none is
-    stated. `billed_currency` and `billed_price_per_hour` are as the provider asks them, `usd_per_billed` the rate that
-    the source used and `rate_date` its day.
+    `card` is the source's spelling, and `card_memory_gb` its memory size per card. `region` is empty if it is not
+    stated. `billed_currency` and `billed_price_per_hour` are the provider's price, converted with the source's rate
+    `usd_per_billed` of `rate_date`.
     """
 
     provider: str
@@ -32,13 +32,13 @@ class Listing:
 
     @property
     def place(self) -> tuple[str, str, str, int]:
-        """Return what makes two listings the same thing: provider, instance, region and number of cards."""
+        """Return the provider, instance, region and number of cards, which identify a machine."""
         return self.provider, self.instance, self.region, self.count
 
 
 @dataclass(frozen=True)
 class RejectedRow:
-    """A row that is not taken over, with the reason; `what` names it as its source does."""
+    """A rejected row with the reason; `what` is its name in the source."""
 
     what: str
     reason: str

@@ -1,4 +1,4 @@
-"""From what sources list to offers: the same machine's prices put together, its card named, every field validated."""
+"""Conversion of source rows to offers: rows of the same machine are merged, cards matched, and fields validated."""
 
 import re
 from collections import defaultdict
@@ -17,24 +17,24 @@ from planner.hardware.names import candidates
 from planner.units import GIB
 
 Known = Mapping[tuple[str, str], str]
-"""The card of instance types whose card is known, by provider and instance."""
+"""Cards of known instance types, by provider and instance."""
 
 _MEMORY_DIFFERENCE: Final = 0.07
-"""How far a stated size may be off, of either unit and rounded: 23 GB and 24 GiB are the same card's."""
+"""Tolerance of stated memory sizes, which may be rounded and in either unit: 23 GB and 24 GiB can be the same card."""
 _DECIMAL: Final = 1e9
 
 
 class Match(NamedTuple):
-    """`gpu` is the card's id where there is one, else `candidates` are the ids that it could be."""
+    """The matched card `gpu`, or the ids of its `candidates`."""
 
     gpu: str | None
     candidates: tuple[str, ...]
 
 
 class Matcher:
-    """Names the cards of listings; each spelling is looked up once.
+    """Matches listings to cards of the catalog; each spelling is looked up once.
 
-    An instance type that is known keeps its card: "p5.48xlarge" has H100 SXM, whatever a list calls them.
+    A known instance type keeps its card: "p5.48xlarge" has H100 SXM, whatever a list calls them.
     """
 
     def __init__(self, hardware: HardwareCatalog, known: Known) -> None:
@@ -42,7 +42,7 @@ class Matcher:
         self._found: dict[tuple[str, float | None], Match] = {}
 
     def match(self, listing: Listing) -> Match:
-        """Return what `listing` may be; neither a card nor candidates where nothing is called so."""
+        """Return the card of `listing`, its candidates, or neither if nothing matches."""
         known = self._known.get((listing.provider, listing.instance))
         if known is not None and _is_of_size(self._hardware.gpu(known), listing.card_memory_gb):
             return Match(known, ())
@@ -59,7 +59,7 @@ class Matcher:
 
 
 def _is_of_size(gpu: Gpu, memory_gb: float | None) -> bool:
-    """Return whether a card may have the stated memory; everything may where none is stated."""
+    """Return whether a card may have the stated memory, which is always true if none is stated."""
     if memory_gb is None or not memory_gb or gpu.memory_bytes is None:
         return True
     sizes = gpu.memory_bytes / GIB, gpu.memory_bytes / _DECIMAL
@@ -72,10 +72,10 @@ _NO_SLUG: Final = re.compile(r"[^a-z0-9.]+")
 def offers_of(
     rows: Iterable[Listing | RejectedRow], matcher: Matcher, source: str
 ) -> tuple[list[Offer], list[RejectedRow]]:
-    """Return the offers that `rows` make, and what of them is refused, with the reason.
+    """Return the offers in `rows`, and the rejected rows.
 
-    Rows of the same machine become one offer, with its price on demand and as spot. Of several hosts of a marketplace
-    the offer has the middle price, and its notes say of how many and between which.
+    Rows of the same machine become one offer with its on-demand and spot prices. If a marketplace has several hosts,
+    the offer has their median price, and its notes state their number and price range.
     """
     offers: dict[str, Offer] = {}
     refused: list[RejectedRow] = []
@@ -90,7 +90,7 @@ def offers_of(
         if isinstance(made, RejectedRow):
             refused.append(made)
         elif made.id in offers:
-            refused.append(RejectedRow(made.id, "is listed twice under names that differ only in signs"))
+            refused.append(RejectedRow(made.id, "is listed twice under names that differ only in punctuation"))
         else:
             offers[made.id] = made
     return list(offers.values()), refused
@@ -151,11 +151,11 @@ def _notes(on_demand: Sequence[Listing], spot: Sequence[Listing]) -> Iterator[st
     for listings, kind in ((on_demand, ""), (spot, "spot: ")):
         if len(listings) > 1:
             prices = sorted(listing.price_usd_per_hour for listing in listings)
-            yield f"{kind}the middle of {len(prices)} listings, {prices[0]:,.4g} – {prices[-1]:,.4g} USD an hour"
+            yield f"{kind}the median of {len(prices)} listings, {prices[0]:,.4g} – {prices[-1]:,.4g} USD per hour"
         elif listings and listings[0].note:
             yield f"{kind}{listings[0].note}"
 
 
 def _offer_id(listing: Listing) -> str:
-    told = f"fetched {listing.provider} {listing.instance} {listing.region} {listing.count}x"
-    return _NO_SLUG.sub("-", told.lower()).strip("-")
+    name = f"fetched {listing.provider} {listing.instance} {listing.region} {listing.count}x"
+    return _NO_SLUG.sub("-", name.lower()).strip("-")

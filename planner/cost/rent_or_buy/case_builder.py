@@ -1,4 +1,4 @@
-"""Put together the case of one plan: its figures from the terms, the place, the region, the card and the offer."""
+"""Construction of a rent-or-buy case from a plan's terms, place, region, card and offer."""
 
 from datetime import date
 from typing import Final
@@ -25,23 +25,23 @@ _TARIFF_SWING: Final = 1.25
 _LOW_DRIFT: Final = -0.3
 _HIGH_DRIFT: Final = 0.3
 _DRIFT_SOURCE: Final = (
-    "dated reads of 2025 and 2026: Nebius H100 from 2.95 to 4.50 USD in five months, AWS p5 from 98.32 to 55.04 in 19"
+    "prices observed in 2025 and 2026: Nebius H100 from 2.95 to 4.50 USD in 5 months, AWS p5 from 98.32 to 55.04 in 19"
 )
-_NO_DRIFT: Final = f"prices as they are now; range from {_DRIFT_SOURCE}"
+_NO_DRIFT: Final = f"constant prices; range from {_DRIFT_SOURCE}"
 
 
 class UnknownFigureError(SpecError):
-    """A figure of owning that neither the person nor the catalog gives."""
+    """A figure of owning that neither the user nor the catalog provides."""
 
 
 def build_case(
     terms: CostTerms, gpu: Gpu, count: int, demand: Demand, quote: RentQuote | None, catalog: CostCatalog, today: date
 ) -> Case:
-    """Return the case of owning `count` cards for each group of `demand`, beside renting at `quote`.
+    """Return the case of owning `count` cards for each group of `demand`, compared with renting at `quote`.
 
     Raises:
-        UnknownFigureError: If the price or the power of the card is known to nobody.
-        SpecError: If the job does not fit the horizon.
+        UnknownFigureError: If the price or the power of the card is unknown.
+        SpecError: If the job does not fit into the horizon.
     """
     place = catalog.ownership(terms.buy.place).with_terms(terms.buy)
     busy = demand.busy_hours * demand.per_year(terms.horizon_years)
@@ -75,11 +75,11 @@ def _resale(terms: CostTerms, catalog: CostCatalog) -> ResaleCurve:
 
 
 def _owned_groups(demand: Demand, busy_per_year: float) -> int:
-    """Return the groups to own: those that are needed at once, or that do the year's work in a year."""
+    """Return the number of groups to own, for the peak demand and for a year's work in a year."""
     groups = round_up(busy_per_year / HOURS_PER_YEAR)
     if demand.periods_per_year is None and groups > 1:
         reason = "one run takes longer than the horizon"
-        raise SpecError("horizon_years", reason, "Take more cards, or a longer horizon.")
+        raise SpecError("horizon_years", reason, "Choose more cards or a longer horizon.")
     return max(demand.groups, groups)
 
 
@@ -118,15 +118,15 @@ def _price(buy: BuyTerms, gpu: Gpu, catalog: CostCatalog, today: date) -> Figure
     if buy.card_price_usd is not None:
         return Figure.own(buy.card_price_usd)
     if gpu.purchase_price_usd is not None:
-        said = gpu.provenance_of("purchase_price_usd")
-        return Figure(value=gpu.purchase_price_usd, source=said.source, date=said.as_of, certainty="yours")
+        provenance = gpu.provenance_of("purchase_price_usd")
+        return Figure(value=gpu.purchase_price_usd, source=provenance.source, date=provenance.as_of, certainty="yours")
     found = card_price(catalog.purchases, gpu.id, gpu.launch_price_usd, today)
     if found is not None:
         return found
     if buy.server_price_usd is not None:
         return Figure(value=0.0, source="not needed: the server's price includes its cards", certainty="assumed")
-    reason = f"what one {gpu.name} costs is not known"
-    raise UnknownFigureError("buy.card_price_usd", reason, "Write what it would cost you.")
+    reason = f"the price of one {gpu.name} is unknown"
+    raise UnknownFigureError("buy.card_price_usd", reason, "Enter the price that you would pay.")
 
 
 def _power(buy: BuyTerms, gpu: Gpu) -> Figure:
@@ -137,8 +137,8 @@ def _power(buy: BuyTerms, gpu: Gpu) -> Figure:
         return Figure(value=gpu.drawn_watts, source=provenance.source, date=provenance.as_of, certainty=certainty)
     if buy.server_power_watts is not None:
         return Figure(value=0.0, source="not needed: the server's power includes its cards", certainty="assumed")
-    reason = f"the board power of the {gpu.name} is not known"
-    raise UnknownFigureError("buy.server_power_watts", reason, "Write what a server with it draws at full load.")
+    reason = f"the board power of the {gpu.name} is unknown"
+    raise UnknownFigureError("buy.server_power_watts", reason, "Enter the power of a server with it at full load.")
 
 
 def _tariff(terms: CostTerms, place: Ownership, catalog: CostCatalog) -> Figure:
@@ -147,13 +147,15 @@ def _tariff(terms: CostTerms, place: Ownership, catalog: CostCatalog) -> Figure:
     region = catalog.region(terms.region)
     tariff = region.tariff(place.tariff_kind)
     if tariff is None:
-        reason = f"what electricity costs in {region.name} is not known"
-        raise UnknownFigureError("buy.tariff_usd_per_kwh", reason, "Write your tariff, or choose another region.")
+        reason = f"the electricity price in {region.name} is unknown"
+        raise UnknownFigureError(
+            "buy.tariff_usd_per_kwh", reason, "Enter your electricity price, or choose another region."
+        )
     return tariff.evolve(low=tariff.value / _TARIFF_SWING, high=tariff.value * _TARIFF_SWING)
 
 
 def _constant_of_family(preset: Figure, gpu: Gpu, known: dict[str, str], kind: str, catalog: CostCatalog) -> Figure:
-    """Return the constant of the card's family where there is one, within the range of the preset."""
+    """Return the constant of the card's family if there is one, with a range that includes the preset's."""
     family = next((name for start, name in known.items() if gpu.id.startswith(start)), None)
     if family is None:
         return preset
@@ -162,7 +164,7 @@ def _constant_of_family(preset: Figure, gpu: Gpu, known: dict[str, str], kind: s
 
 
 def _rent(quote: RentQuote | None) -> Figure:
-    """Return the rent of one billed hour of a group."""
+    """Return the rent of one billed group-hour."""
     if quote is None:
         return Figure(value=0.0, source="nothing is rented", certainty="assumed")
     price = quote.machine_usd / quote.billed_hours
@@ -184,18 +186,18 @@ def _drift(per_year: float) -> Figure:
 
 
 def _is_fixed(quote: RentQuote, demand: Demand) -> bool:
-    """Return whether renting is paid however much is used: by commitment, or all day and night."""
+    """Return whether the rent does not depend on use, because of a commitment or an always-on service."""
     return quote.mode in TERM_YEARS or demand.always_on
 
 
 def _time_factor(demand: Demand) -> Figure:
-    """Return how much longer or shorter the work may take; the estimate's range holds eight cases in ten."""
+    """Return the uncertainty of the duration, widened from the estimate's 80 % range to 90 %."""
     widened = NINETY_PERCENT / TEN_TO_NINETY
     return Figure(
         value=1.0,
         low=(demand.low_busy_hours / demand.busy_hours) ** widened,
         high=(demand.high_busy_hours / demand.busy_hours) ** widened,
-        source="the range of the estimate of time",
+        source="the range of the time estimate",
     )
 
 
@@ -204,6 +206,6 @@ def _use_factor() -> Figure:
         value=1.0,
         low=0.8,
         high=1.25,
-        source=f"{_EPOCH}: 90 % range of how much hardware a run really took",
+        source=f"{_EPOCH}: 90 % range of the hardware that runs really used",
         certainty="assumed",
     )

@@ -1,4 +1,4 @@
-"""Renting and owning as streams of money over time: their sums, and where both cost the same."""
+"""Cash flows of renting and owning, their present values, and break-even points."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -12,7 +12,7 @@ from planner.cost.result import BreakEven
 
 @dataclass(frozen=True, slots=True)
 class CashFlows:
-    """Renting and owning the same work."""
+    """Cash flows of renting and owning for the same work."""
 
     capex_usd: float
     resale_base_usd: float
@@ -21,19 +21,20 @@ class CashFlows:
     rent_usd_per_hour: float
     rent_usd_per_year: float
     rent_term_years: float
-    """For commitments: for how long each is paid, used or not; 0 where one pays for hours only."""
+    """Term for which a commitment is paid, used or not; 0 without a commitment."""
     busy_hours_per_year: float
     drift: float
     discount_rate: float
     shape: ServerSetup
     resale: ResaleCurve
     resale_deviations: float = 0.0
-    """Where in its band the resale value lies, in standard deviations from the middle."""
+    """Position of the resale value in its band, in standard deviations from the middle."""
 
     def own_usd(self, years: float, hours_per_year: float | None = None) -> float:
-        """Return what owning has cost in today's money if it ends after `years` and the cards are sold then.
+        """Return the present value of owning for `years`, after which the cards are sold.
 
         **Formula** C + (fixed + slope · h) · a(r, t) − R(t) / (1 + r)^t
+
         **Assumes** that payments are spread evenly, and that only cards are sold.
         """
         hours = self.busy_hours_per_year if hours_per_year is None else hours_per_year
@@ -46,7 +47,7 @@ class CashFlows:
         )
 
     def rent_usd(self, years: float, hours_per_year: float | None = None) -> float:
-        """Return what renting has cost in today's money after `years`; a commitment that began is paid to its end.
+        """Return the present value of renting for `years`; commitments are paid to the end of their term.
 
         **Formula** (p · h + fixed) · a(r, d, t)
         """
@@ -58,24 +59,22 @@ class CashFlows:
         return per_year * annuity(self.discount_rate, until, self.drift)
 
     def saving_usd(self, years: float) -> float:
-        """Return what owning saves over renting by `years`; negative where renting is cheaper."""
+        """Return the saving of owning over renting by `years`; negative if renting is cheaper."""
         return self.rent_usd(years) - self.own_usd(years)
 
 
 _STEPS_PER_YEAR: Final = 52
 _BISECTIONS: Final = 60
-NO_HOURLY_SAVING: Final = (
-    "an hour of one's own costs as much as a rented one, so no amount of use pays the purchase back"
-)
+NO_HOURLY_SAVING: Final = "an owned hour costs as much as a rented one, so the purchase never pays for itself"
 ALWAYS_CHEAPER: Final = "owning is cheaper even without any use"
 BEYOND_HORIZON: Final = "it would take more hours than the horizon has"
 RENT_CHEAPER: Final = "renting is still cheaper at the end of the horizon"
-NEVER_DEARER: Final = "owning is cheaper from the first day on"
-FIXED_RENT: Final = "renting costs the same however much it is used, so no amount of use decides"
+NEVER_DEARER: Final = "owning is cheaper from the first day"
+FIXED_RENT: Final = "the cost of renting does not depend on use, so there is no break-even use"
 
 
 def break_even(streams: CashFlows, horizon_years: float) -> BreakEven:
-    """Return where the costs meet over the horizon, each with the reason where they do not."""
+    """Return the break-even points over the horizon, each missing one with a reason."""
     hours, reason = break_even_hours_per_year(streams, horizon_years)
     years, years_reason = break_even_years(streams, horizon_years)
     shape = streams.shape
@@ -89,9 +88,9 @@ def break_even(streams: CashFlows, horizon_years: float) -> BreakEven:
 
 
 def break_even_hours_per_year(streams: CashFlows, horizon_years: float) -> tuple[float | None, str | None]:
-    """Return the group-hours a year at which both cost the same over the horizon, or None and why.
+    """Return the group-hours per year at which both cost the same over the horizon, or None and the reason.
 
-    **Formula** both are straight lines in the hours h: h* = (own(0) − rent(0)) / (rent slope − own slope)
+    **Formula** both costs are linear in the hours h: h* = (own(0) − rent(0)) / (rent slope − own slope)
     """
     if streams.rent_usd_per_hour == 0:
         return None, FIXED_RENT
@@ -109,9 +108,9 @@ def break_even_hours_per_year(streams: CashFlows, horizon_years: float) -> tuple
 
 
 def break_even_years(streams: CashFlows, horizon_years: float) -> tuple[float | None, str | None]:
-    """Return the time from which on owning is cheaper up to the horizon, at the planned use, or None and why.
+    """Return the time after which owning stays cheaper up to the horizon, or None and the reason.
 
-    It is where the curves over time cross for the last time; a commitment's curve jumps, and may cross in a jump.
+    It is the last crossing of the cost curves over time; a commitment's curve has jumps, in which it may cross.
     """
     if streams.saving_usd(horizon_years) < 0:
         return None, RENT_CHEAPER
@@ -135,9 +134,10 @@ def _crossing(streams: CashFlows, before: float, after: float) -> float:
 
 
 def hours_to_pay_back(capex_usd: float, rent_usd_per_hour: float, own_usd_per_hour: float) -> float | None:
-    """Return the hours of use after which a purchase has paid for itself, or None where it never does.
+    """Return the hours of use after which a purchase has paid for itself, or None if it never does.
 
-    **Formula** H* = C / (p_cloud − p_own); take the present value of a resale from C
+    **Formula** H* = C / (p_cloud − p_own); subtract the present value of a resale from C first
+
     **Source** Lenovo Press LP2225
     """
     saved = rent_usd_per_hour - own_usd_per_hour

@@ -1,4 +1,4 @@
-"""What renting one offer costs for one job, or a month of a service: machines, interruptions, storage, egress."""
+"""Cost of renting one offer for one job, or a month of a service: machines, interruptions, storage and egress."""
 
 import math
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ from planner.cost.terms import RentMode, RentTerms
 from planner.errors import SpecError
 
 _BANDS: Final = (("h100", "H100 p5"), ("a100", "A100 p4d"), ("l4", "L4"))
-"""Which cards the published bands are of; `l4` is the whole id, the others how ids begin."""
+"""Cards of the published bands; `l4` is a whole id, the others are prefixes of ids."""
 
 
 class InterruptionOverhead(Spec):
-    """What interruptions add to the hours of a run, as shares of its work."""
+    """Extra hours due to interruptions and checkpoints, as fractions of the work."""
 
     interval_hours: float | None
     checkpoint_fraction: float
@@ -29,12 +29,12 @@ class InterruptionOverhead(Spec):
 
     @property
     def waste_fraction(self) -> float:
-        """Return all of it."""
+        """Return the total overhead."""
         return self.checkpoint_fraction + self.lost_fraction + self.restart_fraction
 
 
 def best_checkpoint_interval(checkpoint_hours: float, mean_hours: float) -> float:
-    """Return how many hours of work to put between two checkpoints.
+    """Return the optimal hours of work between two checkpoints.
 
     **Formula** τ = √(2 · δ · M)
     **Source** Young (1974), Daly (2006), first order
@@ -46,13 +46,13 @@ def best_checkpoint_interval(checkpoint_hours: float, mean_hours: float) -> floa
 def interruption_overhead(
     checkpoint_hours: float, restart_hours: float, mean_hours: float, interval_hours: float | None = None
 ) -> InterruptionOverhead:
-    """Return what interruptions cost that come every `mean_hours` on average.
+    """Return the overhead of interruptions with a mean distance of `mean_hours`.
 
-    **Formula** δ/τ + (τ/2 + R)/M
-    Without `interval_hours` the best one is taken; checkpoints that take no time may be written always.
+    **Formula** δ/τ + (τ/2 + R)/M. Without `interval_hours`, the optimal interval; checkpoints that take no time may be
+    continuous.
 
     Raises:
-        SpecError: If interruptions come without pause.
+        SpecError: If `mean_hours` is not positive.
     """
     if mean_hours <= 0:
         raise SpecError("rent.mean_hours_between_interruptions", f"must be more than 0, not {mean_hours:g}")
@@ -66,25 +66,26 @@ def interruption_overhead(
 
 
 def mean_hours_between(share_per_month: float) -> float:
-    """Return the mean time between interruptions where this share of machines is interrupted in a month.
+    """Return the mean time between interruptions, from the fraction of machines interrupted per month.
 
     **Formula** M = 730.5 / −ln(1 − s)
-    **Assumes** interruptions that come at random, equally likely at any time.
+
+    **Assumes** that interruptions are equally likely at any time.
     """
     return HOURS_PER_MONTH / -math.log1p(-share_per_month)
 
 
 def interruption_share(gpu_id: str, constants: tuple[Constant, ...]) -> Figure:
-    """Return the share of spot machines with this card that are interrupted in a month.
+    """Return the fraction of spot machines with this card that are interrupted per month.
 
-    **Source** AWS Spot Instance Advisor, 1 May 2025; cards without a band take the range of all of them.
+    **Source** AWS Spot Instance Advisor, 1 May 2025; cards without a band get the range of all bands.
     """
     bands = {constant.name: constant for constant in constants if constant.kind == "spot_interruption"}
     name = next((band for start, band in _BANDS if gpu_id == start or gpu_id.startswith(f"{start}-")), None)
     low = bands[f"{name or 'L4'} low"]
     high = bands[f"{name or 'H100 p5'} high"]
     source = low.source if name else f"{low.source}: no band of this card, the range of all bands"
-    # A band from zero has a middle, but no logarithm: the figure may not reach zero.
+    # A log-normal distribution needs a positive lower bound, so a band from zero is cut.
     middle = (low.value + high.value) / 2
     return Figure(
         value=middle,
@@ -97,9 +98,9 @@ def interruption_share(gpu_id: str, constants: tuple[Constant, ...]) -> Figure:
 
 
 CARDS_OF_A_MACHINE: Final = 8
-"""The most cards that offers have in one machine, so that more are always spread over several."""
+"""The largest number of cards per machine in any offer."""
 COMMITTED_HOURS_PER_YEAR: Final = 8_760.0
-"""Hours of the 365 days that a year of commitment is billed for."""
+"""Billed hours of one year of commitment, with 365 days."""
 TERM_YEARS: Final[dict[RentMode, float]] = {"reserved-1y": 1.0, "reserved-3y": 3.0}
 _SECONDS_PER_HOUR: Final = 3_600
 _STORAGE: Final = ("storage-object-standard", "storage-object-standard-low")
@@ -107,7 +108,7 @@ _STORAGE: Final = ("storage-object-standard", "storage-object-standard-low")
 
 @dataclass(frozen=True, eq=False)
 class RentFacts:
-    """What the catalog knows of renting, beside the offers."""
+    """Catalog data for renting besides the offers: egress tariffs, storage prices and constants."""
 
     egress: Mapping[str, EgressTariff]
     storage: Figure
@@ -115,7 +116,7 @@ class RentFacts:
 
     @classmethod
     def of(cls, catalog: CostCatalog) -> "RentFacts":
-        """Return them from the catalog."""
+        """Return the data from the catalog."""
         typical, low = (catalog.constant(name) for name in _STORAGE)
         storage = typical.evolve(low=low.value, high=typical.value * typical.value / low.value, certainty="assumed")
         return cls(catalog.egress, storage, catalog.constants)
@@ -123,15 +124,15 @@ class RentFacts:
 
 @dataclass(frozen=True, slots=True)
 class RentQuote:
-    """The numbers of one way to rent, before they are explained."""
+    """Numbers of renting one offer in one mode."""
 
     offer: Offer
     mode: RentMode
     price_usd_per_hour: float
     count: int
-    """Cards of a group that the job uses."""
+    """Cards per group."""
     instances: int
-    """Of one group."""
+    """Machines per group."""
     hours: float
     low_hours: float
     high_hours: float
@@ -149,34 +150,34 @@ class RentQuote:
 
     @property
     def usd(self) -> float:
-        """Return everything together."""
+        """Return the total."""
         return self.machine_usd + self.storage_usd + self.egress_usd
 
     @property
     def low_usd(self) -> float:
-        """Return it if the job takes as little time as it may, at the low end of a marketplace's prices."""
+        """Return the total for the shortest duration and the low end of a marketplace's prices."""
         return self.usd - self.machine_usd * (1 - self.low_hours / self.hours * self.offer.price_range[0])
 
     @property
     def high_usd(self) -> float:
-        """Return it if the job takes as much time as it may, at the high end of a marketplace's prices."""
+        """Return the total for the longest duration and the high end of a marketplace's prices."""
         return self.usd + self.machine_usd * (self.high_hours / self.hours * self.offer.price_range[1] - 1)
 
 
 def quote(offer: Offer, mode: RentMode, demand: Demand, count: int, terms: RentTerms, facts: RentFacts) -> RentQuote:
-    """Return what one period of `demand` costs on `offer`, for groups of `count` cards.
+    """Return the cost of one period of `demand` on `offer`, for groups of `count` cards.
 
-    **Formula** machines: instances × billed hours × price; a commitment is billed for its whole term; spot adds
-    δ/τ + (τ/2 + R)/M of the work, and is never taken to cost more than on-demand.
+    **Formula** machines: instances × billed hours × price; a commitment is billed for its whole term; spot adds δ/τ +
+    (τ/2 + R)/M of the work and is capped at the on-demand cost.
 
     Raises:
-        SpecError: If the offer has no price for this way to rent, or holds less than a card.
+        SpecError: If the offer has no price in this mode, or is for a fraction of a card.
     """
     price = offer.price_usd_per_hour(mode)
     if price is None:
-        raise SpecError("rent.mode", f"{offer.id} has no {mode} price", "Choose another offer, or another way to rent.")
+        raise SpecError("rent.mode", f"{offer.id} has no {mode} price", "Choose another offer or another rental mode.")
     if offer.gpu_count < 1:
-        raise SpecError("rent.offer", f"{offer.id} is a share of {offer.gpu_count:g} of a card")
+        raise SpecError("rent.offer", f"{offer.id} is a fraction of {offer.gpu_count:g} of a card")
     instances = max(round_up(count / offer.gpu_count), terms.minimum_instances)
     mean_hours = _mean_hours(offer, terms, facts) if mode == "spot" else None
     waste = _overhead(demand, mean_hours.value / instances) if mean_hours else None
@@ -210,12 +211,12 @@ def quote(offer: Offer, mode: RentMode, demand: Demand, count: int, terms: RentT
 
 
 def needs_extra_machines(offer: Offer, count: int) -> bool:
-    """Return whether the cards would be spread over more machines than need be."""
+    """Return whether the cards need more machines than necessary, as each offered machine has too few."""
     return offer.gpu_count < min(count, CARDS_OF_A_MACHINE)
 
 
 def commitment_share(offer: Offer, mode: RentMode) -> float | None:
-    """Return the share of the time from which on a commitment is cheaper than paying by the hour, if it ever is.
+    """Return the utilization above which a commitment is cheaper than on-demand, or None.
 
     **Formula** p_reserved / p_on-demand
     """
@@ -253,7 +254,7 @@ def _overhead(demand: Demand, mean_hours: float) -> InterruptionOverhead:
 
 
 def _billed_hours(mode: RentMode, demand: Demand, hours: float, increment: int, terms: RentTerms) -> float:
-    """Return the group-hours that one period is billed for."""
+    """Return the billed group-hours of one period."""
     hours += terms.idle_billed_hours
     if mode not in TERM_YEARS:
         session, step = hours / demand.sessions, increment / _SECONDS_PER_HOUR
@@ -262,7 +263,7 @@ def _billed_hours(mode: RentMode, demand: Demand, hours: float, increment: int, 
 
 
 def _committed_hours(term_years: float, demand: Demand, hours: float) -> float:
-    """Return the group-hours of one period for which a commitment is paid: all of its term, used or not."""
+    """Return the group-hours of one period that a commitment bills: its whole term, used or not."""
     if demand.periods_per_year is None:
         term = COMMITTED_HOURS_PER_YEAR * term_years
         return round_up(hours / term) * term
@@ -281,7 +282,7 @@ def _machine_usd(
     terms: RentTerms,
     waste: InterruptionOverhead | None,
 ) -> tuple[float, bool]:
-    """Return what the machines cost, and whether that is what on-demand would cost instead."""
+    """Return the cost of the machines, and whether it is capped at the on-demand cost."""
     asked = instances * billed * price
     steady = offer.on_demand_price_usd_per_hour
     if waste is None or steady is None:
@@ -291,12 +292,12 @@ def _machine_usd(
 
 
 def _egress_usd(offer: Offer, gigabytes: float, terms: RentTerms, facts: RentFacts) -> tuple[float, str]:
-    """Return what leaves the cloud costs, and what to say where that is not known."""
+    """Return the cost of egress, and a note if it is unknown."""
     if gigabytes == 0 or offer.egress_free:
         return 0.0, ""
     if terms.egress_usd_per_gb is not None:
         return gigabytes * terms.egress_usd_per_gb, ""
     tariff = facts.egress.get(offer.provider)
     if tariff is None:
-        return 0.0, f"what {offer.provider} takes for data that leaves it is not known, and not counted"
+        return 0.0, f"the egress price of {offer.provider} is unknown and not counted"
     return tariff.usd(gigabytes), ""

@@ -1,4 +1,4 @@
-"""A quote for renting, put into terms that say how each figure was found."""
+"""Cost of renting, broken down into terms with their derivation."""
 
 from planner.cost.demand import Demand, Throughput, usd_per_million_tokens
 from planner.cost.figure import Figure
@@ -12,7 +12,7 @@ _JOB = "the job"
 def rent_cost(
     quote: RentQuote, demand: Demand, terms: RentTerms, facts: RentFacts, throughput: Throughput | None = None
 ) -> RentCost:
-    """Return the explained cost of `quote`; its terms sum to its price."""
+    """Return the explained cost of `quote`; its terms add up to its price."""
     offer = quote.offer
     parts = [_machines(quote, demand), _storage(quote, demand), _egress(quote, demand, terms, facts)]
     gpus = quote.instances * offer.gpu_count
@@ -49,13 +49,13 @@ def rent_cost(
 def _machines(quote: RentQuote, demand: Demand) -> MoneyTerm:
     offer = quote.offer
     symbols = [
-        MoneySymbol("m", quote.instances, "machines of a group", f"{_JOB}, {offer.gpu_count:g} cards each"),
-        MoneySymbol("h", quote.billed_hours, f"hours billed, of {demand.groups} groups together", _hours_source(quote)),
-        MoneySymbol("p", quote.price_usd_per_hour, "USD an hour of a machine", offer.source, offer.price_date),
+        MoneySymbol("m", quote.instances, "machines per group", f"{_JOB}, {offer.gpu_count:g} cards each"),
+        MoneySymbol("h", quote.billed_hours, f"billed hours, of all {demand.groups} groups", _hours_source(quote)),
+        MoneySymbol("p", quote.price_usd_per_hour, "USD per hour and machine", offer.source, offer.price_date),
     ]
     if quote.waste and quote.mean_hours:
         symbols += [
-            MoneySymbol("w", quote.waste.waste_fraction, "of the work that interruptions add, within h", _JOB),
+            MoneySymbol("w", quote.waste.waste_fraction, "overhead of interruptions, included in h", _JOB),
             symbol("M", quote.mean_hours, "hours between two interruptions of a machine"),
         ]
     if offer.exchange_rate:
@@ -77,7 +77,7 @@ def _machines(quote: RentQuote, demand: Demand) -> MoneyTerm:
 def _hours_source(quote: RentQuote) -> str:
     if quote.mode in TERM_YEARS:
         return "the whole term of the commitment, used or not"
-    stated = "the offer" if quote.offer.billing_increment_seconds else "assumed; the offer does not say"
+    stated = "the offer" if quote.offer.billing_increment_seconds else "assumed; not stated by the offer"
     return f"{_JOB}, rounded up to {quote.increment_seconds:,} seconds ({stated})"
 
 
@@ -91,9 +91,9 @@ def _storage(quote: RentQuote, demand: Demand) -> MoneyTerm | None:
         usd=quote.storage_usd,
         formula="g · t · s",
         symbols=(
-            MoneySymbol("g", demand.stored_gb, "GB that are kept", _JOB),
+            MoneySymbol("g", demand.stored_gb, "stored GB", _JOB),
             MoneySymbol("t", demand.stored_months, "months", _JOB),
-            symbol("s", price, "USD a GB and month"),
+            symbol("s", price, "USD per GB and month"),
         ),
         source=price.source,
         certainty=price.certainty,
@@ -111,7 +111,7 @@ def _egress(quote: RentQuote, demand: Demand, terms: RentTerms, facts: RentFacts
         name="egress",
         usd=quote.egress_usd,
         formula=formula,
-        symbols=(MoneySymbol("g", demand.egress_gb, "GB that leave the cloud", _JOB),),
+        symbols=(MoneySymbol("g", demand.egress_gb, "GB of egress", _JOB),),
         source=figure.source,
         certainty=figure.certainty,
         date=figure.date,
@@ -128,7 +128,7 @@ def _egress_price(quote: RentQuote, terms: RentTerms, facts: RentFacts) -> tuple
         return Figure.own(terms.egress_usd_per_gb), f"g · {terms.egress_usd_per_gb:g}"
     tariff = facts.egress.get(offer.provider)
     if tariff is None:
-        return Figure(value=0.0, source="not known, and not counted", certainty="assumed"), "not counted"
+        return Figure(value=0.0, source="unknown and not counted", certainty="assumed"), "not counted"
     tiers = "; ".join(
         f"{tier.usd_per_gb:g}" + (f" to {tier.up_to_gb:,.0f} GB" if tier.up_to_gb else " above")
         for tier in tariff.tiers
@@ -137,23 +137,23 @@ def _egress_price(quote: RentQuote, terms: RentTerms, facts: RentFacts) -> tuple
 
 
 def _remarks(quote: RentQuote) -> tuple[str, ...]:
-    """Return what has to be said about the price."""
+    """Return remarks on the price."""
     offer = quote.offer
-    said = []
+    remarks = []
     if offer.price_date is None:
-        said.append("the price has no date")
+        remarks.append("the price has no date")
     if offer.billed_currency is None:
-        said.append("the currency could not be verified")
+        remarks.append("the currency could not be verified")
     if offer.region is None:
-        said.append("the region is not stated")
+        remarks.append("the region is not stated")
     if offer.ambiguous:
-        said.append(f"the source does not say which card it is: {', '.join(offer.candidates)}")
+        remarks.append(f"the card is ambiguous in the source: {', '.join(offer.candidates)}")
     if offer.incomplete:
-        said.append(offer.incomplete)
+        remarks.append(offer.incomplete)
     if needs_extra_machines(offer, quote.count):
-        said.append(f"{quote.instances} machines: how they are connected is not stated")
+        remarks.append(f"{quote.instances} machines; their interconnect is not stated")
     if quote.capped:
-        said.append("interruptions would make spot dearer than on-demand, which is taken instead")
+        remarks.append("with interruptions, spot would cost more than on-demand, so the on-demand cost is used")
     if quote.mode == "spot" and quote.waste and quote.waste.waste_fraction == 0:
-        said.append("what interruptions lose is not known for this job, and not counted")
-    return tuple(said)
+        remarks.append("work lost to interruptions is unknown for this job and not counted")
+    return tuple(remarks)
