@@ -13,9 +13,9 @@ from planner.hardware.usable import UsableMemory
 from planner.memory.corrections import Correction
 from planner.memory.estimate import estimate_settled, fits_on, settle
 from planner.memory.fit import CardFit
+from planner.memory.parallel.placing import Cards
 from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture
-from planner.plan.cards import cards_of
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.trace.facts import TracedFacts
@@ -128,6 +128,22 @@ def architecture_of(plan: Plan, catalog: Catalog) -> Architecture:
         reason = "a traced module has no formula with numbers to vary"
         raise SpecError("model", reason, hint="Trace it again with other numbers.")
     return plan.model.architecture or catalog.models.model(plan.model.id)
+
+
+def cards_of(plan: Plan, catalog: Catalog) -> tuple[Cards, ...]:
+    """Return the cards of `plan` in their order: those of its workload that differ, else equal ones.
+
+    Raises:
+        SpecError: If the catalog does not have one of them.
+    """
+    if plan.workload.gpus:
+        return tuple(_card_group(kind.id, kind.count, catalog) for kind in plan.workload.gpus)
+    return (_card_group(plan.gpu, plan.count, catalog) if plan.gpu else Cards(None, None, plan.count),)
+
+
+def _card_group(gpu_id: str, number: int, catalog: Catalog) -> Cards:
+    gpu = catalog.hardware.gpu(gpu_id)
+    return Cards(gpu, catalog.hardware.usable_memory(gpu), number)
 
 
 def moved_to(plan: Plan, gpu_id: str, count: int) -> Plan:

@@ -11,9 +11,8 @@ from planner.errors import SpecError
 from planner.memory.estimate import estimate_on
 from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture
-from planner.plan.cards import cards_of
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import Evaluation, architecture_of
+from planner.plan.evaluate import Evaluation, architecture_of, cards_of
 from planner.plan.plan import Plan
 from planner.plan.sharding import default_sharding
 from planner.plan.solve import LENGTHS, Field, all_layers, on_cards, with_value

@@ -18,9 +18,8 @@ from planner.memory.estimate import estimate_memory, estimate_on, fits_on
 from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
 from planner.models.architecture import Architecture
-from planner.plan.cards import cards_of
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import architecture_of, find_fits
+from planner.plan.evaluate import architecture_of, cards_of, find_fits
 from planner.plan.plan import Plan
 from planner.plan.sharding import default_sharding
 from planner.workload.defaults import with_defaults

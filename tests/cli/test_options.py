@@ -104,7 +104,7 @@ def test_set_and_an_option_of_the_same_group_meet():
         ("--image-size big", "--image-size: 'big' is no size in pixels: write width and height", "--help"),
         ("--set engine=3", "engine: 3 is no object of named fields", "--help"),
         ("--set engine.n_ubatchh=3", "engine.n_ubatchh: there is no such field", "Close names: engine.n_ubatch, "),
-        ("--task training --method qlora --compute fp32", "qlora is not computed in fp32 here", "--help"),
+        ("--task training --method qlora --compute fp32", "qlora cannot compute in fp32 here", "--help"),
         ("--task training --set checkpoint_every=4", "checkpoint_every needs --checkpointing full", "--help"),
         ("--dp 0", "--dp: must be at least 1", "--help"),
         ("--set colour=red", "colour: there is no such field", "spelling"),

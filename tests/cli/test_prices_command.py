@@ -120,7 +120,7 @@ def test_held_prices_are_named_accepted_or_thrown_away(said, home):
     assert said("--accept") == "Nothing is held.\n"
     PriceStore(home).hold(held())
     assert said("--discard", "AWS") == "Thrown away: AWS.\n"
-    assert "no prices are held of it" in said("--discard", "GCP", code=2)
+    assert "has no held prices" in said("--discard", "GCP", code=2)
 
 
 def test_back_to_bundled_and_forth(said, home):
@@ -150,7 +150,7 @@ def test_a_damaged_file_is_passed_over_and_named(said, home):
         (["--refresh", "nowhere"], "--refresh: there is no source 'nowhere'", "The sources are aws"),
         (["--remove", "x"], "--remove: none of your offers is 'x'", ""),
         (["--add", "/none.json"], "/none.json: cannot be read", "Check the path"),
-        (["--accept", "AWS"], "AWS: no prices are held of it", "Nothing is held"),
+        (["--accept", "AWS"], "AWS: has no held prices", "Nothing is held"),
         (["--bundled", "--fetched"], "not allowed with", "--help"),
     ],
 )

@@ -66,11 +66,11 @@ def test_without_fetched_prices_the_bundled_ones_are_in_use(catalog: Catalog, tm
         ({"on_demand_price_usd_per_hour": None}, "", "has no price"),
         ({"spot_price_usd_per_hour": 2}, "", "the spot price is above the on-demand price"),
         ({"billed_currency": "XYZ"}, "billed_currency", "there is no 'XYZ'"),
-        ({"billed_currency": "EUR"}, "", "needs its exchange rate"),
+        ({"billed_currency": "EUR"}, "", "needs an exchange rate"),
         (
             {"exchange_rate": {"currency": "EUR", "usd_per_unit": 1.1, "date": "2026-01-01", "source": "ECB"}},
             "",
-            "one in US dollars none",
+            "must not have one",
         ),
         (
             {
@@ -78,11 +78,11 @@ def test_without_fetched_prices_the_bundled_ones_are_in_use(catalog: Catalog, tm
                 "exchange_rate": {"currency": "EUR", "usd_per_unit": 1.1, "date": "2026-01-01", "source": "ECB"},
             },
             "",
-            "the exchange rate is of EUR, not CHF",
+            "the exchange rate is for EUR, not CHF",
         ),
-        ({"billed_currency": None}, "", "an unverified currency needs a note"),
+        ({"billed_currency": None}, "", "an unverified currency needs an explanatory note"),
         ({"gpu": None}, "", "needs either gpu or candidates"),
-        ({"gpu": None, "candidates": ["l4"]}, "", "one candidate is no ambiguity"),
+        ({"gpu": None, "candidates": ["l4"]}, "", "a single candidate must be named"),
         ({"gpu_count": 0}, "gpu_count", "must be more than 0"),
         ({"price_date": "last week"}, "price_date", "last week"),
         ({"colour": "green"}, "colour", "there is no such field"),
@@ -102,10 +102,10 @@ def test_a_bad_offer_is_named_with_file_and_field(
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"gpu": None}, "names one card or several candidates"),
-        ({"candidates": ["l4", "l40"]}, "names one card or several candidates"),
-        ({"kind": "networking"}, "a networking names no card"),
-        ({"gpu": None, "gpu_count": None}, "a gpu names its card"),
+        ({"gpu": None}, "either one card or several candidates"),
+        ({"candidates": ["l4", "l40"]}, "either one card or several candidates"),
+        ({"kind": "networking"}, "a networking must not name a card"),
+        ({"gpu": None, "gpu_count": None}, "a gpu must name its card"),
         ({"price_usd": -5}, "must be at least 50"),
     ],
 )
@@ -133,7 +133,7 @@ def test_a_bad_purchase_is_named(tmp_path: Path, change: dict[str, object], reas
         ({"household_usd_per_kwh": 0.2}, "a price needs its currency, source and date"),
         (
             {"household_local_per_kwh": 0.2, "currency": "USD", "price_source": "them", "price_date": "2026-01-01"},
-            "no local price",
+            "not a local price",
         ),
         ({"carbon_grams_per_kwh": 200}, "a carbon intensity needs its source"),
     ],
@@ -154,7 +154,7 @@ def test_a_file_that_is_cut_off_is_named(tmp_path: Path) -> None:
 def test_unknown_names_are_said(catalog: Catalog) -> None:
     with pytest.raises(SpecError, match="no offer with the id 'nowhere'"):
         catalog.cost.offer("nowhere")
-    with pytest.raises(SpecError, match="no electricity of 'ZZ'"):
+    with pytest.raises(SpecError, match="no electricity data for 'ZZ'"):
         catalog.cost.region("ZZ")
 
 

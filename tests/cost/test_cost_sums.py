@@ -154,12 +154,12 @@ def test_hours_that_are_given_are_certain() -> None:
 
 
 def test_a_job_that_cannot_be_timed_says_what_is_missing() -> None:
-    with pytest.raises(SpecError, match="an epoch has no size"):
+    with pytest.raises(SpecError, match="the size of an epoch is missing"):
         run_hours(Run(amount=1, unit="epochs"), PACE)
     for pace in (None, Throughput()):
-        with pytest.raises(SpecError, match="how many tokens a second these cards do is not known"):
+        with pytest.raises(SpecError, match="the tokens per second of these cards are unknown"):
             run_hours(Run(amount=1, unit="tokens"), pace)
-        with pytest.raises(SpecError, match="how many requests a second"):
+        with pytest.raises(SpecError, match="requests per second"):
             demand_of(Service(requests_per_day=10), pace)
     assert PACE.per_second("hours") is None
 
@@ -247,7 +247,7 @@ def test_a_service_can_be_told_by_the_hour() -> None:
 
 @pytest.mark.parametrize("shares", [[1.0] * 23, [-1.0] + [1.0] * 23, [0.0] * 24])
 def test_absurd_hours_of_a_day_are_refused(shares: list[float]) -> None:
-    with pytest.raises(ValueError, match="hourly_shares needs 24 numbers"):
+    with pytest.raises(ValueError, match="hourly_shares needs 24 non-negative numbers"):
         Service(requests_per_day=1, hourly_shares=tuple(shares))
 
 

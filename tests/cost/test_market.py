@@ -172,7 +172,7 @@ def test_what_is_doubtful_or_a_whole_server_is_kept_apart() -> None:
 
 def test_each_doubt_has_its_reason() -> None:
     doubtful = _offer(1, 0.2, None, price_kind="from", incomplete="without storage")
-    assert doubtful.doubts == ("the lowest price of a marketplace, seldom to be had", "without storage")
+    assert doubtful.doubts == ("the lowest price of a marketplace, rarely available", "without storage")
     assert _offer(2, 0.2, None).doubts == ()
 
 
@@ -180,7 +180,7 @@ def test_medians_and_shares_of_cards_say_so() -> None:
     offers = [_offer(1, 0.4, "2026-10-01", price_kind="median"), _offer(2, 0.1, "2026-10-01", gpu_count=0.5)]
     points = {point.record_id: point for point in _prices(offers=offers).rented["on-demand"].points}
     assert points["o1"].remarks == ("the median of a marketplace's offers",)
-    assert (points["o2"].price_usd, points["o2"].remarks) == (0.2, ("by the share: 0.5 of a card",))
+    assert (points["o2"].price_usd, points["o2"].remarks) == (0.2, ("a fraction of 0.5 of a card",))
 
 
 def test_a_card_without_any_price() -> None:

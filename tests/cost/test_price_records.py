@@ -146,7 +146,7 @@ def test_a_tariff_of_the_other_kind_says_that_it_is_one() -> None:
     only_households = COST.region("DE").tariff("industrial")
     assert only_households is not None
     assert only_households.value == 0.404
-    assert "household price; no industrial price" in only_households.source
+    assert "household price, as no industrial price" in only_households.source
 
 
 def test_a_price_in_euros_is_converted_only_where_there_is_no_other() -> None:

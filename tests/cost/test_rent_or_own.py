@@ -109,7 +109,7 @@ def test_a_named_offer_is_taken_whatever_it_costs(catalog: Catalog, today: date)
     assert found.result.rent.carbon is not None
     assert found.result.rent.carbon.region == "US-VA"
     assert found.result.rent.carbon.pue.value == 1.135
-    with pytest.raises(SpecError, match="is of h100-sxm5-80gb, not of l4") as caught:
+    with pytest.raises(SpecError, match="has h100-sxm5-80gb, not l4") as caught:
         estimate(catalog, today, CostTerms(rent=named), "l4")
     assert caught.value.field == "rent.offer"
 
@@ -125,7 +125,7 @@ def test_offers_that_cannot_be_compared_give_no_answer(catalog: Catalog, today: 
     found = estimate(catalog, today, CostTerms(), "rtx-pro-6000-blackwell-ws", 1)
     assert found.rows
     assert found.result.rent is None
-    assert "no current offer that can be compared" in found.result.notes[0]
+    assert "no current comparable offer" in found.result.notes[0]
 
 
 def test_a_card_whose_price_nobody_knows_can_still_be_rented(catalog: Catalog, today: date) -> None:
@@ -133,18 +133,18 @@ def test_a_card_whose_price_nobody_knows_can_still_be_rented(catalog: Catalog, t
     assert found.case is None
     assert found.result.own is None
     assert found.result.rent is not None
-    assert "what one A10G costs is not known" in found.result.notes[-1]
+    assert "the price of one A10G is unknown" in found.result.notes[-1]
     neither = estimate(catalog, today, CostTerms(rent=RentTerms(regions=("nowhere",))), "a10g", 1)
     assert neither.result.unsupported is not None
     with_price = CostTerms(buy=BuyTerms(card_price_usd=3_000))
-    assert "board power of the A10G is not known" in estimate(catalog, today, with_price, "a10g", 1).result.notes[-1]
+    assert "board power of the A10G is unknown" in estimate(catalog, today, with_price, "a10g", 1).result.notes[-1]
     whole = CostTerms(buy=BuyTerms(server_price_usd=9_000, server_power_watts=700))
     assert owned(estimate(catalog, today, whole, "a10g", 1)).upfront_usd == 9_000
 
 
 def test_a_region_without_a_tariff_asks_for_one(catalog: Catalog, today: date) -> None:
     found = estimate(catalog, today, CostTerms(region="gcp:us-central1"))
-    assert "what electricity costs in Council Bluffs, USA is not known" in found.result.notes[-1]
+    assert "the electricity price in Council Bluffs, USA is unknown" in found.result.notes[-1]
     mine = CostTerms(region="gcp:us-central1", buy=BuyTerms(tariff_usd_per_kwh=0.1))
     carbon = owned(estimate(catalog, today, mine)).carbon
     assert carbon.grams_per_kwh is not None
@@ -205,7 +205,7 @@ def test_a_foreign_offer_beside_household_power_says_that_one_is_without_tax(cat
     terms = CostTerms(
         job=Run(amount=10), rent=RentTerms(offer="scaleway-l40s-global-2026-08-23"), buy=BuyTerms(place="desk")
     )
-    assert "without VAT" in estimate(catalog, today, terms, "l40s", 1).result.notes[0]
+    assert "excludes VAT" in estimate(catalog, today, terms, "l40s", 1).result.notes[0]
 
 
 def test_electricity_within_colocation_costs_nothing_more(catalog: Catalog, today: date) -> None:
@@ -214,7 +214,7 @@ def test_electricity_within_colocation_costs_nothing_more(catalog: Catalog, toda
     assert "energy" not in {term.name for term in own.monthly}
     assert own.books.energy_usd == 0
     assert own.carbon.energy_kwh > 0
-    assert "electricity is part of the price of colocation" in own.notes[0]
+    assert "electricity is included in the colocation price" in own.notes[0]
 
 
 def test_what_a_place_has_to_say_is_said(catalog: Catalog, today: date) -> None:
@@ -379,9 +379,9 @@ def test_the_answer_says_how_long_requests_wait(catalog: Catalog, today: date) -
     terms, card = CostTerms(job=Service(requests_per_day=1e5)), catalog.hardware.gpu("h100-sxm5-80gb")
     told = estimate_cost(terms, card, 8, pace, catalog.cost, today)
     (note,) = [
-        note for note in told.result.notes if "one group of cards answers 2 requests a second, 4 at once" in note
+        note for note in told.result.notes if "one group of cards answers 2 requests per second, 4 concurrently" in note
     ]
-    assert "waits for its turn" in note
+    assert "a request waits" in note
     full = terms.evolve(job=terms.job.evolve(requests_per_day=2 * 86_400, peak_factor=1, busy_fraction=1))
     crowded = estimate_cost(full, card, 8, pace, catalog.cost, today)
     assert not any("waits" in note for note in crowded.result.notes)
@@ -406,13 +406,13 @@ def test_card_prices_are_the_median_of_what_is_asked(catalog: Catalog, today: da
     l40s = card_price(purchases, "l40s", None, today)
     assert l40s is not None
     assert (l40s.value, l40s.low, l40s.high, l40s.date) == (8_500, 4_250, 17_000, None)
-    assert "2 without a day" in l40s.source
+    assert "2 without a date" in l40s.source
     h100 = card_price(purchases, "h100-sxm5-80gb", None, today)
     assert h100 is not None
     assert (h100.low, h100.high) == (30_000, 40_000)
     old = card_price(purchases, "rtx-2080-ti", 999, date(2031, 1, 1))
     assert old is not None
-    assert "one price, none of the last two years" in old.source
+    assert "one price, none from the last two years" in old.source
     launch = card_price(purchases, "no-such-card", 1_000, today)
     assert launch is not None
     assert (launch.value, launch.certainty) == (1_000, "assumed")

@@ -107,7 +107,7 @@ def test_spot_is_never_taken_to_cost_more_than_on_demand(facts: RentFacts) -> No
     found = quote(OFFER, "spot", demand, 8, terms, facts)
     assert found.capped
     assert found.usd == quote(OFFER, "on-demand", demand, 8, terms, facts).usd
-    assert any("dearer than on-demand" in note for note in explained(found, demand, facts, terms).notes)
+    assert any("cost more than on-demand" in note for note in explained(found, demand, facts, terms).notes)
     only_spot = OFFER.evolve(on_demand_price_usd_per_hour=None)
     assert quote(only_spot, "spot", demand, 8, terms, facts).usd > found.usd
 
@@ -115,7 +115,7 @@ def test_spot_is_never_taken_to_cost_more_than_on_demand(facts: RentFacts) -> No
 def test_what_interruptions_lose_of_daily_hours_is_not_known(facts: RentFacts) -> None:
     demand = demand_of(DailyHours(hours_per_day=8), None)
     found = quote(OFFER, "spot", demand, 8, PLAIN, facts)
-    assert any("not known for this job" in note for note in explained(found, demand, facts).notes)
+    assert any("unknown for this job" in note for note in explained(found, demand, facts).notes)
 
 
 def test_storage_is_paid_as_long_as_the_run_takes(facts: RentFacts) -> None:
@@ -144,7 +144,7 @@ def test_egress_is_paid_by_the_providers_tiers(
     assert found.egress_usd == pytest.approx(usd)
     cost = explained(found, demand, facts, terms)
     assert cost.terms[-1].formula.startswith(formula)
-    assert any("not known, and not counted" in note for note in cost.notes) == (offer.provider == "Nowhere")
+    assert any("unknown and not counted" in note for note in cost.notes) == (offer.provider == "Nowhere")
 
 
 def test_the_range_of_the_pace_is_that_of_the_price(facts: RentFacts) -> None:
@@ -202,7 +202,7 @@ def test_what_an_offer_does_not_have_is_refused(facts: RentFacts) -> None:
     with pytest.raises(SpecError, match="has no spot price") as caught:
         quote(OFFER.evolve(spot_price_usd_per_hour=None), "spot", demand, 8, PLAIN, facts)
     assert caught.value.field == "rent.mode"
-    with pytest.raises(SpecError, match=r"a share of 0\.5 of a card"):
+    with pytest.raises(SpecError, match=r"a fraction of 0\.5 of a card"):
         quote(OFFER.evolve(gpu_count=0.5), "on-demand", demand, 1, PLAIN, facts)
 
 

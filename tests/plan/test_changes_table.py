@@ -84,7 +84,11 @@ def test_cards_that_share_the_network_share_the_batch(catalog, workload, cards, 
     made = apply_change(plan, shared[-1].change(cards))
     assert (made.workload.micro_batch, made.workload.gradient_accumulation) == expected
     assert (made.count, made.workload.parallel.zero) == (cards, 3)
-    split = "the whole batch" if workload.micro_batch > 1 else f"the batch of each card, {cards} times in all"
+    split = (
+        "the global batch size"
+        if workload.micro_batch > 1
+        else f"the batch of each card; the global batch size grows {cards}-fold"
+    )
     assert shared[-1].change(cards).keeps == split
 
 

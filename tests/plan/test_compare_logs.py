@@ -68,7 +68,7 @@ def test_vllm_beside_a_plan_for_vllm(compared):
     cache = found.row("kv_cache")
     assert abs(cache.difference_bytes) < 0.001 * cache.predicted_bytes
     assert "158,656 tokens" in cache.explanation
-    assert "no need" in cache.explanation
+    assert "has room for" in cache.explanation
     assert found.row("pool").actual_bytes == round(19.36 * GIB)
     assert "share" in found.row("pool").explanation
     assert "CUDA graphs" not in found.row("overhead").explanation
@@ -77,11 +77,11 @@ def test_vllm_beside_a_plan_for_vllm(compared):
 
 def test_another_engine_is_said_and_corrects_nothing(compared, catalog):
     found = compared(VLLM)
-    assert "The log is of vLLM, the plan is for Hugging Face Transformers" in found.notes[0]
-    assert "CUDA graphs hold 0.44 GiB" in found.row("overhead").explanation
+    assert "The log is from vLLM, but the plan is for Hugging Face Transformers" in found.notes[0]
+    assert "CUDA graphs take 0.44 GiB" in found.row("overhead").explanation
     assert "profiles its own largest batch" in found.row("working").explanation
     assert found.row("pool").predicted_bytes is None
-    assert "no such figure" in found.row("pool").explanation
+    assert "does not include this amount" in found.row("pool").explanation
     assert suggest_correction(found, evaluate(RUN, catalog), "2026-10-03", "ab") is None
 
 
@@ -94,14 +94,14 @@ def test_a_pool_without_tokens_is_not_compared_with_a_need(compared):
 def test_another_length_and_another_model_are_said(compared):
     found = compared(VLLM.replace("32,768", "8,192") + "INFO Starting to load model Qwen/Qwen3-8B...\n")
     assert "The log's context is 8,192 tokens, the plan's 32,768." in found.notes
-    assert "The log names the model Qwen/Qwen3-8B, the plan meta-llama/Llama-3.1-8B." in found.notes
+    assert "The log is for the model Qwen/Qwen3-8B, the plan for meta-llama/Llama-3.1-8B." in found.notes
     same = compared(VLLM + "INFO Starting to load model /models/Meta-Llama-3.1-8B-Instruct...\n")
     assert not any("names the model" in note for note in same.notes)
 
 
 @pytest.mark.parametrize(
     ("taken", "words"),
-    [("29.92", "looks like fp32"), ("7.48", "8 bits a weight"), ("4.20", "4 bits a weight"), ("10.00", "")],
+    [("29.92", "suggests fp32"), ("7.48", "8 bits per weight"), ("4.20", "4 bits per weight"), ("10.00", "")],
 )
 def test_weights_in_another_format_are_recognised_by_their_bits(compared, taken, words):
     row = compared(f"Model loading took {taken} GiB").row("weights")
@@ -125,7 +125,7 @@ def llama_cpp(context=32_768, cache=4096.0):
 def test_llama_cpp_beside_its_own_estimate(compared, catalog):
     plan = RUN.evolve(workload=Inference(context_length=32_768, weights="Q4_K_M"))
     found = compared(llama_cpp(), plan)
-    assert "stay in the host's memory" in found.row("weights").explanation
+    assert "in host memory" in found.row("weights").explanation
     assert "other processes" in found.row("overhead").explanation
     assert found.row("kv_cache").agrees or abs(found.row("kv_cache").difference_bytes) < 64 * MIB
     assert found.row("host").actual_bytes == round(281.81 * MIB)
@@ -137,7 +137,7 @@ def test_llama_cpp_beside_its_own_estimate(compared, catalog):
     ("context", "cache", "words"),
     [
         (65_536, 8192.0, "2 times the plan's 32,768"),
-        (32_768, 2048.0, "a cache of 8 bits"),
+        (32_768, 2048.0, "an 8-bit cache"),
         (32_768, 8192.0, "a wider format"),
         (32_768, 3000.0, ""),
     ],
@@ -166,15 +166,15 @@ def test_counters_of_pytorch_are_told_apart(compared):
 
 def test_reserved_memory_alone_says_that_it_is_more(compared):
     text = "\n".join(line for line in summary(1, 23900).splitlines() if "Allocated" not in line)
-    assert "more than what is allocated" in compared(text, TRAIN).row("reserved").explanation
+    assert "more than the allocated memory" in compared(text, TRAIN).row("reserved").explanation
 
 
 def test_other_processes_on_the_card_are_told(compared):
-    assert "other processes hold 0.49 GiB" in compared(smi(22900, 21500, others=500), TRAIN).row("card").explanation
+    assert "other processes use 0.49 GiB" in compared(smi(22900, 21500, others=500), TRAIN).row("card").explanation
     rest = compared(smi(22900, 21500, others=500), TRAIN).row("card").explanation
-    assert "the driver and what it does not list hold 0.88 GiB" in rest
+    assert "the driver and unlisted processes use 0.88 GiB" in rest
     alone = "\n".join(smi(22900, 21500).splitlines()[:2])
-    assert "other processes are in it" in compared(alone, TRAIN).row("card").explanation
+    assert "includes the card's other processes" in compared(alone, TRAIN).row("card").explanation
     assert "Of the card" not in compared(smi(21510, 21500), TRAIN).row("card").explanation
 
 
@@ -188,7 +188,7 @@ def test_an_out_of_memory_message_is_known_from_below(compared, held, words):
     found = compared(text, TRAIN)
     assert found.row("allocated").at_least
     assert words in found.row("allocated").explanation
-    assert "held or asked for at least this" in found.row("allocated").explanation
+    assert "used or requested at least this much" in found.row("allocated").explanation
     assert "beyond its tensors" not in found.row("reserved").explanation
     assert "not the plan's card" in found.row("capacity").explanation
 
@@ -224,7 +224,7 @@ def test_the_comparison_is_always_with_the_estimate_as_it_is_without_logs(catalo
 
 def test_a_log_of_another_run_corrects_nothing(catalog):
     comparison = compare_plan(TRAIN, catalog, read_log(summary(2350, 2390)))
-    assert "another run than the plan's" in comparison.row("allocated").explanation
+    assert "not from a run of this plan" in comparison.row("allocated").explanation
     assert suggest_correction(comparison, evaluate(TRAIN, catalog), "2026-10-03", "ab") is None
 
 

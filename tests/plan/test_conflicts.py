@@ -248,5 +248,5 @@ def test_a_model_that_cannot_be_trained_is_run(catalog):
     assert resolved.plan.workload == Inference(other_processes_bytes=5)
     assert resolved.adjustments == ("task",)
     assert adjustments_sentence(resolved.adjustments, resolved.plan.workload) == "Also changed: task to inference."
-    with pytest.raises(SpecError, match="no formula"):
+    with pytest.raises(SpecError, match="cannot be estimated by a formula"):
         resolve_conflicts(plan_of(Training(), model=pipeline), {"workload.micro_batch": 2}, catalog)

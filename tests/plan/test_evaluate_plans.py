@@ -94,7 +94,7 @@ def test_what_is_written_holds_no_catalog_record(catalog):
     [
         ({"model": ModelChoice(id="nobody/nothing")}, "model", "nobody/nothing"),
         ({"gpu": "rtx-9999"}, "gpu", "rtx-9999"),
-        ({"workload": Inference(parallel=Parallel(data=4)), "count": 2}, "parallel.data", "4 replicas"),
+        ({"workload": Inference(parallel=Parallel(data=4)), "count": 2}, "parallel.data", "data parallelism of 4"),
     ],
 )
 def test_what_the_catalog_does_not_have_is_named(catalog, changes, field, named):
@@ -159,5 +159,5 @@ def test_of_unequal_cards_the_fullest_is_answered_for(catalog):
 def test_a_count_beside_unequal_cards_must_be_theirs():
     cards = {"gpus": [{"id": "rtx-4090", "count": 1}, {"id": "rtx-3090", "count": 1}]}
     model = ModelChoice(id="meta-llama/Llama-3.1-8B")
-    with pytest.raises(ValidationError, match=r"count is 3, and workload\.gpus names 2 cards"):
+    with pytest.raises(ValidationError, match=r"count is 3, but workload\.gpus names 2 cards"):
         Plan(model=model, workload=Inference.model_validate(cards), count=3)

@@ -37,7 +37,7 @@ def test_a_pipeline_that_does_not_fit_is_told_what_helps(catalog):
 
 def test_a_pipeline_has_no_lengths_to_solve_for(catalog):
     found = largest_that_fits(Plan(model=SDXL, gpu="rtx-4090"), catalog, "context_length")
-    assert (found.value, found.reason) == (None, "a pipeline that makes images has no such length")
+    assert (found.value, found.reason) == (None, "a diffusion pipeline has no such length")
 
 
 def test_nothing_is_cast_where_no_linear_layer_is(catalog):

@@ -32,7 +32,7 @@ def test_renting_and_owning_of_the_plans_card(catalog):
 @pytest.mark.parametrize(
     ("changes", "reason", "field"),
     [
-        ({"gpu": None}, "There is no card", "gpu"),
+        ({"gpu": None}, "The plan has no card", "gpu"),
         (
             {
                 "gpu": None,
@@ -42,7 +42,11 @@ def test_renting_and_owning_of_the_plans_card(catalog):
             "several kinds",
             "workload.gpus",
         ),
-        ({"cost": CostTerms(job=Run(amount=3, unit="epochs"))}, "An epoch has no size", "cost.job.dataset_samples"),
+        (
+            {"cost": CostTerms(job=Run(amount=3, unit="epochs"))},
+            "The size of an epoch is missing",
+            "cost.job.dataset_samples",
+        ),
     ],
 )
 def test_what_cannot_be_paid_for_says_why(catalog, changes, reason, field):
@@ -93,7 +97,7 @@ def test_a_service_is_answered_by_as_many_at_once_as_fit(catalog):
     assert batched.requests_per_second(500, 300) == pytest.approx(batched.samples_per_second)
     cost = evaluate_cost(evaluate(plan, catalog), catalog, TODAY)
     assert cost.estimate.demand.groups < 5
-    assert any("waits for its turn" in note for note in cost.estimate.result.notes)
+    assert any("a request waits" in note for note in cost.estimate.result.notes)
 
 
 def test_a_measured_speed_stays_as_it_is(catalog):

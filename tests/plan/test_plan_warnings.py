@@ -52,7 +52,9 @@ def test_bf16_is_not_spoken_of_where_it_is_native_or_not_used(catalog, gpu, comp
 
 def test_all_experts_are_resident(catalog):
     sentence = said(Plan(model=ModelChoice(id="mistralai/Mixtral-8x7B-v0.1")), catalog)["resident-experts"]
-    assert sentence.startswith("All 8 experts of a layer are in memory, though a token visits 2: 46.7 B parameters")
+    assert sentence.startswith(
+        "All 8 experts of a layer are in memory, although each token uses only 2: 46.7 B parameters"
+    )
 
 
 def test_eager_scores_are_told_with_what_sdpa_saves(catalog):
@@ -67,7 +69,7 @@ def test_eager_scores_are_told_with_what_sdpa_saves(catalog):
 @pytest.mark.parametrize(
     ("workload", "gpu", "words"),
     [
-        (Inference(weights="fp32", compute="fp32"), "rtx-4090", "The weights are kept in fp32"),
+        (Inference(weights="fp32", compute="fp32"), "rtx-4090", "The weights are in fp32"),
         (Inference(weights="fp32", compute="fp32"), "tesla-t4", "fp16 needs"),
         (Training(compute="tf32", micro_batch=8), None, "bf16 autocast needs"),
     ],
@@ -88,7 +90,7 @@ def test_fp16_parameters_cannot_be_scaled(catalog):
 def test_adapters_may_keep_more_activations_than_full_training(catalog):
     plan = Plan(model=LLAMA, workload=Training(method="lora"), gpu="h100-sxm5-80gb")
     sentence = said(plan, catalog)["adapter-activations"]
-    assert sentence.startswith("Adapters save states, not activations: ")
+    assert sentence.startswith("Adapters reduce optimizer states, not activations: ")
     kept, full = (
         max(share.bytes for phase in memory.phases for share in phase.shares if share.name == "activations")
         for memory in (
@@ -96,8 +98,8 @@ def test_adapters_may_keep_more_activations_than_full_training(catalog):
             for workload in (plan.workload, Training(compute="bf16"))
         )
     )
-    assert f"{kept / 2**30:.1f} GiB of them are kept" in sentence
-    assert f"{full / 2**30:.1f} GiB if the whole model were trained in bf16" in sentence
+    assert f"{kept / 2**30:.1f} GiB are saved" in sentence
+    assert f"{full / 2**30:.1f} GiB with full fine-tuning in bf16" in sentence
     assert "adapter-activations" in said(plan.evolve(workload=Training(method="lora", optimizer="soap")), catalog)
     few = Training(method="lora", lora=Lora(rank=1, targets=("q_proj",)))
     assert "adapter-activations" not in said(plan.evolve(workload=few), catalog)
@@ -110,7 +112,7 @@ def test_pytorch_leaves_old_cards_behind(catalog):
         return [warning.sentence for warning in found if warning.name == "software-ends"]
 
     assert ends("tesla-p100-pcie-16gb") == [
-        "PyTorch 2.14 is the newest that is known to run on a Tesla P100 PCIe 16 GB: only in the CUDA 12.6 builds; "
+        "PyTorch 2.14 is the newest version known to run on a Tesla P100 PCIe 16 GB: only in the CUDA 12.6 builds; "
         "those for CUDA 12.8 and later leave these cards out since 2.8."
     ]
     assert ends("tesla-p100-pcie-16gb", workload=Inference(profile="llama.cpp", weights="Q4_K_M")) == []

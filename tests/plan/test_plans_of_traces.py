@@ -105,7 +105,7 @@ def test_a_model_has_an_architecture_or_a_trace():
 
 @pytest.mark.parametrize("ask", [largest_that_fits, lambda *about: memory_curve(*about, (1, 2))])
 def test_there_is_no_formula_to_vary(catalog: Catalog, ask):
-    with pytest.raises(SpecError, match="has no formula whose numbers could be varied") as caught:
+    with pytest.raises(SpecError, match="has no formula with numbers to vary") as caught:
         ask(PLAN, catalog, "batch")
     assert caught.value.hint == "Trace it again with other numbers."
 
@@ -140,7 +140,7 @@ def test_its_time_follows_from_what_was_counted(catalog: Catalog):
 
 def test_a_trace_that_counted_nothing_says_so(catalog: Catalog):
     bare = Plan(model=ModelChoice.of_trace(FACTS.evolve(product_elements=None)), gpu="rtx-4090")
-    assert "trace it again" in evaluate(bare, catalog).time.unsupported
+    assert "trace the module again" in evaluate(bare, catalog).time.unsupported
 
 
 def test_a_measured_step_takes_the_place_of_the_estimate(catalog: Catalog):

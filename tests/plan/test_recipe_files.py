@@ -138,17 +138,17 @@ def test_no_file_elsewhere_is_read(tmp_path, name):
         load_recipe(write(folder / "b.yml", launch)),
     ):
         assert recipe.workload.parallel.zero != 3
-        assert any("another file" in entry.reason for entry in recipe.not_estimated)
+        assert any("a configuration file" in entry.reason for entry in recipe.not_estimated)
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         (b"\xff\xfe\x00a", "is not text in UTF-8"),
-        (b"a: 1\na: 2", "the key 'a' stands twice in line 2"),
-        (b"x:\n  b: 1\n  b: 2", "the key 'b' stands twice in line 3"),
-        (b"a: &a [*a]", "refers to another part by *a"),
-        (b"a: &a [1]\nb: [*a, *a]", "refers to another part"),
+        (b"a: 1\na: 2", "the key 'a' occurs a second time in line 2"),
+        (b"x:\n  b: 1\n  b: 2", "the key 'b' occurs a second time in line 3"),
+        (b"a: &a [*a]", "uses the reference *a"),
+        (b"a: &a [1]\nb: [*a, *a]", "uses the reference"),
         (b"a: !!python/object/apply:os.system [ls]", "has a tag"),
         (b"a: !!binary aGVsbG8=", "has a tag"),
         (b"[" * 50_000, "nested too deep"),
@@ -158,11 +158,11 @@ def test_no_file_elsewhere_is_read(tmp_path, name):
         (b"a: 2001-99-99", "is not YAML"),
         (b"a: \x01", "is not YAML"),
         (b"? [1, 2]\n: 3", "is not YAML"),
-        (b"- 1", "holds no keys, but a list"),
-        (b"", "holds no keys, but nothing"),
+        (b"- 1", "has no keys, but a list"),
+        (b"", "has no keys, but nothing"),
         (b"k: v\n" * 60_000, "a training file has at most"),
         (b"a: " + b"9" * 5_000, "is not YAML"),
-        (b"[a, b" + b", c" * 30_000, "too much of it"),
+        (b"[a, b" + b", c" * 30_000, "the file is too large"),
     ],
 )
 def test_hostile_yaml_is_refused_at_once(tmp_path, content, said):
@@ -178,11 +178,11 @@ def test_hostile_yaml_is_refused_at_once(tmp_path, content, said):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b'{"a": 1, "a": 2}', "the key 'a' stands twice"),
+        (b'{"a": 1, "a": 2}', "the key 'a' occurs twice"),
         (b"[" * 100_000, "nested too deep"),
         (b'{"a": ' + b"9" * 5_000 + b"}", "is not JSON"),
         (b"{", "is not JSON"),
-        (b"3", "holds no keys, but one value"),
+        (b"3", "has no keys, but a single value"),
     ],
 )
 def test_hostile_json_is_refused(content, said):
@@ -233,7 +233,7 @@ def test_the_words_say_what_was_read_and_what_was_not():
     recipe = read_recipe({"base_model": "x", "learning_rate": 1, "torch_compile": True, "zzz": [1]}, "")
     said = " ".join(recipe_summary(recipe, "a.yml"))
     assert "Read from a.yml (axolotl): base_model x." in said
-    assert "Not counted: torch_compile (not estimated: a compiled network), zzz (unknown)." in said
+    assert "Not counted: torch_compile (not estimated: a compiled model), zzz (unknown)." in said
     assert "Ignored: 1 key without effect on memory." in said
     details = recipe_details(recipe, "a.yml")
     assert "    base_model: x → Model" in details

@@ -76,13 +76,13 @@ def test_numbers_end_at_what_may_be_asked(catalog):
 @pytest.mark.parametrize(
     ("plan", "field", "reason"),
     [
-        (READING.evolve(gpu=None), "batch", "there is no card to fit on"),
+        (READING.evolve(gpu=None), "batch", "the plan has no card"),
         (READING.evolve(gpu="tpu-v5e"), "batch", "TPUs run compiled XLA programs"),
         (READING.evolve(model=ModelChoice(id="meta-llama/Llama-3.1-70B")), "batch", "not even 1 fits"),
         (
             READING.evolve(model=ModelChoice(id="google/vit-base-patch16-224")),
             "context_length",
-            "each input has 197 tokens, whatever is asked",
+            "every input of this model has 197 tokens",
         ),
     ],
     ids=["no card", "unsupported", "too large", "fixed length"],
@@ -116,14 +116,14 @@ def test_one_card_is_enough_where_it_fits_whatever_the_plan_has(catalog):
 def test_some_plans_are_too_large_for_any_number_of_cards(catalog):
     plan = Plan(model=ModelChoice(id="deepseek-ai/DeepSeek-V3"), workload=Training(), gpu="gtx-1080")
     found = fewest_cards(plan, catalog)
-    assert (found.value, found.reason) == (None, "each card still holds too much")
+    assert (found.value, found.reason) == (None, "each card still needs more than it has")
 
 
 @pytest.mark.parametrize(
     ("workload", "how"),
     [
-        (Inference(), "that share the layers"),
-        (Inference(profile="vllm"), "that share each matrix"),
+        (Inference(), "with the layers split across them"),
+        (Inference(profile="vllm"), "with tensor parallelism"),
         (Training(activation_checkpointing="full"), "with ZeRO-3"),
     ],
 )
@@ -139,7 +139,7 @@ def test_cards_share_the_network_where_one_is_not_enough(catalog, workload, how)
 
 
 def test_cards_are_counted_of_a_kind(catalog):
-    with pytest.raises(SpecError, match="there is no card to count"):
+    with pytest.raises(SpecError, match="the plan has no card"):
         fewest_cards(READING.evolve(gpu=None), catalog)
 
 
@@ -155,7 +155,7 @@ def test_the_smallest_card_has_the_least_memory_of_those_that_fit(catalog):
 
 def test_some_plans_are_too_large_for_every_card(catalog):
     plan = READING.evolve(model=ModelChoice(id="deepseek-ai/DeepSeek-V3"), workload=Training())
-    assert smallest_card(plan, catalog).reason == "no card of the catalog is large enough"
+    assert smallest_card(plan, catalog).reason == "no card in the catalog is large enough"
 
 
 def test_a_plan_that_is_spread_in_its_own_way_stays_so(catalog):

@@ -72,10 +72,10 @@ def test_a_plan_is_not_tried_on_cards_that_nobody_knows(entry_of, catalog):
     (row,) = [row for row in side_by_side((entry,), found) if row.title == "Fits"]
     assert (row.cells[0].text, row.cells[0].tooltip) == (
         "not planned",
-        "the catalog does not say which accelerator this has",
+        "the catalog does not name this system's accelerator",
     )
     assert compared_notes((entry,), found) == (
-        "2 × DGX Station (V100) is not planned: the catalog does not say which accelerator this has.",
+        "2 × DGX Station (V100) is not planned: the catalog does not name this system's accelerator.",
     )
 
 

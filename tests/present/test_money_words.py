@@ -264,7 +264,7 @@ def test_owning_some_and_renting_the_rest(catalog):
     [
         ("github:someone/prices data/file.csv", "github:someone/prices"),
         ("github:someone/prices, modelling constant of 8 %", "github:someone/prices"),
-        ("median of 3 prices, 2 without a day: a; b", "median of 3 prices, 2 without a day"),
+        ("median of 3 prices, 2 without a date: a; b", "median of 3 prices, 2 without a date"),
         ("a survey ; another", "a survey"),
         (
             "Uptime Institute Global Data Center Survey of the year 2024",

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from planner.cost.refresh.listing import RejectedRow
+from planner.cost.refresh.offers import RejectedRow
 from planner.cost.refresh.refresh import Outcome
 from planner.cost.refresh.store import Part, PriceSnapshot, Stored
 from planner.cost.renting.offer import Offer
@@ -155,7 +155,7 @@ def test_which_prices_are_in_use():
         "The bundled prices are in use; none were fetched.",
         "bundled: 1 offer, oldest price 12 days old",
     ]
-    problem = PriceError("held.json", "is no file of prices")
+    problem = PriceError("held.json", "is not a price file")
     lines = list(
         state_lines(Stored(fetched, fetched, (offer(),), use_bundled=False, problems=(problem,)), bundled, TODAY)
     )

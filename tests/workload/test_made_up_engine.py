@@ -102,7 +102,7 @@ def test_its_settings_name_it_and_are_checked_in_its_own_words(catalog: Catalog)
         Inference(profile="vllm", engine={"wave_tokens": 64})
     with pytest.raises(ValueError, match=r"wave_tokens is a setting of WaveServe, and slots is one of llama\.cpp"):
         Inference(engine={"wave_tokens": 64, "slots": 2})
-    with pytest.raises(ValueError, match="WaveServe has no q8_0 cache; it has bf16, fp8"):
+    with pytest.raises(ValueError, match="WaveServe has no q8_0 KV cache; choose bf16 or fp8"):
         Inference(profile="waveserve", kv_cache="q8_0")
     assert json.loads(plan(engine={"wave_tokens": 64}).model_dump_json())["workload"]["engine"]["wave_tokens"] == 64
 

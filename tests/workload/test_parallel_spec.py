@@ -27,7 +27,7 @@ def test_what_is_shared_or_offloaded_is_not_plain(changes):
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"pipeline": 2, "pipeline_layers": (1, 2, 3)}, "names 3 stages, and pipeline is 2"),
+        ({"pipeline": 2, "pipeline_layers": (1, 2, 3)}, "names 3 stages, but pipeline is 2"),
         ({"pipeline": 2, "pipeline_layers": (0, 4)}, "at least 1"),
         ({"interleave": 2}, "at least 2 stages"),
         ({"pipeline": 2, "interleave": 2, "pipeline_layers": (2, 2)}, "leave out pipeline_layers"),

@@ -128,9 +128,9 @@ def test_every_rule_is_tried(architecture):
     ("fields", "sentence"),
     [
         ({"weights": "int8"}, "LLM.int8.*choose the method qlora or lora"),
-        ({"method": "qlora", "weights": "bf16"}, "qlora keeps the network in nf4 or nf4-dq, not in bf16"),
-        ({"method": "lora", "weights": "int8", "compute": "fp32"}, "int8 under adapters is not computed in fp32"),
-        ({"weights": "fp16", "compute": "bf16"}, "parameters in fp16 cannot be trained in bf16; it takes bf16"),
+        ({"method": "qlora", "weights": "bf16"}, "qlora keeps the base model in nf4 or nf4-dq, not in bf16"),
+        ({"method": "lora", "weights": "int8", "compute": "fp32"}, "a base model in int8 cannot compute in fp32"),
+        ({"weights": "fp16", "compute": "bf16"}, "parameters in fp16 cannot be trained in bf16; choose bf16"),
     ],
 )
 def test_formats_are_refused_with_what_would_do(fields, sentence):

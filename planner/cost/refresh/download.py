@@ -166,7 +166,7 @@ def _check_whole(response: http.client.HTTPResponse, url: str) -> None:
 def _status_error(error: HTTPError) -> str:
     if error.code == _TOO_MANY_REQUESTS:
         wait = error.headers.get("Retry-After", "")
-        return f"is busy; retry after {wait[:40]} seconds" if wait else "received too many requests"
+        return f"is busy (Retry-After: {wait[:40]})" if wait else "received too many requests"
     return f"responded with status {error.code}"
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from planner.cost.refresh.download import Fetched, Fetcher
-from planner.cost.refresh.listing import Listing, RejectedRow
+from planner.cost.refresh.offers import Listing, RejectedRow
 from planner.errors import PriceError
 
 HOST: Final = "raw.githubusercontent.com"

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from planner.cost.refresh.download import Fetched, Fetcher
-from planner.cost.refresh.listing import Listing, RejectedRow
+from planner.cost.refresh.offers import Listing, RejectedRow
 from planner.errors import PriceError
 from planner.units import MIB
 

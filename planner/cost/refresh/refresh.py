@@ -9,8 +9,7 @@ from typing import Final, Literal, NamedTuple
 from planner.cost.refresh import gpu_price_feed as price_feed
 from planner.cost.refresh import gpuhunt
 from planner.cost.refresh.download import Fetched, Fetcher
-from planner.cost.refresh.listing import Listing, RejectedRow
-from planner.cost.refresh.offers import Matcher, offers_of
+from planner.cost.refresh.offers import Listing, Matcher, RejectedRow, offers_of
 from planner.cost.refresh.store import Part, PriceStore, Stored
 from planner.cost.renting.offer import Offer
 from planner.errors import PriceError
@@ -91,7 +90,7 @@ class Outcome(NamedTuple):
     status: Status
     offers: int = 0
     refused: tuple[RejectedRow, ...] = ()
-    find_doubts: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     error: PriceError | None = None
 
 

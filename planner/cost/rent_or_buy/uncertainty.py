@@ -56,7 +56,7 @@ class _TimePoint:
     rent_years: float
     annuity: float
     discount: float
-    financed_usd: float
+    financed: float
     resale: tuple[float, float, float]
 
 

@@ -33,9 +33,9 @@ def test_what_is_no_archive_is_refused(content):
 
 
 def test_other_files_are_refused():
-    with pytest.raises(PriceError, match="holds 2 files instead of aws"):
+    with pytest.raises(PriceError, match="contains 2 files instead of aws"):
         unpack(packed(aws=b"x", more=b"y"), "aws", "AWS")
-    with pytest.raises(PriceError, match=r"holds \.\./aws instead of aws"):
+    with pytest.raises(PriceError, match=r"contains \.\./aws instead of aws"):
         unpack(packed(**{"../aws": b"x"}), "aws", "AWS")
     with pytest.raises(PriceError, match="holds 0 files"):
         unpack(packed(), "aws", "AWS")

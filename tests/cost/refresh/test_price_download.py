@@ -60,7 +60,7 @@ def test_a_redirect_is_followed_to_an_allowed_host_only(prices):
     prices.files["/down"] = partial(redirect, "file:///etc/passwd")
     prices.files["/round"] = partial(redirect, "/round")
     assert fetcher(prices).fetch(f"{prices.base}/old").content == b"here"
-    for path, reason in (("/away", "not one of the hosts"), ("/down", "over file"), ("/round", "again and again")):
+    for path, reason in (("/away", "not one of the hosts"), ("/down", "over file"), ("/round", "redirects too often")):
         with pytest.raises(PriceError, match=reason):
             fetcher(prices).fetch(f"{prices.base}{path}")
     assert len(prices.asked) < 10
@@ -81,13 +81,13 @@ def test_too_much_is_not_read_to_its_end(prices):
             handler.wfile.write(b"x" * 65_536)
 
     prices.files["/list"] = endless
-    with pytest.raises(PriceError, match="sends more than the 100,000 bytes"):
+    with pytest.raises(PriceError, match="sends more than the limit of 100,000 bytes"):
         fetcher(prices).fetch(f"{prices.base}/list", 100_000)
 
 
 def test_a_server_that_says_nothing_is_left(prices):
     prices.files["/list"] = lambda _handler: prices.over.wait(20)
-    with pytest.raises(PriceError, match="did not answer in time") as caught:
+    with pytest.raises(PriceError, match="did not respond in time") as caught:
         fetcher(prices).fetch(f"{prices.base}/list")
     assert caught.value.environment
 
@@ -175,14 +175,14 @@ def test_a_busy_server_is_asked_once_more_after_the_time_it_names(prices):
 @pytest.mark.parametrize("wait", ["3600", "Wed, 21 Oct 2026 07:28:00 GMT", "-1", ""])
 def test_a_server_that_is_busy_for_long_is_left(prices, wait):
     prices.files["/list"] = partial(busy_once, prices, wait)
-    with pytest.raises(PriceError, match=r"come back after|too many requests"):
+    with pytest.raises(PriceError, match=r"Retry-After|too many requests"):
         fetcher(prices).fetch(f"{prices.base}/list")
     assert len(prices.asked) == 1
 
 
 def test_a_server_that_is_always_busy_is_not_asked_for_ever(prices):
     prices.files["/list"] = lambda handler: send(handler, b"", 429, Retry_After="0")
-    with pytest.raises(PriceError, match="come back after 0 seconds"):
+    with pytest.raises(PriceError, match="Retry-After: 0"):
         fetcher(prices).fetch(f"{prices.base}/list")
     assert len(prices.asked) == 2
 

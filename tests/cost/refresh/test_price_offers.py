@@ -3,8 +3,7 @@
 import pytest
 from price_samples import offer
 
-from planner.cost.refresh.listing import Listing, RejectedRow
-from planner.cost.refresh.offers import Matcher, offers_of
+from planner.cost.refresh.offers import Listing, Matcher, RejectedRow, offers_of
 from planner.cost.refresh.refresh import find_doubts
 from planner.hardware.catalog import load_hardware
 from planner.paths import catalog_dir
@@ -74,7 +73,7 @@ def test_prices_of_one_machine_become_one_offer():
 def test_a_marketplace_has_the_middle_of_its_listings():
     offers, _ = made(*(listing(provider="Vast.ai", price_usd_per_hour=price) for price in (16.0, 40.0, 20.0)))
     assert offers[0].on_demand_price_usd_per_hour == 20.0
-    assert offers[0].notes == ("the middle of 3 listings, 16 – 40 USD an hour",)
+    assert offers[0].notes == ("the median of 3 listings, 16 – 40 USD per hour",)
 
 
 def test_a_note_of_the_source_stays():
@@ -142,7 +141,7 @@ def test_prices_that_stay_raise_no_doubt():
 
 
 def test_a_price_that_moves_too_far_is_doubtful():
-    assert find_doubts(priced(10, 20), priced(16, 20)) == ("i0 in us-east-1, on-demand: 10 → 16 USD an hour (× 1.60)",)
+    assert find_doubts(priced(10, 20), priced(16, 20)) == ("i0 in us-east-1, on-demand: 10 → 16 USD per hour (× 1.60)",)
     assert len(find_doubts(priced(10, 20), priced(10, 9))) == 1
     # A marketplace may move further.
     assert find_doubts(priced(10, 20, provider="Vast.ai"), priced(30, 9, provider="Vast.ai")) == ()
@@ -152,7 +151,7 @@ def test_a_price_that_moves_too_far_is_doubtful():
 def test_only_the_worst_are_named():
     found = find_doubts(priced(*[10] * 9), priced(*[30] * 9))
     assert len(found) == 7
-    assert found[-2:] == ("4 more prices moved as far", "prices moved by +200% in the middle")
+    assert found[-2:] == ("4 more prices changed as much", "the median price change is +200%")
 
 
 def test_offers_that_vanish_are_doubtful():
@@ -161,7 +160,7 @@ def test_offers_that_vanish_are_doubtful():
 
 
 def test_all_prices_at_once_are_doubtful():
-    assert find_doubts(priced(*[10] * 6), priced(*[13] * 6)) == ("prices moved by +30% in the middle",)
+    assert find_doubts(priced(*[10] * 6), priced(*[13] * 6)) == ("the median price change is +30%",)
 
 
 def test_the_newest_of_several_old_prices_counts():

@@ -77,7 +77,7 @@ def test_a_price_that_moves_too_far_is_held_until_somebody_says_so(live):
     live.serve_aws(AWS_ROWS[0].replace("55.04", "98.32"))
     (outcome,) = live.refresh()
     assert outcome.status == "held"
-    assert outcome.doubts == ("p5.48xlarge in us-east-1, on-demand: 55.04 → 98.32 USD an hour (× 1.79)",)
+    assert outcome.doubts == ("p5.48xlarge in us-east-1, on-demand: 55.04 → 98.32 USD per hour (× 1.79)",)
     assert live.price() == 55.04
     assert accept_held(live.store) == ("AWS",)
     assert live.price() == 98.32
@@ -89,9 +89,9 @@ def test_held_prices_can_be_thrown_away(live):
     live.refresh()
     assert discard_held(live.store, ["AWS"]) == ("AWS",)
     assert live.price() == 55.04
-    with pytest.raises(PriceError, match="AWS: no prices are held") as caught:
+    with pytest.raises(PriceError, match="AWS: has no held prices") as caught:
         accept_held(live.store, ["AWS"])
-    assert caught.value.hint == "Nothing is held."
+    assert caught.value.hint == "No prices are held."
 
 
 def test_what_is_held_of_others_stays_held(live):
@@ -102,7 +102,7 @@ def test_what_is_held_of_others_stays_held(live):
     assert [part.provider for part in live.store.read().held.parts] == ["AWS"]
     with pytest.raises(PriceError, match="Verda") as caught:
         discard_held(live.store, ["Verda"])
-    assert caught.value.hint == "Held are those of AWS."
+    assert caught.value.hint == "Prices are held for AWS."
 
 
 def test_believable_prices_replace_held_ones(live):
@@ -126,7 +126,7 @@ def test_a_source_that_fails_leaves_the_others_and_the_last_prices(live):
     live.server.files["/feed"] = feed(feed_offer())
     new, failed = live.refresh(live.aws, live.feed)
     assert (failed.provider, failed.status) == ("gpuhunt: AWS", "failed")
-    assert "is no date" in failed.error.message
+    assert "is not a date" in failed.error.message
     assert (new.provider, new.status) == ("Verda", "new")
     assert {part.provider for part in live.store.read().snapshot.parts} == {"AWS", "Verda"}
 
@@ -153,7 +153,7 @@ def test_prices_of_tomorrow_are_refused(live):
     live.serve_aws(*AWS_ROWS, day="20261201")
     (outcome,) = live.refresh()
     assert outcome.status == "failed"
-    assert "still to come" in outcome.error.message
+    assert "in the future" in outcome.error.message
 
 
 def test_refused_rows_are_told_with_their_provider(live):
@@ -171,7 +171,7 @@ def test_refused_rows_are_told_with_their_provider(live):
 def test_a_list_without_any_use_is_a_failure(live):
     live.serve_aws(AWS_ROWS[3])
     (outcome,) = live.refresh()
-    assert "holds no offer that can be used" in outcome.error.message
+    assert "contains no usable offer" in outcome.error.message
 
 
 def test_a_server_that_misbehaves_costs_nothing(live):

@@ -7,7 +7,7 @@ from price_server import PriceServer
 from planner.cost.refresh.download import Fetcher
 from planner.cost.refresh.gpu_price_feed import fetch_price_feed, read_feed
 from planner.cost.refresh.gpuhunt import fetch_gpuhunt, read_table
-from planner.cost.refresh.listing import Listing, RejectedRow
+from planner.cost.refresh.offers import Listing, RejectedRow
 from planner.errors import PriceError
 
 HTTP = frozenset({"http"})
@@ -46,7 +46,7 @@ def test_a_list_of_gpuhunt_comes_by_its_newest_version(prices):
 @pytest.mark.parametrize("version", [b"", b"latest", b"../../etc", b"20261101-7/../x", "２０２６１１０１-1".encode()])
 def test_a_version_that_is_no_date_is_not_followed(prices, version):
     serve_aws(prices, version=version)
-    with pytest.raises(PriceError, match="is no date"):
+    with pytest.raises(PriceError, match="is not a date"):
         fetch_gpuhunt(fetcher(prices), "aws", prices.base)
     assert len(prices.asked) == 1
 
@@ -120,12 +120,12 @@ def test_commitments_and_shares_of_a_card_are_left_out(changes):
 @pytest.mark.parametrize(
     ("offer", "reason"),
     [
-        (feed_offer(provider="somebody"), "not known"),
-        (feed_offer(price_total_hr_usd=None), "no value"),
-        (feed_offer(currency="GBP"), "no value"),
-        ({"provider": "vastai"}, "no value"),
-        (None, "no value"),
-        ("text", "no value"),
+        (feed_offer(provider="somebody"), "is unknown"),
+        (feed_offer(price_total_hr_usd=None), "is invalid"),
+        (feed_offer(currency="GBP"), "is invalid"),
+        ({"provider": "vastai"}, "is invalid"),
+        (None, "is invalid"),
+        ("text", "is invalid"),
     ],
 )
 def test_an_offer_without_sense_is_named_and_the_others_stay(offer, reason):
@@ -151,5 +151,5 @@ def test_an_offer_without_sense_is_named_and_the_others_stay(offer, reason):
     ],
 )
 def test_a_file_of_another_form_is_refused(content):
-    with pytest.raises(PriceError, match="gpu-price-feed: the file is not of the form"):
+    with pytest.raises(PriceError, match="gpu-price-feed: the file has an unknown structure"):
         list(read_feed(content))

@@ -50,7 +50,7 @@ def test_a_damaged_snapshot_is_passed_over_and_named(store, tmp_path, content):
     stored = store.read()
     assert stored.snapshot == snapshot(1)
     assert str(newest) in stored.problems[0].message
-    assert "refresh prices" in stored.problems[0].hint
+    assert "update prices" in stored.problems[0].hint
 
 
 def test_a_snapshot_that_was_cut_off_is_passed_over(store, tmp_path):

@@ -115,7 +115,7 @@ def test_a_method_moves_what_it_makes_impossible_as_one_step(training: MemoryTab
     assert workload(training) == Training(method="qlora", compute="amp-bf16", weights=None)
     assert training.workspace.undo_stack.count() == steps + 1
     assert choices(training, "compute") == ["BF16 autocast", "FP16 autocast"]
-    assert choices(training, "weights") == ["Default (NF4)", "NF4", "NF4, double quantised"]
+    assert choices(training, "weights") == ["Default (NF4)", "NF4", "NF4 with double quantization"]
     training.workspace.undo_stack.undo()
     assert workload(training) == Training(compute="bf16", weights="bf16")
 
