@@ -1,6 +1,6 @@
 """Cost estimate of one plan: renting, owning, their break-even, and the decision with its sensitivities."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Final
@@ -11,17 +11,18 @@ from planner.cost.demand import Demand, Throughput, demand_of, load_profile, req
 from planner.cost.figure import TEN_TO_NINETY
 from planner.cost.job import HOURS_PER_YEAR, Service
 from planner.cost.owning.accounting import break_even_utilization, payback_month
-from planner.cost.owning.costs import Values, full_power_watts
+from planner.cost.owning.costs import full_power_watts
 from planner.cost.owning.ownership_cost import book_servers, book_utilization, explain_ownership
 from planner.cost.rent_or_buy.case import RENT_PRICE, RESALE, TIME, USE, Case
 from planner.cost.rent_or_buy.case_builder import UnknownFigureError, build_case
 from planner.cost.rent_or_buy.cash_flows import CashFlows, break_even, hours_to_pay_back
 from planner.cost.rent_or_buy.hybrid import MOST_GROUPS, Hybrid, find_best_mix
+from planner.cost.renting.offer import Offer
 from planner.cost.renting.quote import TERM_YEARS, RentFacts, RentQuote, quote
 from planner.cost.renting.rent_cost import rent_cost
 from planner.cost.renting.table import CardDemand, OfferRow, cheapest, quote_offers
 from planner.cost.result import Answer, BreakEven, CostResult, CurvePoint, OwnCost, RentCost
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, RentMode
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 
@@ -102,6 +103,27 @@ class CostEstimate:
     """All offers of the plan's card, for the job."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Inputs:
+    """Inputs of one cost estimate."""
+
+    terms: CostTerms
+    gpu: Gpu
+    count: int
+    throughput: Throughput | None
+    demand: Demand
+    catalog: CostCatalog
+    facts: RentFacts
+
+    def quote(self, offer: Offer, mode: RentMode) -> RentQuote:
+        """Return the quote of one offer for the job."""
+        return quote(offer, mode, self.demand, self.count, self.terms.rent, self.facts)
+
+    def rent_cost(self, chosen: RentQuote) -> RentCost:
+        """Return the explained cost of the chosen quote."""
+        return rent_cost(chosen, self.demand, self.terms.rent, self.facts, self.throughput)
+
+
 def estimate_cost(
     terms: CostTerms, gpu: Gpu, count: int, throughput: Throughput | None, catalog: CostCatalog, today: date
 ) -> CostEstimate:
@@ -110,21 +132,19 @@ def estimate_cost(
     Raises:
         SpecError: If the terms name an offer of another card, or the job's hours cannot be computed.
     """
-    demand = demand_of(terms.job, throughput)
-    facts = RentFacts.of(catalog)
+    demand, facts = demand_of(terms.job, throughput), RentFacts.of(catalog)
+    inputs = _Inputs(terms, gpu, count, throughput, demand, catalog, facts)
     candidates = {gpu.id: CardDemand(gpu.id, count, demand)}
     rows = quote_offers(catalog.offers, candidates, terms.rent, facts, today)
-    chosen, reason = _chosen(terms, gpu, count, demand, rows, catalog, facts)
+    chosen, reason = _chosen(inputs, rows)
     try:
         case = build_case(terms, gpu, count, demand, chosen, catalog, today)
     except UnknownFigureError as unknown:
-        rent = rent_cost(chosen, demand, terms.rent, facts, throughput) if chosen else None
+        rent = inputs.rent_cost(chosen) if chosen else None
         notes = tuple(note for note in (reason, f"owning: {unknown.reason}. {unknown.hint}") if note)
         result = CostResult(rent=rent, own=None, break_even=None, unsupported=None if rent else reason, notes=notes)
         return CostEstimate(result, None, demand, rows)
-    return CostEstimate(
-        _compare(case, chosen, reason, demand, terms, gpu, catalog, facts, throughput), case, demand, rows
-    )
+    return CostEstimate(_compare(inputs, case, chosen, reason), case, demand, rows)
 
 
 def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, throughput: Throughput | None) -> Hybrid | None:
@@ -147,44 +167,27 @@ def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, throughput: Through
     return find_best_mix(case, loads, case.central[RENT_PRICE])
 
 
-def _chosen(
-    terms: CostTerms,
-    gpu: Gpu,
-    count: int,
-    demand: Demand,
-    rows: tuple[OfferRow, ...],
-    catalog: CostCatalog,
-    facts: RentFacts,
-) -> tuple[RentQuote | None, str]:
+def _chosen(inputs: _Inputs, rows: tuple[OfferRow, ...]) -> tuple[RentQuote | None, str]:
     """Return the quote of the named offer, or of the cheapest comparable one; else the reason why there is none."""
-    if terms.rent.offer is not None:
-        offer = catalog.offer(terms.rent.offer)
+    gpu, terms = inputs.gpu, inputs.terms.rent
+    if terms.offer is not None:
+        offer = inputs.catalog.offer(terms.offer)
         if gpu.id not in offer.cards:
             raise SpecError("rent.offer", f"{offer.id} has {' or '.join(offer.cards)}, not {gpu.id}")
-        return quote(offer, terms.rent.mode, demand, count, terms.rent, facts), ""
+        return inputs.quote(offer, terms.mode), ""
     row = cheapest(rows)
     if row is not None:
-        return quote(row.offer, row.mode, demand, count, terms.rent, facts), ""
+        return inputs.quote(row.offer, row.mode), ""
     kind = "comparable offer" if rows else "offer"
-    return None, f"no current {kind} for the {gpu.name} ({terms.rent.mode}) is known"
+    return None, f"no current {kind} for the {gpu.name} ({terms.mode}) is known"
 
 
-def _compare(
-    case: Case,
-    chosen: RentQuote | None,
-    reason: str,
-    demand: Demand,
-    terms: CostTerms,
-    gpu: Gpu,
-    catalog: CostCatalog,
-    facts: RentFacts,
-    throughput: Throughput | None,
-) -> CostResult:
-    streams = case.streams()
-    own = explain_ownership(case, streams, demand, terms, gpu.id, throughput, catalog)
+def _compare(inputs: _Inputs, case: Case, chosen: RentQuote | None, reason: str) -> CostResult:
+    streams, terms = case.streams(), inputs.terms
+    own = explain_ownership(case, streams, inputs.demand, terms, inputs.gpu.id, inputs.throughput, inputs.catalog)
     if chosen is None:
         return CostResult(rent=None, own=own, break_even=None, notes=(reason,))
-    rent = _with_carbon(rent_cost(chosen, demand, terms.rent, facts, throughput), chosen, case, demand, catalog)
+    rent = _with_carbon(inputs.rent_cost(chosen), chosen, case, inputs)
     found = break_even(streams, case.horizon_years).evolve(**_accounting_figures(case, streams, rent, terms))
     return CostResult(
         rent=rent,
@@ -192,7 +195,7 @@ def _compare(
         break_even=found,
         curve=cost_curve(case),
         answer=make_decision(case, streams, found, rent, own),
-        notes=_notes(chosen, demand, terms, throughput, catalog),
+        notes=_notes(inputs, chosen),
     )
 
 
@@ -208,10 +211,9 @@ def _accounting_figures(
     }
 
 
-def _with_carbon(rent: RentCost, chosen: RentQuote, case: Case, demand: Demand, catalog: CostCatalog) -> RentCost:
-    values: Values = case.central
-    watts = full_power_watts(values, case.shape) / case.shape.groups * values["active_power_fraction"]
-    carbon = rented_footprint(chosen.offer, watts / _WATTS * demand.busy_hours, catalog)
+def _with_carbon(rent: RentCost, chosen: RentQuote, case: Case, inputs: _Inputs) -> RentCost:
+    watts = full_power_watts(case.central, case.shape) / case.shape.groups * case.central["active_power_fraction"]
+    carbon = rented_footprint(chosen.offer, watts / _WATTS * inputs.demand.busy_hours, inputs.catalog)
     notes = (*rent.notes, _NO_CARBON) if carbon is None else rent.notes
     return rent.evolve(carbon=carbon, notes=notes)
 
@@ -241,21 +243,17 @@ def _point(case: Case, years: float, low: CashFlows, middle: CashFlows, high: Ca
     )
 
 
-def _notes(
-    chosen: RentQuote, demand: Demand, terms: CostTerms, throughput: Throughput | None, catalog: CostCatalog
-) -> tuple[str, ...]:
-    household = catalog.ownership(terms.buy.place).tariff_kind == "household"
-    foreign = chosen.offer.exchange_rate is not None
-    taxed = household and foreign and terms.buy.tariff_usd_per_kwh is None
-    return ((_VAT,) if taxed else ()) + _service_notes(demand, terms, throughput)
+def _notes(inputs: _Inputs, chosen: RentQuote) -> tuple[str, ...]:
+    buy = inputs.terms.buy
+    household = inputs.catalog.ownership(buy.place).tariff_kind == "household"
+    taxed = household and chosen.offer.exchange_rate is not None and buy.tariff_usd_per_kwh is None
+    return (*(_VAT,) * taxed, *_service_notes(inputs))
 
 
-def _service_notes(demand: Demand, terms: CostTerms, throughput: Throughput | None) -> tuple[str, ...]:
-    """Return notes on the capacity and waiting time of a service, as far as they are known."""
-    job = terms.job
-    if not isinstance(job, Service) or throughput is None or throughput.concurrent_requests is None:
-        return ()
-    answered = throughput.requests_per_second(job.prompt_tokens, job.output_tokens) or 0.0
-    waits = demand.peak_wait_seconds
-    wait_note = "" if waits is None else _WAIT_NOTE.format(max(waits, _SHORTEST_WAIT))
-    return (_CAPACITY_NOTE.format(answered, throughput.concurrent_requests) + wait_note,)
+def _service_notes(inputs: _Inputs) -> Iterator[str]:
+    """Yield a note on the capacity and waiting time of a service, as far as they are known."""
+    job, throughput, wait = inputs.terms.job, inputs.throughput, inputs.demand.peak_wait_seconds
+    if isinstance(job, Service) and throughput is not None and throughput.concurrent_requests is not None:
+        per_second = throughput.requests_per_second(job.prompt_tokens, job.output_tokens) or 0.0
+        wait_note = "" if wait is None else _WAIT_NOTE.format(max(wait, _SHORTEST_WAIT))
+        yield _CAPACITY_NOTE.format(per_second, throughput.concurrent_requests) + wait_note

@@ -32,7 +32,7 @@ GROUPS: Final[dict[Group, str]] = {
     "checkpointing": "Checkpointing",
     "software": "Software",
     "attention": "Attention and logits",
-    "cards": "GPUs",
+    "cards": "Cards",
     "sharing": "Parallelism",
     "offload": "Offload",
 }

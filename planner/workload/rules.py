@@ -149,6 +149,19 @@ def reader(workload: object, **others: object) -> FieldReader:
     return read
 
 
+def nest_fields(fields: Mapping[str, object]) -> dict[str, object]:
+    """Return `fields` with dotted names such as `lora.rank` grouped into nested objects."""
+    nested: dict[str, object] = {}
+    parts: dict[str, dict[str, object]] = {}
+    for name, value in fields.items():
+        outer, dot, inner = name.partition(".")
+        if dot:
+            parts.setdefault(outer, {})[inner] = value
+        else:
+            nested[outer] = value
+    return {**nested, **parts}
+
+
 def is_offered(name: str, value: object, read: FieldReader, task: str) -> bool:
     """Return whether `value` satisfies the rules that narrow the choices of `name`, given the other fields."""
 

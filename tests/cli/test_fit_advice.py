@@ -102,7 +102,7 @@ def test_what_is_solved_for_is_in_the_json(said):
 
 
 def test_layers_on_the_card_are_solved_for_in_llama_cpp_only(said):
-    assert "none, only llama.cpp leaves layers in RAM" in said(MODEL, "--gpu", "RTX 4090", "--solve", "gpu-layers")
+    assert "none, only llama.cpp can keep layers in RAM" in said(MODEL, "--gpu", "RTX 4090", "--solve", "gpu-layers")
     there = said(MODEL, "--gpu", "RTX 4090", "--solve", "gpu-layers", "--profile", "llama.cpp", "--weights", "Q4_K_M")
     assert "Most layers on the card that fit: 33, all of them." in there
 

@@ -150,7 +150,7 @@ def test_a_damaged_file_is_passed_over_and_named(said, home):
         (["--refresh", "nowhere"], "--refresh: there is no source 'nowhere'", "The sources are aws"),
         (["--remove", "x"], "--remove: none of your offers is 'x'", ""),
         (["--add", "/none.json"], "/none.json: cannot be read", "Check the path"),
-        (["--accept", "AWS"], "AWS: has no held prices", "Nothing is held"),
+        (["--accept", "AWS"], "AWS: has no held prices", "No prices are held"),
         (["--bundled", "--fetched"], "not allowed with", "--help"),
     ],
 )

@@ -86,7 +86,7 @@ def test_runs_beyond_the_horizon_are_no_option(said):
         (["--counts", "1,x"], "--counts: 'x' is not a whole number", "--help"),
         (["--vendor", "Foo"], "--vendor: there is no maker 'Foo'", "Makers: AMD"),
         (["--limit", "-1"], "'-1' is not a whole number from 0", "--help"),
-        (["--epochs", "3"], "--dataset: the size of an epoch is missing", "how many samples"),
+        (["--epochs", "3"], "--dataset: the size of an epoch is missing", "the number of samples"),
         (
             ["--task", "training", "--tp", "5", "--count", "5", "--counts", "5"],
             "12 attention heads are not divisible by 5",

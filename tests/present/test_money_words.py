@@ -149,7 +149,7 @@ def test_the_whole_answer_says_each_thing_once(catalog):
     told = result_sentences(estimated(catalog).result, "L40S", TODAY)
     assert [text.split()[0] for text in told] == ["Renting", "The", "Both", "Oldest"]
     always = result_sentences(estimated(catalog, Service(requests_per_day=100_000)).result, "L40S", TODAY)
-    assert sum("however much it is used" in text for text in always) == 1
+    assert sum("does not depend on use" in text for text in always) == 1
     unknown = CostResult(rent=None, own=None, break_even=None, notes=("no offer is known", "Ends itself."))
     assert result_sentences(unknown, "L40S", TODAY) == ("No offer is known.", "Ends itself.")
 

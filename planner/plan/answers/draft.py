@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from planner.base import Spec
 from planner.errors import SpecError
-from planner.workload.rules import RESET, FieldValue, WorkloadRule
+from planner.workload.rules import RESET, FieldValue, WorkloadRule, nest_fields
 from planner.workload.training import Lora
 from planner.workload.workload import Workload
 
@@ -46,7 +46,7 @@ class WorkloadDraft:
             pydantic.ValidationError: If a value is not allowed.
         """
         try:
-            self._kind.model_validate(_nested(self._asked))
+            self._kind.model_validate(nest_fields(self._asked))
         except ValidationError as error:
             # What does not go together with defaults is no problem of the answer itself.
             place = ".".join(map(str, error.errors(include_url=False)[0]["loc"]))
@@ -98,7 +98,7 @@ class WorkloadDraft:
         Raises:
             pydantic.ValidationError: If a value is not allowed.
         """
-        return self._kind.model_validate(_nested(self._fields))
+        return self._kind.model_validate(nest_fields(self._fields))
 
     def _concerns(self, rule: WorkloadRule) -> bool:
         if not rule.concerns(self._task) or (self._others["model"] is None and "model" in rule.fields):
@@ -138,15 +138,6 @@ def _flat(workload: Workload) -> dict[str, object]:
         else:
             fields[name] = value
     return fields
-
-
-def _nested(fields: Mapping[str, object]) -> dict[str, object]:
-    found: dict[str, object] = {name: value for name, value in fields.items() if "." not in name}
-    parts: dict[str, dict[str, object]] = {}
-    for name in fields.keys() - found.keys():
-        outer, _, inner = name.partition(".")
-        parts.setdefault(outer, {})[inner] = fields[name]
-    return found | parts
 
 
 def _nested_fields(fields: Mapping[str, object], part: str) -> dict[str, object]:

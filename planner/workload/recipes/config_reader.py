@@ -18,6 +18,7 @@ from planner.workload.recipes.recipe import (
     ReadKey,
     Recipe,
 )
+from planner.workload.rules import nest_fields
 from planner.workload.training import Training
 
 # What the others are checked against comes first.
@@ -44,7 +45,7 @@ class RecipeBuilder:
         Raises:
             RecipeError: If the training cannot be estimated.
         """
-        workload = self._workload(_nested(self.fields), source)
+        workload = self._workload(nest_fields(self.fields), source)
         return Recipe(
             format=kind,
             workload=workload,
@@ -82,19 +83,6 @@ class RecipeBuilder:
         self.read = [entry for entry in self.read if entry not in read]
         self.assumed = [entry for entry in self.assumed if entry not in assumed]
         self.ignored += [IgnoredKey(key=key, reason=f"{NOT_ESTIMATED}: {shown}") for key in keys]
-
-
-def _nested(fields: Mapping[str, object]) -> dict[str, object]:
-    """Return `fields` with dotted names such as `lora.rank` grouped into nested objects."""
-    found: dict[str, object] = {}
-    parts: dict[str, dict[str, object]] = {}
-    for name, value in fields.items():
-        outer, dot, inner = name.partition(".")
-        if dot:
-            parts.setdefault(outer, {})[inner] = value
-        else:
-            found[outer] = value
-    return {**found, **parts}
 
 
 AUTO: Final = "auto"

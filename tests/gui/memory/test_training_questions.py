@@ -102,9 +102,9 @@ def test_sections_without_a_question_are_left_out_and_the_others_say_their_value
     assert "Partial training" not in said
     assert said["Adapters"].replace("\u2009", " ") == "FP32, LoRA dropout 5 %, DoRA"
     assert said["Precision"] == "Weights in NF4, BF16 autocast"
-    assert said["Optimizer step"] == "Fused, gradient clipping, 8 accumulated"
+    assert said["Optimizer step"] == "Fused, gradient clipping, 8 accumulation steps"
     assert said["Checkpointing"] == "Full, every 2 layers"
-    assert said["Software"] == "torchtune, SDPA, In chunks"
+    assert said["Software"] == "torchtune, SDPA, Chunked"
 
 
 def test_a_method_moves_what_it_makes_impossible_as_one_step(training: MemoryTab):
