@@ -5,45 +5,17 @@ from datetime import date
 from statistics import fmean
 
 import pytest
+from cost_cases import EVERY_DAY, PACE, case_of, estimate
 
-from planner.cost.carbon import carbon_by_region, rented_footprint
 from planner.cost.demand import Throughput, load_profile, required_groups
 from planner.cost.estimate import CostEstimate, estimate_cost, flip_value, hybrid_of_plan
-from planner.cost.figure import Figure
-from planner.cost.job import DailyHours, Run, Service
-from planner.cost.owning.purchase import card_price
-from planner.cost.rent_or_buy.case import RENT_PRICE, RESALE, USE, Case
-from planner.cost.rent_or_buy.cash_flows import (
-    ALWAYS_CHEAPER,
-    BEYOND_HORIZON,
-    FIXED_RENT,
-    NEVER_DEARER,
-    NO_HOURLY_SAVING,
-    RENT_CHEAPER,
-    break_even,
-)
-from planner.cost.rent_or_buy.hybrid import best_mix
-from planner.cost.rent_or_buy.uncertainty import SEED, simulate, tornado
+from planner.cost.job import Run, Service
+from planner.cost.rent_or_buy.case import RENT_PRICE, RESALE
 from planner.cost.result import OwnCost
-from planner.cost.terms import DEFAULT_SOURCES, BuyTerms, CostTerms, RentTerms
+from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.errors import SpecError
 from planner.hardware.own import CardChange, OwnHardware, with_own
 from planner.plan.catalog import Catalog
-
-EVERY_DAY = DailyHours(hours_per_day=12, days_per_week=7)
-PACE = Throughput(samples_per_second=2, tokens_per_second=600, low_time_factor=0.8, high_time_factor=1.3)
-
-
-def estimate(
-    catalog: Catalog, today: date, terms: CostTerms, gpu: str = "h100-sxm5-80gb", count: int = 8
-) -> CostEstimate:
-    return estimate_cost(terms, catalog.hardware.gpu(gpu), count, PACE, catalog.cost, today)
-
-
-def case_of(catalog: Catalog, today: date, terms: CostTerms, gpu: str = "h100-sxm5-80gb", count: int = 8) -> Case:
-    found = estimate(catalog, today, terms, gpu, count).case
-    assert found is not None
-    return found
 
 
 def owned(found: CostEstimate) -> OwnCost:
@@ -246,37 +218,6 @@ def test_figures_that_decide_nothing_never_flip(catalog: Catalog, today: date) -
     assert flip_value(case, "card_price_usd") is None
 
 
-def changed(case: Case, **values: float) -> Case:
-    return replace(case, figures={**case.figures, **{name: Figure.own(value) for name, value in values.items()}})
-
-
-def test_break_even_says_why_there_is_none(catalog: Catalog, today: date) -> None:
-    case = case_of(catalog, today, CostTerms(job=EVERY_DAY))
-    cheap = changed(case, rent_usd_per_hour=1e-6)
-    assert break_even(cheap.streams(), 5).reason == NO_HOURLY_SAVING
-    assert break_even(cheap.streams(), 5).years_reason == RENT_CHEAPER
-    assert break_even(changed(case, rent_usd_per_hour=3.0).streams(), 5).reason == BEYOND_HORIZON
-    dear = replace(changed(case, rent_usd_per_hour=500.0), rent_usd_per_year=1e8)
-    assert break_even(dear.streams(), 5).reason == ALWAYS_CHEAPER
-    assert break_even(dear.streams(), 5).years is not None
-    given = changed(dear, host_factor=1.0, network_share=0.0, rack_usd_per_server=0.0)
-    assert break_even(given.streams(), 5).years_reason == NEVER_DEARER
-    service = case_of(catalog, today, CostTerms(job=Service(requests_per_day=1e5)))
-    assert break_even(service.streams(), 5).reason == FIXED_RENT
-
-
-def test_a_commitment_is_owed_to_the_end_of_its_term(catalog: Catalog, today: date) -> None:
-    rent = RentTerms(mode="reserved-3y")
-    case = case_of(catalog, today, CostTerms(job=EVERY_DAY, rent=rent))
-    assert case.rent_term_years == 3
-    streams = case.streams()
-    assert streams.rent_usd(0.1) == streams.rent_usd(3) < streams.rent_usd(3.1) == streams.rent_usd(6)
-    once = case_of(catalog, today, CostTerms(job=Run(amount=100), rent=rent))
-    assert once.rent_term_years == 0
-    assert replace(once, discount_rate=0.0).streams().rent_usd(5) >= 3 * 8_760
-    assert simulate(case, draws=20) is not None
-
-
 def test_a_loan_at_the_discount_rate_changes_nothing(catalog: Catalog, today: date) -> None:
     plain, borrowed = (
         owned(estimate(catalog, today, CostTerms(buy=BuyTerms(loan_fraction=share, loan_rate=0.08))))
@@ -286,55 +227,6 @@ def test_a_loan_at_the_discount_rate_changes_nothing(catalog: Catalog, today: da
     assert (plain.borrowed_usd, plain.loan_usd_per_month) == (0, 0)
     assert borrowed.borrowed_usd == pytest.approx(0.6 * borrowed.upfront_usd)
     assert borrowed.loan_usd_per_month * 36 > borrowed.borrowed_usd
-
-
-def test_the_tornado_is_sorted_and_only_holds_what_moves_something(catalog: Catalog, today: date) -> None:
-    case = case_of(catalog, today, CostTerms(job=EVERY_DAY))
-    swings = tornado(case)
-    assert [swing.width_usd for swing in swings] == sorted((swing.width_usd for swing in swings), reverse=True)
-    assert all(swing.width_usd > 0 and swing.source for swing in swings)
-    names = {swing.name for swing in swings}
-    assert {"card_price_usd", RESALE, USE} <= names
-    assert "network_share" not in names
-    price = next(swing for swing in swings if swing.name == "card_price_usd")
-    assert price.low_value < price.value < price.high_value
-    assert price.low_saving_usd > price.high_saving_usd
-
-
-def test_draws_are_always_the_same(catalog: Catalog, today: date) -> None:
-    case = case_of(catalog, today, CostTerms(job=EVERY_DAY))
-    first, again, other = (simulate(case, draws=200, seed=seed) for seed in (SEED, SEED, 7))
-    assert first is not None
-    assert other is not None
-    assert first == again
-    assert first.saving_usd != other.saving_usd
-    assert first.saving_usd.p10 < first.saving_usd.p50 < first.saving_usd.p90
-    assert len(first.band) == 13
-    assert first.band[0].years == 0
-    assert first.band[-1].own_usd == first.own_usd
-
-
-def test_draws_without_uncertainty_are_the_answer(catalog: Catalog, today: date) -> None:
-    case = case_of(catalog, today, CostTerms(job=EVERY_DAY, buy=BuyTerms(resale_share=0.2, loan_fraction=0.5)))
-    certain = changed(case, **case.central)
-    found = simulate(certain, draws=3)
-    assert found is not None
-    streams = certain.streams()
-    assert found.own_usd.p50 == pytest.approx(streams.own_usd(5))
-    assert found.rent_usd.p90 == pytest.approx(streams.rent_usd(5))
-    assert found.owning_cheaper_fraction == (streams.saving_usd(5) > 0)
-
-
-def test_draws_stop_when_nobody_wants_them(catalog: Catalog, today: date) -> None:
-    case = case_of(catalog, today, CostTerms(job=EVERY_DAY))
-    asked = []
-
-    def cancelled() -> bool:
-        asked.append(True)
-        return len(asked) == 3
-
-    assert simulate(case, cancelled=cancelled) is None
-    assert len(asked) == 3
 
 
 def test_the_base_load_is_owned_and_peaks_are_rented(catalog: Catalog, today: date) -> None:
@@ -385,92 +277,3 @@ def test_the_answer_says_how_long_requests_wait(catalog: Catalog, today: date) -
     full = terms.evolve(job=terms.job.evolve(requests_per_day=2 * 86_400, peak_factor=1, busy_fraction=1))
     crowded = estimate_cost(full, card, 8, pace, catalog.cost, today)
     assert not any("waits" in note for note in crowded.result.notes)
-
-
-def test_a_group_is_owned_while_it_is_busy_enough() -> None:
-    # One more costs 100 and saves 1 an hour: worth it from 100 busy hours of 400 on.
-    loads = [3, 2, 2, 0]
-    found = best_mix(loads, [0, 100, 200, 300], 0.0, 1.0, 400)
-    assert found.best.owned == 2
-    assert best_mix([0.0], [0], 0.0, 1.0, 10).best.owned_work_fraction == 1
-
-
-@pytest.mark.parametrize("loads", [[], [-1.0], [1e6]])
-def test_absurd_loads_are_refused(loads: list[float]) -> None:
-    with pytest.raises(SpecError, match="loads: must be from 0 to 2,000 groups"):
-        best_mix(loads, [0], 0, 1, 1)
-
-
-def test_card_prices_are_the_median_of_what_is_asked(catalog: Catalog, today: date) -> None:
-    purchases = catalog.cost.purchases
-    l40s = card_price(purchases, "l40s", None, today)
-    assert l40s is not None
-    assert (l40s.value, l40s.low, l40s.high, l40s.date) == (8_500, 4_250, 17_000, None)
-    assert "2 without a date" in l40s.source
-    h100 = card_price(purchases, "h100-sxm5-80gb", None, today)
-    assert h100 is not None
-    assert (h100.low, h100.high) == (30_000, 40_000)
-    old = card_price(purchases, "rtx-2080-ti", 999, date(2031, 1, 1))
-    assert old is not None
-    assert "one price, none from the last two years" in old.source
-    launch = card_price(purchases, "no-such-card", 1_000, today)
-    assert launch is not None
-    assert (launch.value, launch.certainty) == (1_000, "assumed")
-    assert card_price(purchases, "no-such-card", None, today) is None
-
-
-def test_carbon_is_told_by_region(catalog: Catalog) -> None:
-    rows = carbon_by_region(1_000, catalog.cost)
-    assert [row.carbon_kg for row in rows] == sorted(row.carbon_kg for row in rows)
-    assert len({row.code for row in rows}) == len(rows) > 150
-    france = next(row for row in rows if row.code == "FR")
-    assert france.carbon_kg == pytest.approx(56.039)
-
-
-def test_carbon_of_a_rented_job_needs_its_region(catalog: Catalog) -> None:
-    offer = catalog.cost.offer("gcp-a3-highgpu-8g-us-central1-2026-08-20")
-    found = rented_footprint(offer, 100, catalog.cost)
-    assert found is not None
-    assert found.energy_kwh == pytest.approx(110)
-    assert found.carbon_kg == pytest.approx(110 * 0.430)
-    assert rented_footprint(offer.evolve(region=None), 100, catalog.cost) is None
-    assert rented_footprint(offer.evolve(region="us-nowhere9"), 100, catalog.cost) is None
-    assert rented_footprint(offer.evolve(provider="Else"), 100, catalog.cost) is None
-
-
-@pytest.mark.parametrize(
-    ("field", "terms"),
-    [
-        ("horizon_years", {"horizon_years": 0}),
-        ("discount_rate", {"discount_rate": 1.0}),
-        ("discount_rate", {"discount_rate": -0.1}),
-        ("buy.card_price_usd", {"buy": {"card_price_usd": -100}}),
-        ("buy.card_price_usd", {"buy": {"card_price_usd": 1e12}}),
-        ("buy.pue", {"buy": {"pue": 0.5}}),
-        ("buy", {"buy": {"colocation_usd_per_kw_month": 150}}),
-        ("rent.storage_usd_per_gb_month", {"rent": {"storage_usd_per_gb_month": -1}}),
-        ("rent.price_drift_per_year", {"rent": {"price_drift_per_year": -1}}),
-        ("job.run.amount", {"job": {"kind": "run", "amount": 0}}),
-        ("job.daily-hours.hours_per_day", {"job": {"kind": "daily-hours", "hours_per_day": 25}}),
-        ("job.service.peak_factor", {"job": {"kind": "service", "requests_per_day": 1, "peak_factor": 0.5}}),
-    ],
-)
-def test_absurd_terms_are_refused_by_field(field: str, terms: dict[str, object]) -> None:
-    from pydantic import ValidationError
-
-    with pytest.raises(ValidationError) as caught:
-        CostTerms.model_validate(terms)
-    assert SpecError.from_validation(caught.value).field == field
-
-
-def test_each_default_that_has_a_source_is_a_field() -> None:
-    kinds = {"job": (Run, Service, DailyHours), "rent": (RentTerms,), "buy": (BuyTerms,)}
-    for name, source in DEFAULT_SOURCES.items():
-        part, _, field = name.rpartition(".")
-        assert source
-        assert any(field in kind.model_fields for kind in kinds.get(part, (CostTerms,)))
-
-
-def test_terms_round_trip() -> None:
-    terms = CostTerms(job=Service(requests_per_day=10), buy=BuyTerms(place="desk", pue=1.1))
-    assert CostTerms.model_validate_json(terms.model_dump_json()) == terms

@@ -1,12 +1,11 @@
 """What two sources publish, read row by row; and what is wrong with it, told."""
 
 import pytest
-from price_samples import AWS_ROWS, archive, feed, feed_offer, table
+from price_samples import feed, feed_offer
 from price_server import PriceServer
 
 from planner.cost.refresh.download import Fetcher
 from planner.cost.refresh.gpu_price_feed import fetch_price_feed, read_feed
-from planner.cost.refresh.gpuhunt import fetch_gpuhunt, read_table
 from planner.cost.refresh.offers import Listing, RejectedRow
 from planner.errors import PriceError
 
@@ -15,77 +14,6 @@ HTTP = frozenset({"http"})
 
 def fetcher(prices: PriceServer) -> Fetcher:
     return Fetcher(frozenset({prices.host}), schemes=HTTP)
-
-
-def serve_aws(prices: PriceServer, content: bytes | None = None, version: bytes = b"20261101-7\n") -> None:
-    prices.files["/aws/version"] = version
-    prices.files["/aws/20261101-7/catalog.zip"] = archive("aws.csv", content or table(*AWS_ROWS))
-
-
-def test_a_list_of_gpuhunt_comes_by_its_newest_version(prices):
-    serve_aws(prices)
-    fetched, rows = fetch_gpuhunt(fetcher(prices), "aws", prices.base)
-    assert fetched.url == f"{prices.base}/aws/20261101-7/catalog.zip"
-    assert prices.asked == ["/aws/version", "/aws/20261101-7/catalog.zip"]
-    assert rows[0] == Listing(
-        provider="AWS",
-        instance="p5.48xlarge",
-        card="H100",
-        card_memory_gb=80.0,
-        count=8,
-        region="us-east-1",
-        price_usd_per_hour=55.04,
-        is_spot=False,
-        date="2026-11-01",
-        vcpus=192.0,
-        ram_gb=2048.0,
-    )
-    assert [row.is_spot for row in rows] == [False, True, False]
-
-
-@pytest.mark.parametrize("version", [b"", b"latest", b"../../etc", b"20261101-7/../x", "２０２６１１０１-1".encode()])
-def test_a_version_that_is_no_date_is_not_followed(prices, version):
-    serve_aws(prices, version=version)
-    with pytest.raises(PriceError, match="is not a date"):
-        fetch_gpuhunt(fetcher(prices), "aws", prices.base)
-    assert len(prices.asked) == 1
-
-
-def test_names_that_are_written_together_are_taken_apart():
-    names = ["RTX4070TiSUPER", "RTX6000Ada", "RTXPRO6000", "H100NVL", "RTX4090", "A10G", "MI300X"]
-    rows = [f"i{at},x,1,1,1,1,{name},24,False,,nvidia,,x86,{{}}" for at, name in enumerate(names)]
-    found = [row.card for row in read_table(table(*rows), "AWS", "2026-11-01")]
-    assert found == ["RTX4070 Ti SUPER", "RTX6000 Ada", "RTX PRO 6000", "H100 NVL", "RTX4090", "A10G", "MI300X"]
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (table(columns="instance_name,location,price"), "no column gpu_count, gpu_name, gpu_memory, spot"),
-        (b"", "no column instance_name"),
-        (b"\xff\xfe\x00", "cannot be read"),
-        (table('"never closed'), "cannot be read"),
-    ],
-)
-def test_a_list_of_another_form_is_refused(content, reason):
-    with pytest.raises(PriceError, match=reason):
-        list(read_table(content, "AWS", "2026-11-01"))
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        "p5,us,not a price,1,1,8,H100,80,False,,nvidia,,x86,{}",
-        "p5,us,1.0,1,1,eight,H100,80,False,,nvidia,,x86,{}",
-        "p5,us,1.0,1,1,8,H100,80,perhaps,,nvidia,,x86,{}",
-        "p5,us,1.0",
-    ],
-)
-def test_a_row_without_sense_is_named_and_the_others_stay(row):
-    found = list(read_table(table(row, AWS_ROWS[0]), "AWS", "2026-11-01"))
-    assert isinstance(found[0], RejectedRow)
-    assert found[0].what == "AWS p5"
-    assert isinstance(found[1], Listing)
 
 
 def test_the_feed_keeps_form_currency_and_cloud(prices):

@@ -1,46 +1,29 @@
 """What renting costs: machines, hours, commitments, interruptions, storage, egress; and how it is explained."""
 
-import pytest
+import math
 
-from planner.cost.demand import Demand, Throughput, demand_of
+import pytest
+from renting_samples import OFFER, PLAIN, explained
+
+from planner.cost.demand import (
+    Throughput,
+    demand_of,
+)
 from planner.cost.job import DailyHours, Run, Service
-from planner.cost.renting.offer import ExchangeRate, Offer
-from planner.cost.renting.quote import RentFacts, RentQuote, commitment_share, quote
-from planner.cost.renting.rent_cost import rent_cost
-from planner.cost.result import RentCost
+from planner.cost.renting.offer import Offer
+from planner.cost.renting.quote import (
+    RentFacts,
+    commitment_share,
+    interruption_overhead,
+    interruption_share,
+    mean_hours_between,
+    quote,
+)
 from planner.cost.terms import RentTerms
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 
-OFFER = Offer(
-    id="here-8x",
-    provider="AWS",
-    instance="8x",
-    gpu="h100-sxm5-80gb",
-    gpu_count=8,
-    region="us-east-1",
-    on_demand_price_usd_per_hour=40,
-    spot_price_usd_per_hour=16,
-    reserved_1y_price_usd_per_hour=28,
-    reserved_3y_price_usd_per_hour=20,
-    price_date="2026-10-10",
-    source="a price list",
-)
 RUN = Run(amount=100, checkpoint_seconds=36, restart_seconds=900)
-PLAIN = RentTerms()
-
-
-@pytest.fixture(scope="module")
-def facts(catalog: Catalog) -> RentFacts:
-    return RentFacts.of(catalog.cost)
-
-
-def explained(found: RentQuote, demand: Demand, facts: RentFacts, terms: RentTerms = PLAIN) -> RentCost:
-    cost = rent_cost(found, demand, terms, facts)
-    assert sum(term.usd for term in cost.terms) == pytest.approx(cost.usd)
-    assert cost.low_usd <= cost.usd <= cost.high_usd
-    assert all(term.low_usd <= term.usd <= term.high_usd for term in cost.terms)
-    return cost
 
 
 def test_hours_are_billed_in_whole_increments(facts: RentFacts) -> None:
@@ -147,19 +130,6 @@ def test_egress_is_paid_by_the_providers_tiers(
     assert any("unknown and not counted" in note for note in cost.notes) == (offer.provider == "Nowhere")
 
 
-def test_the_range_of_the_pace_is_that_of_the_price(facts: RentFacts) -> None:
-    pace = Throughput(tokens_per_second=1_000, low_time_factor=0.9, high_time_factor=1.3)
-    demand = demand_of(Run(amount=3.6e8, unit="tokens"), pace)
-    cost = rent_cost(quote(OFFER, "on-demand", demand, 8, PLAIN, facts), demand, PLAIN, facts, pace)
-    assert (cost.low_usd, cost.usd, cost.high_usd) == pytest.approx((3_600, 4_000, 5_200))
-    assert cost.usd_per_million_tokens == pytest.approx(4_000 / 360)
-    assert cost.usd_per_gpu_hour == 5
-    assert [(each.mode, each.above_fraction) for each in cost.commitments] == [
-        ("reserved-1y", 0.7),
-        ("reserved-3y", 0.5),
-    ]
-
-
 def test_a_service_is_rented_for_its_groups(facts: RentFacts) -> None:
     demand = demand_of(Service(requests_per_day=86_400, peak_factor=3), Throughput(samples_per_second=2))
     found = quote(OFFER, "on-demand", demand, 8, PLAIN, facts)
@@ -170,31 +140,6 @@ def test_a_service_is_rented_for_its_groups(facts: RentFacts) -> None:
     assert committed.low_usd == committed.usd == committed.high_usd
     interrupted = quote(OFFER, "spot", demand, 8, RentTerms(mean_hours_between_interruptions=50), facts)
     assert interrupted.hours == demand.rented_hours
-
-
-def test_what_has_to_be_said_of_a_price_is_said(facts: RentFacts) -> None:
-    demand = demand_of(Run(amount=10), None)
-    rate = ExchangeRate(currency="EUR", usd_per_unit=1.17, date="2026-08-21", source="ECB")
-    foreign = OFFER.evolve(billed_currency="EUR", exchange_rate=rate)
-    cost = explained(quote(foreign, "on-demand", demand, 8, PLAIN, facts), demand, facts)
-    assert cost.oldest_price_date == "2026-08-21"
-    assert cost.terms[0].symbols[-1].meaning == "USD for one EUR"
-    odd = OFFER.evolve(
-        gpu=None,
-        candidates=("h100-sxm5-80gb", "h100-pcie-80gb"),
-        gpu_count=1,
-        billed_currency=None,
-        price_date=None,
-        region=None,
-        incomplete="the host is billed separately",
-        notes=("currency not verified",),
-        spot_price_usd_per_hour=None,
-        own=True,
-    )
-    said = explained(quote(odd, "on-demand", demand, 8, PLAIN, facts), demand, facts)
-    assert len(said.notes) == 6
-    assert said.oldest_price_date is None
-    assert said.terms[0].certainty == "yours"
 
 
 def test_what_an_offer_does_not_have_is_refused(facts: RentFacts) -> None:
@@ -210,3 +155,35 @@ def test_commitments_that_save_nothing_have_no_break_even() -> None:
     assert commitment_share(OFFER, "spot") is None
     assert commitment_share(OFFER.evolve(reserved_1y_price_usd_per_hour=45), "reserved-1y") is None
     assert commitment_share(OFFER.evolve(on_demand_price_usd_per_hour=None), "reserved-1y") is None
+
+
+def test_the_best_interval_balances_checkpoints_and_lost_work() -> None:
+    found = interruption_overhead(checkpoint_hours=0.05, restart_hours=0, mean_hours=24)
+    assert found.checkpoint_fraction == pytest.approx(found.lost_fraction)
+    assert found.interval_hours is not None
+    for other in (0.5, 2):
+        worse = interruption_overhead(0.05, 0, 24, found.interval_hours * other)
+        assert worse.waste_fraction > found.waste_fraction
+
+
+def test_checkpoints_that_take_no_time_lose_no_work() -> None:
+    found = interruption_overhead(checkpoint_hours=0, restart_hours=0.5, mean_hours=10)
+    assert (found.interval_hours, found.waste_fraction) == (None, 0.05)
+
+
+def test_interruptions_without_pause_are_refused() -> None:
+    with pytest.raises(SpecError, match="mean_hours_between_interruptions"):
+        interruption_overhead(0.1, 0.1, 0)
+
+
+def test_interruption_shares_become_hours() -> None:
+    assert mean_hours_between(0.15) == pytest.approx(730.5 / -math.log(0.85))
+
+
+def test_cards_without_a_band_take_the_range_of_all(catalog: Catalog) -> None:
+    constants = catalog.cost.constants
+    h100, l4 = (interruption_share(gpu, constants) for gpu in ("h100-sxm5-80gb", "l4"))
+    a100, other = (interruption_share(gpu, constants) for gpu in ("a100-pcie-80gb", "l40s"))
+    assert [round(figure.value, 3) for figure in (h100, a100, l4, other)] == [0.15, 0.075, 0.025, 0.1]
+    assert (h100.certainty, other.certainty) == ("quoted", "assumed")
+    assert other.highest == 0.2
