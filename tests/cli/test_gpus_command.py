@@ -282,7 +282,7 @@ def test_systems_are_judged_by_a_model_in_every_form(said):
     records = {record["id"]: record for record in json.loads(said(*words, "--json"))}
     assert records["dgx-h200"]["fit"]["verdict"] == "fits"
     assert (records["dgx-station-v100"]["fit"], records["dgx-h200"]["fit_reason"]) == (None, "")
-    assert "does not say which" in records["dgx-station-v100"]["fit_reason"]
+    assert "does not name this system" in records["dgx-station-v100"]["fit_reason"]
     rows = {row["id"]: row for row in csv.DictReader(io.StringIO(said(*words, "--csv")))}
     assert (rows["dgx-h100"]["plan_verdict"], rows["dgx-h200"]["plan_verdict"]) == ("does-not-fit", "fits")
     assert int(rows["dgx-h100"]["plan_free_bytes_each"]) < 0

@@ -143,12 +143,6 @@ def test_a_service_can_be_told_by_the_hour() -> None:
     assert demand_of(job.evolve(scales_down=True), SERVING).rented_hours == pytest.approx(3.5 * HOURS_PER_MONTH)
 
 
-@pytest.mark.parametrize("shares", [[1.0] * 23, [-1.0] + [1.0] * 23, [0.0] * 24])
-def test_absurd_hours_of_a_day_are_refused(shares: list[float]) -> None:
-    with pytest.raises(ValueError, match="hourly_shares needs 24 non-negative numbers"):
-        Service(requests_per_day=1, hourly_shares=tuple(shares))
-
-
 def test_a_service_never_works_more_than_its_machines_run() -> None:
     demand = demand_of(Service(requests_per_day=2 * 86_400, peak_factor=1, busy_fraction=1), SERVING)
     assert demand.high_busy_hours == pytest.approx(HOURS_PER_MONTH)

@@ -163,8 +163,3 @@ def test_a_plan_that_is_spread_in_its_own_way_stays_so(catalog):
     found = fewest_cards(plan, catalog)
     assert (found.value, found.how) == (2, "")
     assert found.plan.workload.parallel.tensor == 2
-
-
-def test_only_numbers_of_cards_that_can_share_the_network_count(catalog):
-    forty_heads = catalog.models.model("Qwen/Qwen2.5-14B")
-    assert list(default_sharding(Inference(profile="vllm"), forty_heads).counts) == [2, 4, 8]

@@ -9,7 +9,7 @@ from pydantic import Field
 from planner.base import Spec
 from planner.workload import fields
 from planner.workload.fields import all_fields, field_of, fields_of
-from planner.workload.option import GROUPS, Presentation, Situation, command_line_only, doubling
+from planner.workload.option import GROUPS, Presentation, Situation, command_line_only
 from planner.workload.training import Lora, Training
 from planner.workload.workload import Inference
 
@@ -103,8 +103,3 @@ def test_training_is_asked_by_its_own_conditions(catalog):
     }
     assert {"micro_batch", "optimizer_step"} <= asked
     assert not asked & {"method", "trainable", "lora.rank", "parallel.tensor"}
-
-
-def test_stops_double():
-    assert doubling(1, 8) == (1, 2, 4, 8)
-    assert doubling(128, 1_000) == (128, 256, 512)

@@ -5,17 +5,14 @@ from recordings import training, two_steps
 
 from planner.plan.advice.advise import CHANGES, advise
 from planner.plan.advice.change import COSTS
-from planner.plan.advice.software.lookup import engine_ladders
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.trace.analysis.summary import facts_of
 from planner.units import GIB
-from planner.workload.software.vllm import VllmSettings
 from planner.workload.workload import Inference, Training
 
 LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
 TOO_MANY = Plan(model=LLAMA, workload=Inference(batch=16), gpu="rtx-4090")
-LEARNING = Plan(model=ModelChoice(id="meta-llama/Llama-3.2-1B"), workload=Training(micro_batch=8), gpu="rtx-4090")
 
 
 FEW = tuple(change for change in CHANGES if change.name in ("8-bit AdamW", "full checkpointing"))
@@ -165,53 +162,6 @@ def test_a_prompt_that_was_asked_for_is_cut_with_the_context(catalog):
     shorter = next(advice for advice in found if advice.name.startswith("a context"))
     assert shorter.plan.workload.prompt_length == shorter.plan.workload.context_length < 32_768
     assert shorter.kept < 1
-
-
-def test_llama_cpp_may_leave_layers_in_ram(catalog):
-    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=Inference(weights="Q4_K_M"), gpu="rtx-4090")
-    best = next(advice for advice in advise(plan, catalog) if "layers on the card" in advice.name)
-    layers = best.plan.workload.gpu_layers
-    assert best.name == f"{layers} of 81 layers on the card"
-    assert (best.verdict, best.cost, best.needs) == ("fits", "much-time", ("RAM for the other layers",))
-    more = plan.evolve(workload=plan.workload.evolve(gpu_layers=layers + 1))
-    assert evaluate(more, catalog).memory.verdict != "fits"
-
-
-def test_llama_cpp_has_files_and_caches_of_its_own(catalog):
-    workload = Inference(profile="llama.cpp", batch=8, context_length=16_384)
-    found = advise(Plan(model=LLAMA, workload=workload, gpu="rtx-4090"), catalog)
-    assert found[0].name == "Q4_K_M"
-    assert named(found, "KV cache in q4_0").risk == "real"
-    assert not any("fp8" in advice.name or "NF4" in advice.name for advice in found)
-
-
-def test_vllm_may_go_without_graphs_and_keep_less(catalog):
-    workload = Inference(profile="vllm", batch=16, context_length=16_384)
-    best = advise(Plan(model=LLAMA, workload=workload, gpu="rtx-4090"), catalog)[0]
-    assert {step.name for step in best.steps} == {"fp8 KV cache", "weights in AWQ 4-bit", "no CUDA graphs"}
-    assert best.plan.workload.engine.enforce_eager is True
-    assert best.verdict == "fits"
-
-
-@pytest.mark.parametrize(
-    ("profile", "levers"),
-    [("vllm", ["pieces", "slots"]), ("llama.cpp", ["pieces", "offload"]), ("hf", [])],
-)
-def test_engines_have_numbers_of_their_own(catalog, profile, levers):
-    architecture = catalog.models.model(LLAMA.id)
-    found = tuple(engine_ladders(Inference(profile=profile, batch=3), architecture))
-    assert [ladder.lever for ladder in found] == levers
-    assert all(list(ladder.values) == sorted(ladder.values, reverse=True) for ladder in found)
-    assert all(ladder.change(ladder.values[0]).source for ladder in found)
-
-
-def test_what_an_engine_is_set_to_is_where_its_ladders_start(catalog):
-    architecture = catalog.models.model(LLAMA.id)
-    engine = VllmSettings(max_num_batched_tokens=1000, max_num_seqs=100)
-    tokens, sequences = engine_ladders(Inference(profile="vllm", batch=20, engine=engine), architecture)
-    assert (tokens.values[0], sequences.values) == (512, [64, 32])
-    layers = tuple(engine_ladders(Inference(profile="llama.cpp", gpu_layers=7), architecture))[1]
-    assert list(layers.values) == [6, 5, 4, 3, 2, 1, 0]
 
 
 def test_cards_without_bf16_are_told_of_fp16(catalog):

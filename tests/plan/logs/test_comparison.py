@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from log_texts import RUN, TRAIN, llama_cpp, smi, summary
 
 from planner.errors import SpecError
 from planner.memory.logs.read import read_log
@@ -10,15 +11,11 @@ from planner.memory.logs.reading import LogReading, Measured
 from planner.plan.catalog import load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.logs.comparison import GROUPS, compare_plan, compare_with_log
-from planner.plan.logs.corrected import correction_key, counting, with_correction
 from planner.plan.logs.corrections import suggest_correction
-from planner.plan.plan import ModelChoice, Plan
 from planner.units import GIB, MIB
-from planner.workload.workload import Inference, Training
+from planner.workload.workload import Inference
 
 KNOWN = load_catalog()
-RUN = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference(context_length=32_768), gpu="l40s")
-TRAIN = Plan(model=ModelChoice(id="meta-llama/Llama-3.2-1B"), workload=Training(), gpu="rtx-4090")
 
 # https://github.com/vllm-project/vllm/pull/17122 (weights, tokens) on an L40S; the sizes as vLLM words them
 VLLM = """\
@@ -38,27 +35,6 @@ def compared(catalog):
         return compare_plan(plan, catalog, read_log(text))
 
     return make
-
-
-def summary(allocated, reserved):
-    return (
-        "|                  PyTorch CUDA memory summary, device ID 0                 |\n"
-        f"| Allocated memory      |   {allocated} MiB |   {allocated} MiB |      1 MiB |      0 B   |\n"
-        f"| GPU reserved memory   |   {reserved} MiB |   {reserved} MiB |      1 MiB |      0 B   |\n"
-    )
-
-
-def smi(used, process, others=0):
-    lines = [
-        "|   0  NVIDIA GeForce RTX 4090        Off | 00000000:4F:00.0 Off |                  Off |",
-        f"| 31%   28C    P8              21W / 450W |   {used}MiB / 24564MiB |      0%      Default |",
-        f"|    0   N/A  N/A          884422      C   python                         {process}MiB |",
-    ]
-    if others:
-        lines.append(
-            f"|    0   N/A  N/A            1714      G   /usr/lib/xorg/Xorg                      {others}MiB |"
-        )
-    return "\n".join(lines)
 
 
 def test_vllm_beside_a_plan_for_vllm(compared):
@@ -108,18 +84,6 @@ def test_weights_in_another_format_are_recognised_by_their_bits(compared, taken,
     assert words in row.explanation
     assert row.corrections == ()
     assert bool(row.explanation) == bool(words)
-
-
-def llama_cpp(context=32_768, cache=4096.0):
-    return (
-        "load_tensors:   CPU_Mapped model buffer size =   281.81 MiB\n"
-        "load_tensors:        CUDA0 model buffer size =  4403.49 MiB\n"
-        f"llama_context: n_ctx         = {context}\n"
-        f"llama_kv_cache:      CUDA0 KV buffer size =  {cache:.2f} MiB\n"
-        "llama_context:      CUDA0 compute buffer size =   560.00 MiB\n"
-        "llama_memory_breakdown_print: |   - CUDA0 (L40S)   | 45467 = 35900 + ( 9059 =  4403 +    4096 +     560) + "
-        "508 |\n"
-    )
 
 
 def test_llama_cpp_beside_its_own_estimate(compared, catalog):
@@ -196,69 +160,6 @@ def test_an_out_of_memory_message_is_known_from_below(compared, held, words):
 def test_a_log_without_anything_to_compare_is_refused(compared):
     with pytest.raises(SpecError, match="nothing in this log"):
         compared("| PyTorch CUDA memory summary, device ID 0 |\n| Active memory         |   1 MiB |   1 MiB |")
-
-
-def corrected(plan, catalog, text):
-    comparison = compare_plan(plan, catalog, read_log(text))
-    made = suggest_correction(comparison, evaluate(plan, catalog), "2026-10-03", "0123456789ab")
-    assert made is not None
-    return made, evaluate(plan.evolve(corrections=with_correction(plan.corrections, made)), catalog)
-
-
-@pytest.mark.parametrize(("allocated", "reserved"), [(23501, 23900), (25100, 25300)])
-def test_a_corrected_estimate_is_what_the_log_shows(catalog, allocated, reserved):
-    made, evaluation = corrected(TRAIN, catalog, summary(allocated, reserved) + "\n" + smi(26000, 25900))
-    assert evaluation.memory.allocated_bytes == allocated * MIB
-    assert evaluation.memory.reserved_bytes == reserved * MIB
-    assert evaluation.memory.total_bytes == 25900 * MIB
-    assert counting(evaluation) == (made,)
-    assert correction_key(evaluation) == made.key
-    assert made.log == "nvidia-smi, torch-summary"
-
-
-def test_the_comparison_is_always_with_the_estimate_as_it_is_without_logs(catalog):
-    made, _ = corrected(TRAIN, catalog, summary(23501, 23900))
-    again = compare_plan(TRAIN.evolve(corrections=(made,)), catalog, read_log(summary(23501, 23900)))
-    assert again == compare_plan(TRAIN, catalog, read_log(summary(23501, 23900)))
-
-
-def test_a_log_of_another_run_corrects_nothing(catalog):
-    comparison = compare_plan(TRAIN, catalog, read_log(summary(2350, 2390)))
-    assert "not from a run of this plan" in comparison.row("allocated").explanation
-    assert suggest_correction(comparison, evaluate(TRAIN, catalog), "2026-10-03", "ab") is None
-
-
-def test_what_is_known_from_below_is_never_taken_away(catalog):
-    comparison = compare_plan(TRAIN, catalog, read_log(smi(1000, 900)))
-    assert suggest_correction(comparison, evaluate(TRAIN, catalog), "2026-10-03", "ab") is None
-    more = compare_plan(TRAIN, catalog, read_log(smi(30000, 29000)))
-    assert [item.term for row in more.rows for item in row.corrections] == ["framework_overhead"]
-
-
-def test_llama_cpp_corrects_what_grows_by_a_factor(catalog):
-    plan = RUN.evolve(workload=Inference(context_length=32_768, weights="Q4_K_M"))
-    predicted = compare_plan(plan, catalog, read_log(llama_cpp())).row("kv_cache").predicted_bytes
-    text = llama_cpp(cache=1.2 * predicted / MIB)
-    comparison = compare_plan(plan, catalog, read_log(text))
-    factors = {item.term: item.factor for item in comparison.row("kv_cache").corrections}
-    assert factors["kv_cache"] == pytest.approx(1.2, rel=1e-4)
-    other = compare_plan(plan, catalog, read_log(llama_cpp(context=4096, cache=1.2 * predicted / MIB)))
-    assert other.row("kv_cache").corrections == ()
-
-
-def test_weights_are_corrected_by_bytes(catalog):
-    plan = RUN.evolve(workload=RUN.workload.evolve(profile="vllm"))
-    made, evaluation = corrected(plan, catalog, "Model loading took 15.5000 GiB and 3.6 seconds")
-    assert [item.term for item in made.terms] == ["weights"]
-    assert evaluation.memory.term("weights").bytes == round(15.5 * GIB)
-
-
-def test_without_a_card_nothing_is_corrected(catalog):
-    plan = TRAIN.evolve(gpu=None)
-    comparison = compare_plan(plan, catalog, read_log(summary(23501, 23900)))
-    assert comparison.row("allocated").corrections == ()
-    assert correction_key(evaluate(plan, catalog)) is None
-    assert suggest_correction(comparison, evaluate(plan, catalog), "2026-10-03", "ab") is None
 
 
 def test_every_term_of_an_estimate_belongs_to_at_most_one_row():
