@@ -79,12 +79,12 @@ def price_words(prices: Mapping[str, CardPrices]) -> dict[str, dict[str, float]]
     """Return the price fields of card queries, by card: median purchase prices and the lowest on-demand rent."""
     words: dict[str, dict[str, float]] = {}
     for card, known in prices.items():
-        told: dict[str, float] = {
+        fields: dict[str, float] = {
             kind: known.bought[kind].median_usd for kind in _CURRENT_KINDS if kind in known.bought
         }
         if "on-demand" in known.rented:
-            told["rent"] = known.rented["on-demand"].low.price_usd
-        words[card] = told
+            fields["rent"] = known.rented["on-demand"].low.price_usd
+        words[card] = fields
     return words
 
 

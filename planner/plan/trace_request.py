@@ -1,4 +1,4 @@
-"""Trace requests that check the estimate of a plan: the same model, trained or run in the same way."""
+"""Trace requests that check the estimate of a plan with the same model and settings."""
 
 import json
 from collections.abc import Iterator

@@ -58,13 +58,13 @@ def versus(plan: Plan, other: Plan, catalog: Catalog) -> Versus:
 
 def versus_of(evaluation: Evaluation, other: Evaluation) -> Versus:
     """Compare an evaluation with the `other` evaluation."""
-    memory, beside = evaluation.memory, other.memory
+    memory, other_memory = evaluation.memory, other.memory
     return Versus(
         other=other,
         settings=tuple(_settings(evaluation, other)),
-        terms=tuple(_terms(memory, beside)),
-        phases=tuple(_phases(memory, beside)),
-        total_difference_bytes=memory.total_bytes - beside.total_bytes,
+        terms=tuple(_terms(memory, other_memory)),
+        phases=tuple(_phases(memory, other_memory)),
+        total_difference_bytes=memory.total_bytes - other_memory.total_bytes,
     )
 
 
@@ -102,8 +102,10 @@ def _flatten(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 def _terms(memory: MemoryResult, other: MemoryResult) -> Iterator[TermDifference]:
     mine, theirs = ({term.name: term.bytes for term in one.terms} for one in (memory, other))
     for name in dict.fromkeys((*mine, *theirs)):
-        held, beside = mine.get(name, 0), theirs.get(name, 0)
-        yield TermDifference(name=name, bytes=held, other_bytes=beside, difference_bytes=held - beside)
+        mine_bytes, other_bytes = mine.get(name, 0), theirs.get(name, 0)
+        yield TermDifference(
+            name=name, bytes=mine_bytes, other_bytes=other_bytes, difference_bytes=mine_bytes - other_bytes
+        )
 
 
 def _phases(memory: MemoryResult, other: MemoryResult) -> Iterator[PhaseDifference]:

@@ -105,12 +105,12 @@ def _checked(workload: Inference, **changes: object) -> Inference:
         raise SpecError.from_validation(error) from error
 
 
-def _length(asked: int | None, architecture: Architecture, default: int) -> int:
+def _length(requested: int | None, architecture: Architecture, default: int) -> int:
     fixed = architecture.fixed_length
     if fixed is not None:
         return fixed
-    if asked is not None:
-        return asked
+    if requested is not None:
+        return requested
     return min(default, architecture.max_context or default)
 
 

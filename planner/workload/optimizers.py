@@ -168,18 +168,21 @@ def _in_32_bits(title: str, moments: int, *, paged: bool = False) -> OptimizerKi
 def _in_8_bits(title: str, moments: int, *, paged: bool = False) -> OptimizerKind:
     """Return an optimizer of bitsandbytes with 8-bit moments; embeddings and small tensors keep 32-bit ones."""
     name, times = ("moments", " × 2") if moments > 1 else ("momentum", "")
-    quantised, kept = f"Q{times} × (1 + 4 / B)", f"(P − Q) × {4 * moments}"
+    quantised, unquantized = f"Q{times} × (1 + 4 / B)", f"(P − Q) × {4 * moments}"
     amounts = (StateAmount(moments, bytes=1), StateAmount(moments, "scale", 4))
     return OptimizerKind(
         title=title,
         library="bitsandbytes",
         steps=_FUSED,
-        formula=f"{quantised} + {kept}",
+        formula=f"{quantised} + {unquantized}",
         symbols=_IN_8_BITS,
         states=(
             OptimizerState(f"8-bit {name}", quantised, _BNB_8, amounts, "quantised"),
             OptimizerState(
-                f"32-bit {name} of embeddings and small tensors", kept, _TRAINER, (StateAmount(moments, bytes=4),)
+                f"32-bit {name} of embeddings and small tensors",
+                unquantized,
+                _TRAINER,
+                (StateAmount(moments, bytes=4),),
             ),
         ),
         paged=paged,

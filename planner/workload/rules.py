@@ -126,9 +126,9 @@ class RuleSet:
         read = reader(SimpleNamespace(**fields), **context)
         found = (rule.values(read) for rule in self.rules)
         broken = (
-            rule.refusal(*held)
-            for rule, held in zip(self.rules, found, strict=True)
-            if rule.task in (None, fields["task"]) and not rule.holds(*held)
+            rule.refusal(*values)
+            for rule, values in zip(self.rules, found, strict=True)
+            if rule.task in (None, fields["task"]) and not rule.holds(*values)
         )
         return next(broken, None)
 
@@ -143,8 +143,8 @@ def reader(workload: object, **others: object) -> FieldReader:
         if name in others:
             return others[name]
         outer, _, inner = name.partition(".")
-        held = getattr(workload, outer)
-        return getattr(held, inner, None) if inner else held
+        part = getattr(workload, outer)
+        return getattr(part, inner, None) if inner else part
 
     return read
 

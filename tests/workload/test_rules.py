@@ -85,7 +85,7 @@ def draft_of(before, answer, count, architecture):
     """Return the fields after the answer, which need not be allowed together."""
     cards = answer.get("count", count)
     asked = {name: value for name, value in answer.items() if name != "count"}
-    return WorkloadDraft(made(before), asked, {"count": cards, "model": architecture}, kept=answer)
+    return WorkloadDraft(made(before), asked, {"count": cards, "model": architecture}, plan_fields=answer)
 
 
 def broken_rules(before, answer, count, architecture):

@@ -62,11 +62,11 @@ def card_price(
     """
     sound = [each for each in purchases if each.gpu == gpu_id and each.includes == "card" and each.doubt is None]
     known = [each for each in sound if each.price_kind != "used"]
-    asked = [each for each in known if each.price_kind != "msrp"] or known
-    recent = [each for each in asked if _is_recent(each, today)]
-    if not asked:
+    new_prices = [each for each in known if each.price_kind != "msrp"] or known
+    recent = [each for each in new_prices if _is_recent(each, today)]
+    if not new_prices:
         return _at_launch(launch_price_usd)
-    return _median_figure(recent or asked, stale=not recent)
+    return _median_figure(recent or new_prices, stale=not recent)
 
 
 def _is_recent(purchase: Purchase, today: date) -> bool:

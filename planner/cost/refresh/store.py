@@ -56,7 +56,7 @@ _Content = TypeVar("_Content", bound=Spec)
 
 
 class PriceChoice(Spec):
-    """Whether bundled prices are used instead of fetched ones."""
+    """The choice between bundled and fetched prices."""
 
     use_bundled: bool = False
 

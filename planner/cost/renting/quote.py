@@ -283,12 +283,12 @@ def _machine_usd(
     waste: InterruptionOverhead | None,
 ) -> tuple[float, bool]:
     """Return the cost of the machines, and whether it is capped at the on-demand cost."""
-    asked = instances * billed * price
+    quoted = instances * billed * price
     steady = offer.on_demand_price_usd_per_hour
     if waste is None or steady is None:
-        return asked, False
+        return quoted, False
     instead = instances * steady * _billed_hours("on-demand", demand, demand.rented_hours, increment, terms)
-    return min(asked, instead), instead < asked
+    return min(quoted, instead), instead < quoted
 
 
 def _egress_usd(offer: Offer, gigabytes: float, terms: RentTerms, facts: RentFacts) -> tuple[float, str]:

@@ -148,17 +148,17 @@ def advise(plan: Plan, catalog: Catalog, changes: tuple[PlanChange, ...] = CHANG
     """
     if plan.model.trace is not None:
         return tuple(_hardware_advice(plan, catalog))
-    bench = ChangeSearch.of(plan, catalog, architecture_of(plan, catalog))
-    workload = with_defaults(plan.workload, bench.architecture, plan.count)
+    search = ChangeSearch.of(plan, catalog, architecture_of(plan, catalog))
+    workload = with_defaults(plan.workload, search.architecture, plan.count)
     gpu = catalog.hardware.gpu(plan.gpu) if plan.gpu else None
     offered = [change for change in changes if change.applies_to(workload, gpu)]
-    if not _needs_advice(bench.start):
-        return tuple(sorted(_savings(bench, offered), key=lambda advice: -advice.saved_bytes)[:_MAX_ADVICE])
-    tried = find_changes(bench, offered, plan_ladders(plan, workload, bench.architecture))
-    found = [_advice(bench.start, one) for one in tried if _helps(bench.start, one)]
+    if not _needs_advice(search.start):
+        return tuple(sorted(_savings(search, offered), key=lambda advice: -advice.saved_bytes)[:_MAX_ADVICE])
+    candidate = find_changes(search, offered, plan_ladders(plan, workload, search.architecture))
+    found = [_advice(search.start, one) for one in candidate if _helps(search.start, one)]
     found.extend(_hardware_advice(plan, catalog))
     if all(advice.cost == "hardware" for advice in found):
-        found.extend(_nearest(bench.start, tried))
+        found.extend(_nearest(search.start, candidate))
     return _best(found)
 
 
@@ -166,27 +166,27 @@ def _needs_advice(start: ChangedPlan) -> bool:
     return bool(start.fit.unsupported) or start.fit.verdict in ("tight", "does-not-fit")
 
 
-def _savings(bench: ChangeSearch, offered: Iterable[PlanChange]) -> Iterator[Advice]:
-    least = _MIN_SAVING * bench.start.held_bytes
+def _savings(search: ChangeSearch, offered: Iterable[PlanChange]) -> Iterator[Advice]:
+    least = _MIN_SAVING * search.start.held_bytes
     for change in offered:
-        tried = bench.tried(bench.start, change)
-        if tried is not None and bench.start.held_bytes - tried.held_bytes >= least:
-            yield _advice(bench.start, tried)
+        candidate = search.evaluate(search.start, change)
+        if candidate is not None and search.start.held_bytes - candidate.held_bytes >= least:
+            yield _advice(search.start, candidate)
 
 
-def _helps(start: ChangedPlan, tried: ChangedPlan) -> bool:
+def _helps(start: ChangedPlan, candidate: ChangedPlan) -> bool:
     """Return whether the plan then fits, becomes likely to fit, or would fit if its card could run it."""
-    fit = tried.fit
+    fit = candidate.fit
     if fit.unsupported:
         has_room = fit.free_bytes is not None and fit.free_bytes >= 0
-        return len(tried.changes) == 1 and not start.fit.unsupported and has_room
+        return len(candidate.changes) == 1 and not start.fit.unsupported and has_room
     return fit.verdict == "fits" or (fit.likely and not start.fit.likely)
 
 
-def _nearest(start: ChangedPlan, tried: Iterable[ChangedPlan]) -> Iterator[Advice]:
+def _nearest(start: ChangedPlan, candidate: Iterable[ChangedPlan]) -> Iterator[Advice]:
     """Yield the candidates that come nearest to fitting, each with a different combination of levers."""
     seen: list[frozenset[str]] = []
-    for one in sorted(tried, key=lambda one: (one.held_bytes, len(one.changes))):
+    for one in sorted(candidate, key=lambda one: (one.held_bytes, len(one.changes))):
         levers = frozenset(change.lever for change in one.changes)
         if one.fit.likely or one.held_bytes >= start.held_bytes:
             continue
@@ -205,27 +205,27 @@ def _hardware_advice(plan: Plan, catalog: Catalog) -> Iterator[Advice]:
     yield _advice(ChangedPlan((), plan, before), ChangedPlan((change,), apply_change(plan, change), fit))
 
 
-def _advice(start: ChangedPlan, tried: ChangedPlan) -> Advice:
-    changes = tried.changes
+def _advice(start: ChangedPlan, candidate: ChangedPlan) -> Advice:
+    changes = candidate.changes
     return Advice(
         name=" + ".join(change.name for change in changes),
         steps=tuple(
             AdviceStep(name=one.name, lever=one.lever, sentence=one.sentence, source=one.source) for one in changes
         ),
-        settings=tuple(_settings(start.plan, tried.plan)),
-        verdict=tried.fit.verdict,
-        saved_bytes=start.held_bytes - tried.held_bytes,
-        total_bytes=tried.fit.total_bytes,
-        free_bytes=tried.fit.free_bytes,
-        fit_probability=tried.fit.fit_probability,
+        settings=tuple(_settings(start.plan, candidate.plan)),
+        verdict=candidate.fit.verdict,
+        saved_bytes=start.held_bytes - candidate.held_bytes,
+        total_bytes=candidate.fit.total_bytes,
+        free_bytes=candidate.fit.free_bytes,
+        fit_probability=candidate.fit.fit_probability,
         cost=max((change.cost for change in changes), key=COSTS.index),
         slower_by_about=_combined_slowdown([change.slower_by_about for change in changes]),
         costs=_unique(change.costs for change in changes),
         kept=prod(change.kept for change in changes),
         risk=max((change.risk for change in changes), key=RISKS.index),
-        needs=_unique((*(change.needs for change in changes), *tried.fit.unsupported)),
+        needs=_unique((*(change.needs for change in changes), *candidate.fit.unsupported)),
         keeps=_unique(change.keeps for change in changes),
-        plan=tried.plan,
+        plan=candidate.plan,
     )
 
 

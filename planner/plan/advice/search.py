@@ -51,7 +51,7 @@ class ChangeSearch:
         """Return the search for changes of `plan`, whose model is `architecture`."""
         return cls(catalog, architecture, ChangedPlan((), plan, assess_fit(plan, catalog, architecture)))
 
-    def tried(self, base: ChangedPlan, change: PlanChange) -> ChangedPlan | None:
+    def evaluate(self, base: ChangedPlan, change: PlanChange) -> ChangedPlan | None:
         """Return `base` with one more change, or None if the workload does not allow it."""
         try:
             plan = apply_change(base.plan, change)
@@ -78,34 +78,38 @@ def _merge(old: object, new: object) -> object:
 
 
 def find_changes(
-    bench: ChangeSearch, offered: Iterable[PlanChange], numbers: Iterable[Ladder]
+    search: ChangeSearch, offered: Iterable[PlanChange], numbers: Iterable[Ladder]
 ) -> tuple[ChangedPlan, ...]:
     """Return every set of changes that was evaluated; a set that fits is not extended.
 
     A ladder stands alone or ends a set: its value is the mildest with which the set fits, or is tight if none fits. A
     change that takes much time is combined with at most one other, so that sets without it are found too.
     """
-    singles = [tried for tried in (bench.tried(bench.start, change) for change in offered) if tried is not None]
-    changes = [tried.changes[0] for tried in singles]
+    singles = [
+        candidate
+        for candidate in (search.evaluate(search.start, change) for change in offered)
+        if candidate is not None
+    ]
+    changes = [candidate.changes[0] for candidate in singles]
     found, level = list(singles), _not_fitting(singles)
     ladders = tuple(numbers)
-    found.extend(_apply_ladders(bench, [bench.start, *level[:_LADDER_BASES]], ladders))
+    found.extend(_apply_ladders(search, [search.start, *level[:_LADDER_BASES]], ladders))
     for size in range(2, _MAX_CHANGES + 1):
-        level = _extend(bench, level, changes, [one for one in found if meets(one.fit, "fits")])
+        level = _extend(search, level, changes, [one for one in found if meets(one.fit, "fits")])
         found.extend(level)
         level = _not_fitting(one for one in level if not _takes_much_time(one))
         if size < _MAX_CHANGES:
-            found.extend(_apply_ladders(bench, level[:_LADDER_BASES], ladders))
+            found.extend(_apply_ladders(search, level[:_LADDER_BASES], ladders))
     return tuple(found)
 
 
-def _not_fitting(tried: Iterable[ChangedPlan]) -> list[ChangedPlan]:
+def _not_fitting(candidate: Iterable[ChangedPlan]) -> list[ChangedPlan]:
     """Return the most promising sets that do not fit yet, the nearest first."""
-    return sorted((one for one in tried if not meets(one.fit, "fits")), key=lambda one: one.held_bytes)[:_BEAM]
+    return sorted((one for one in candidate if not meets(one.fit, "fits")), key=lambda one: one.held_bytes)[:_BEAM]
 
 
 def _extend(
-    bench: ChangeSearch, level: list[ChangedPlan], changes: list[PlanChange], enough: list[ChangedPlan]
+    search: ChangeSearch, level: list[ChangedPlan], changes: list[PlanChange], enough: list[ChangedPlan]
 ) -> list[ChangedPlan]:
     """Return the sets with one more change, except supersets of those that already fit."""
     done = {frozenset(change.name for change in one.changes) for one in enough}
@@ -115,23 +119,25 @@ def _extend(
             names = frozenset((change.name, *(one.name for one in base.changes)))
             if names in grown or _same_lever(base, change.lever) or any(part < names for part in done):
                 continue
-            tried = bench.tried(base, change)
-            if tried is not None:
-                grown[names] = tried
+            candidate = search.evaluate(base, change)
+            if candidate is not None:
+                grown[names] = candidate
     return list(grown.values())
 
 
-def _apply_ladders(bench: ChangeSearch, bases: list[ChangedPlan], ladders: tuple[Ladder, ...]) -> Iterator[ChangedPlan]:
+def _apply_ladders(
+    search: ChangeSearch, bases: list[ChangedPlan], ladders: tuple[Ladder, ...]
+) -> Iterator[ChangedPlan]:
     for base in bases:
         for ladder in ladders:
-            tried = None if _same_lever(base, ladder.lever) else _mildest_fit(bench, base, ladder)
-            if tried is not None:
-                yield tried
+            candidate = None if _same_lever(base, ladder.lever) else _mildest_fit(search, base, ladder)
+            if candidate is not None:
+                yield candidate
 
 
-def _mildest_fit(bench: ChangeSearch, base: ChangedPlan, ladder: Ladder) -> ChangedPlan | None:
+def _mildest_fit(search: ChangeSearch, base: ChangedPlan, ladder: Ladder) -> ChangedPlan | None:
     """Return `base` with the mildest value that makes it fit, or else tight, or else with the strongest value."""
-    hardest = bench.tried(base, ladder.change(ladder.values[-1]))
+    hardest = search.evaluate(base, ladder.change(ladder.values[-1]))
     if hardest is None:
         return None
     at_worst: AtWorst = "fits" if meets(hardest.fit, "fits") else "tight"
@@ -140,9 +146,9 @@ def _mildest_fit(bench: ChangeSearch, base: ChangedPlan, ladder: Ladder) -> Chan
     low, high, best = -1, len(ladder.values) - 1, hardest
     while high - low > 1:
         middle = (low + high) // 2
-        tried = bench.tried(base, ladder.change(ladder.values[middle]))
-        if tried is not None and meets(tried.fit, at_worst):
-            high, best = middle, tried
+        candidate = search.evaluate(base, ladder.change(ladder.values[middle]))
+        if candidate is not None and meets(candidate.fit, at_worst):
+            high, best = middle, candidate
         else:
             low = middle
     return best

@@ -28,8 +28,8 @@ class Resolved(NamedTuple):
     adjustments: tuple[str, ...] = ()
 
 
-def resolve_conflicts(plan: Plan, answer: Mapping[str, object], catalog: Catalog) -> Resolved:
-    """Return `plan` with the fields in `answer` changed, and conflicting fields set to allowed values.
+def resolve_conflicts(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -> Resolved:
+    """Return `plan` with the fields in `edits` changed, and conflicting fields set to allowed values.
 
     Fields of the workload have names such as `workload.lora.rank`, those of the plan their own. If a new model cannot
     be trained, the task becomes inference.
@@ -39,24 +39,24 @@ def resolve_conflicts(plan: Plan, answer: Mapping[str, object], catalog: Catalog
         PlannerError: If the plan cannot be evaluated.
     """
     try:
-        return _resolve(plan, answer, catalog)
+        return _resolve(plan, edits, catalog)
     except SpecError as error:
-        if error.field != "task" or "model" not in answer or not isinstance(plan.workload, Training):
+        if error.field != "task" or "model" not in edits or not isinstance(plan.workload, Training):
             raise
         held = {name: getattr(plan.workload, name) for name in ("gpus", "other_processes_bytes")}
         run = plan.evolve(workload=Inference().evolve(**held), count=plan.count)
-        resolved = _resolve(run, answer, catalog)
+        resolved = _resolve(run, edits, catalog)
         return resolved._replace(adjustments=("task", *resolved.adjustments))
 
 
-def _resolve(plan: Plan, answer: Mapping[str, object], catalog: Catalog) -> Resolved:
-    own = {name: value for name, value in answer.items() if not name.startswith(WORKLOAD)}
-    asked = {name.removeprefix(WORKLOAD): value for name, value in answer.items() if name.startswith(WORKLOAD)}
-    others = {"count": own.get("count", plan.count), "model": _architecture(plan, own, catalog)}
-    draft = WorkloadDraft(plan.workload, asked, others, kept=own.keys())
+def _resolve(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -> Resolved:
+    own = {name: value for name, value in edits.items() if not name.startswith(WORKLOAD)}
+    edited = {name.removeprefix(WORKLOAD): value for name, value in edits.items() if name.startswith(WORKLOAD)}
+    context = {"count": own.get("count", plan.count), "model": _architecture(plan, own, catalog)}
+    draft = WorkloadDraft(plan.workload, edited, context, plan_fields=own.keys())
     _check(draft)
-    if plan.workload.gpus and own.keys() & {"gpu", "count"} and "gpus" not in asked:
-        draft.move("gpus", ())
+    if plan.workload.gpus and own.keys() & {"gpu", "count"} and "gpus" not in edited:
+        draft.adjust_field("gpus", ())
         own = {"gpu": plan.workload.gpus[0].id, "count": plan.count} | own
     _apply_rules(draft)
     while True:
@@ -65,15 +65,15 @@ def _resolve(plan: Plan, answer: Mapping[str, object], catalog: Catalog) -> Reso
             evaluate(changed, catalog)
         except SpecError as error:
             # Each time another field goes back to its default, until none is left that could.
-            draft.give_way(error)
+            draft.reset_blamed(error)
         else:
-            return Resolved(changed, draft.moved)
+            return Resolved(changed, draft.adjustments)
 
 
 def _apply_rules(draft: WorkloadDraft) -> None:
     """Apply the remedies of broken rules to `draft` until all rules hold or nothing more can be adjusted."""
     rounds = 0
-    while rounds < _MAX_ROUNDS and [rule for rule in ALL_RULES if draft.adjust(rule)]:
+    while rounds < _MAX_ROUNDS and [rule for rule in ALL_RULES if draft.apply_remedy(rule)]:
         rounds += 1
 
 
@@ -94,7 +94,7 @@ def _check(draft: WorkloadDraft) -> None:
 
 def _build_plan(plan: Plan, own: Mapping[str, object], draft: WorkloadDraft) -> Plan:
     try:
-        return plan.evolve(**own, workload=draft.built())
+        return plan.evolve(**own, workload=draft.build())
     except ValidationError as error:
         raise _spec_error(error) from None
 

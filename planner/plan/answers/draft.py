@@ -15,29 +15,33 @@ WORKLOAD: Final = "workload."
 
 
 class WorkloadDraft:
-    """The fields of a workload by their dotted names; those in `asked` were edited and are not adjusted.
+    """The fields of a workload by their dotted names; `edited` fields keep their values, others may be adjusted.
 
-    `others` are the values that rules read besides the workload: the number of GPUs and the model. `kept` names edited
-    fields of the plan.
+    `context` are the values that rules read besides the workload: the number of GPUs and the model. `plan_fields` names
+    the edited fields of the plan.
     """
 
     def __init__(
-        self, workload: Workload, asked: Mapping[str, object], others: Mapping[str, object], kept: Collection[str] = ()
+        self,
+        workload: Workload,
+        edited: Mapping[str, object],
+        context: Mapping[str, object],
+        plan_fields: Collection[str] = (),
     ) -> None:
         self._kind = type(workload)
         self._fresh = self._kind()
         self._task = workload.task
-        self._others = others
-        self._asked = asked
-        self._kept = {*asked, *kept}
+        self._context = context
+        self._edited = edited
+        self._all_edited = {*edited, *plan_fields}
         self._before = _flat(workload)
-        self._fields = {**self._before, **asked}
-        self._moves: dict[str, None] = {}
+        self._fields = {**self._before, **edited}
+        self._adjusted: dict[str, None] = {}
 
     @property
-    def moved(self) -> tuple[str, ...]:
+    def adjustments(self) -> tuple[str, ...]:
         """Return the fields that were adjusted: their values differ from before and they were not edited."""
-        return tuple(name for name in self._moves if self.value(name) != self._before.get(name, self._default(name)))
+        return tuple(name for name in self._adjusted if self.value(name) != self._before.get(name, self._default(name)))
 
     def check(self) -> None:
         """Validate the edited values on their own, independent of the other fields.
@@ -46,25 +50,25 @@ class WorkloadDraft:
             pydantic.ValidationError: If a value is not allowed.
         """
         try:
-            self._kind.model_validate(nest_fields(self._asked))
+            self._kind.model_validate(nest_fields(self._edited))
         except ValidationError as error:
-            # What does not go together with defaults is no problem of the answer itself.
+            # A conflict with default values is not an error of the edit itself.
             place = ".".join(map(str, error.errors(include_url=False)[0]["loc"]))
-            if any(place == name or place.startswith(f"{name}.") for name in self._asked):
+            if any(place == name or place.startswith(f"{name}.") for name in self._edited):
                 raise
 
     def value(self, name: str) -> FieldValue:
         """Return the value of the field `name`; for a part such as `lora`, a mapping of its fields, or None."""
         return self._value(name, self._fields)
 
-    def move(self, name: str, value: object) -> None:
+    def adjust_field(self, name: str, value: object) -> None:
         """Set a field, unless it was edited."""
         if self._is_free(name) and self.value(name) != value:
             self._fields = _updated(self._fields, {name: value})
             if not _nested_fields(self._before, name):
-                self._moves.setdefault(name)
+                self._adjusted.setdefault(name)
 
-    def adjust(self, rule: WorkloadRule) -> bool:
+    def apply_remedy(self, rule: WorkloadRule) -> bool:
         """Apply the first remedy after which `rule` holds; return whether anything was adjusted."""
         if not self._concerns(rule):
             return False
@@ -76,11 +80,11 @@ class WorkloadDraft:
             changes = {name: self._default(name) if value is RESET else value for name, value in made.items()}
             if self._helps(rule, changes):
                 for name, value in changes.items():
-                    self.move(name, value)
+                    self.adjust_field(name, value)
                 return True
         return False
 
-    def give_way(self, error: SpecError) -> None:
+    def reset_blamed(self, error: SpecError) -> None:
         """Reset the field that `error` blames to its default.
 
         Raises:
@@ -90,9 +94,9 @@ class WorkloadDraft:
         default = self._default(name)
         if not self._is_free(name) or _nested_fields(self._fields, name) or self.value(name) == default:
             raise error
-        self.move(name, default)
+        self.adjust_field(name, default)
 
-    def built(self) -> Workload:
+    def build(self) -> Workload:
         """Return the workload.
 
         Raises:
@@ -101,10 +105,10 @@ class WorkloadDraft:
         return self._kind.model_validate(nest_fields(self._fields))
 
     def _concerns(self, rule: WorkloadRule) -> bool:
-        if not rule.concerns(self._task) or (self._others["model"] is None and "model" in rule.fields):
+        if not rule.concerns(self._task) or (self._context["model"] is None and "model" in rule.fields):
             return False
-        answered = not rule.after or bool(self._kept.intersection(rule.after))
-        return answered and not self._kept.intersection(rule.yields_to)
+        triggered = not rule.after or bool(self._all_edited.intersection(rule.after))
+        return triggered and not self._all_edited.intersection(rule.yields_to)
 
     def _helps(self, rule: WorkloadRule, changes: Mapping[str, object]) -> bool:
         """Return whether `rule` holds after `changes`, and `changes` leave edited fields alone."""
@@ -114,19 +118,19 @@ class WorkloadDraft:
         return rule.holds(*rule.values(lambda name: self._value(name, changed)))
 
     def _is_free(self, name: str) -> bool:
-        return not any(asked == name or asked.startswith(f"{name}.") for asked in self._asked)
+        return not any(edited == name or edited.startswith(f"{name}.") for edited in self._edited)
 
     def _value(self, name: str, fields: Mapping[str, object]) -> FieldValue:
-        if name in self._others:
-            return self._others[name]
+        if name in self._context:
+            return self._context[name]
         return _nested_fields(fields, name) or fields.get(name, self._default(name))
 
     def _default(self, name: str) -> FieldValue:
         outer, _, inner = name.partition(".")
         if not inner:
             return getattr(self._fresh, outer, None)
-        held = Lora() if outer == "lora" else getattr(self._fresh, outer, None)
-        return getattr(held, inner, None)
+        part = Lora() if outer == "lora" else getattr(self._fresh, outer, None)
+        return getattr(part, inner, None)
 
 
 def _flat(workload: Workload) -> dict[str, object]:
@@ -147,5 +151,5 @@ def _nested_fields(fields: Mapping[str, object], part: str) -> dict[str, object]
 
 def _updated(fields: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
     """Return `fields` with `changes`; setting a part as a whole replaces its fields."""
-    kept = {name: value for name, value in fields.items() if name.partition(".")[0] not in changes}
-    return {**kept, **changes}
+    remaining = {name: value for name, value in fields.items() if name.partition(".")[0] not in changes}
+    return {**remaining, **changes}

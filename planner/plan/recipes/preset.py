@@ -66,10 +66,10 @@ def find_preset(presets: Sequence[Preset], name: str) -> Preset:
     Raises:
         SpecError: If there is none; the hint lists similar names.
     """
-    asked = name.strip().casefold()
-    found = next((preset for preset in presets if preset.id == asked), None)
+    wanted = name.strip().casefold()
+    found = next((preset for preset in presets if preset.id == wanted), None)
     if found is None:
-        alike = [preset.id for preset in presets if asked and asked in preset.id]
+        alike = [preset.id for preset in presets if wanted and wanted in preset.id]
         hint = f"Close names: {', '.join(alike)}." if alike else _LIST_HINT
         raise SpecError("preset", f"no preset is called {name[:80]!r}", hint)
     return found

@@ -133,16 +133,16 @@ def _exceeded_limits(option: Option, wish: Wish) -> Iterator[str]:
 
 
 def rank_options(
-    within: Sequence[Option],
-    everything: Sequence[Option],
+    allowed: Sequence[Option],
+    candidates: Sequence[Option],
     wish: Wish,
     period: Literal["run", "month"],
     left_out: Counter[str],
 ) -> Recommendation:
     """Return the options in order, comparable ones first and the cheapest first, with the best three."""
-    in_order = sorted(within, key=lambda option: (not option.comparable, option.usd, option.hours))
+    in_order = sorted(allowed, key=lambda option: (not option.comparable, option.usd, option.hours))
     sure = [option for option in in_order if option.comparable]
-    others = [option for option in everything if option.comparable]
+    others = [option for option in candidates if option.comparable]
     dates = [option.price_date for option in in_order if option.price_date]
     return Recommendation(
         wish=wish,

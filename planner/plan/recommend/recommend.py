@@ -64,8 +64,8 @@ def plan_of(option: Option, plan: Plan, catalog: Catalog) -> Plan:
         SpecError: If the option belongs to another plan.
     """
     architecture = None if plan.model.trace is not None else architecture_of(plan, catalog)
-    ways = (spread for group in sharded_plans(plan, architecture, (option.count,)) for spread in group)
-    spread = next((spread for spread in ways if spread.how == option.sharing), None)
+    variants = (spread for group in sharded_plans(plan, architecture, (option.count,)) for spread in group)
+    spread = next((spread for spread in variants if spread.how == option.sharing), None)
     if spread is None:
         raise SpecError("count", f"the plan cannot run on {option.count} cards in this way", "Choose another option.")
     rent = plan.cost.rent
@@ -108,35 +108,35 @@ def recommend(
     stop: Stop = lambda: False,
     progress: Progress = lambda _done, _all: None,
 ) -> Recommendation | None:
-    """Return every way to do the job of `plan` within `wish`, or None as soon as `stop` says that nobody waits.
+    """Return all options for the job of `plan` within `wish`, or None as soon as `stop` returns true.
 
-    The best value is the option with the lowest product of cost and time: half the time is worth twice the money. Of
-    what has no end the time is that of a token.
+    The best value is the option with the lowest product of cost and time: half the time is worth twice the money. For
+    services and daily hours, the time is that of a token.
 
     Raises:
-        SpecError: If the plan does not go with its model, its job cannot be told in hours on any card, or nothing is
-            known of its region.
+        SpecError: If the plan does not fit its model, the job's hours cannot be computed on any card, or its region is
+            unknown.
     """
-    wished = wish or Wish()
-    if "own" in wished.having:
+    limits = wish or Wish()
+    if "own" in limits.having:
         catalog.cost.region(
             plan.cost.region
         )  # a region that nobody knows is a mistake, and no reason to leave cards out
     left_out: Counter[str] = Counter()
-    able = _find_capable_cards(plan, catalog, wished, left_out, stop, progress)
-    if able is None:
+    capable = _find_capable_cards(plan, catalog, limits, left_out, stop, progress)
+    if capable is None:
         return None
     options = [
         option
-        for group in _by_count(able)
+        for group in _by_count(capable)
         for option in (
-            *_rent_options(plan, catalog, group, wished, today, left_out),
-            *_own_options(plan, catalog, group, wished, today, left_out),
+            *_rent_options(plan, catalog, group, limits, today, left_out),
+            *_own_options(plan, catalog, group, limits, today, left_out),
         )
     ]
-    within = [option for option in options if is_within_limits(option, wished, left_out)]
+    allowed = [option for option in options if is_within_limits(option, limits, left_out)]
     period: Literal["run", "month"] = "run" if plan.cost.job.kind == "run" else "month"
-    return rank_options(within, options, wished, period, left_out)
+    return rank_options(allowed, options, limits, period, left_out)
 
 
 def _find_capable_cards(
@@ -145,9 +145,9 @@ def _find_capable_cards(
     """Return the cards that can do the job, each with the simplest sharding that fits."""
     architecture = None if plan.model.trace is not None else architecture_of(plan, catalog)
     found: list[_CapableCards] = []
-    ways = list(sharded_plans(plan, architecture, wish.counts))
-    for done, spread in enumerate(ways):
-        progress(done, len(ways))
+    variants = list(sharded_plans(plan, architecture, wish.counts))
+    for done, spread in enumerate(variants):
+        progress(done, len(variants))
         for gpu, fits in _fits(spread, catalog, wish):
             if stop():
                 return None
@@ -162,18 +162,18 @@ def _find_capable_cards(
                 left_out[_TOO_LONG] += 1
             else:
                 found.append(ready)
-    progress(len(ways), len(ways))
-    if ways and not found and not left_out:
-        fits_by_gpu(ways[0][0].plan, catalog)  # which says what is wrong with the plan itself
+    progress(len(variants), len(variants))
+    if variants and not found and not left_out:
+        fits_by_gpu(variants[0][0].plan, catalog)  # which says what is wrong with the plan itself
     return found
 
 
 def _fits(
-    ways: Sequence[ShardedPlan], catalog: Catalog, wish: Wish
+    variants: Sequence[ShardedPlan], catalog: Catalog, wish: Wish
 ) -> Iterator[tuple[Gpu, list[tuple[ShardedPlan, CardFit]]]]:
     """Yield each card with its verdicts, one for each sharding that the model allows."""
     verdicts: list[tuple[ShardedPlan, Mapping[str, CardFit]]] = []
-    for spread in ways:
+    for spread in variants:
         try:
             verdicts.append((spread, fits_by_gpu(spread.plan, catalog)))
         except SpecError:
@@ -218,9 +218,9 @@ def _timing(plan: Plan) -> object:
     return plan.timing.evolve(measured=own)
 
 
-def _by_count(able: Sequence[_CapableCards]) -> Iterator[dict[str, _CapableCards]]:
-    for count in dict.fromkeys(one.spread.plan.count for one in able):
-        yield {one.gpu.id: one for one in able if one.spread.plan.count == count}
+def _by_count(capable: Sequence[_CapableCards]) -> Iterator[dict[str, _CapableCards]]:
+    for count in dict.fromkeys(one.spread.plan.count for one in capable):
+        yield {one.gpu.id: one for one in capable if one.spread.plan.count == count}
 
 
 def _rent_options(

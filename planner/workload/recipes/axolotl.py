@@ -137,11 +137,11 @@ def _read_checkpointing(reader: ConfigReader) -> None:
         reader.set("gradient_checkpointing", "activation_checkpointing", "full")
         reader.ignore_unestimated("gradient_checkpointing", "offloaded checkpoints; they are counted on the card")
         return
-    kept = reader.flag("gradient_checkpointing")
-    if kept is None:
+    enabled = reader.flag("gradient_checkpointing")
+    if enabled is None:
         reader.assume("gradient_checkpointing", False, "activation_checkpointing", "none")
     else:
-        reader.set("gradient_checkpointing", "activation_checkpointing", "full" if kept else "none")
+        reader.set("gradient_checkpointing", "activation_checkpointing", "full" if enabled else "none")
 
 
 def _read_attention(reader: ConfigReader) -> None:

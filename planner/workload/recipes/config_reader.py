@@ -61,17 +61,17 @@ class RecipeBuilder:
             return Training.model_validate(fields)
         except ValidationError:
             pass
-        kept: dict[str, object] = {}
+        accepted: dict[str, object] = {}
         for name in sorted(
             fields, key=lambda name: _VALIDATED_FIRST.index(name) if name in _VALIDATED_FIRST else len(_VALIDATED_FIRST)
         ):
             try:
-                Training.model_validate({**kept, name: fields[name]})
+                Training.model_validate({**accepted, name: fields[name]})
             except ValidationError as error:
                 self._drop(source, name, SpecError.from_validation(error).reason)
             else:
-                kept[name] = fields[name]
-        return Training.model_validate(kept)
+                accepted[name] = fields[name]
+        return Training.model_validate(accepted)
 
     def _drop(self, source: str, name: str, reason: str) -> None:
         shown = reason.partition(", got ")[0]
@@ -202,8 +202,8 @@ class ConfigReader:
         if not isinstance(value, Mapping):
             self.fail(key, "must be a section with keys")
         self._accounted.add(key)
-        held = {str(name).removeprefix(strip): item for name, item in value.items()}
-        return ConfigReader(held, self._source, f"{self._prefix}{key}.", self._builder)
+        section = {str(name).removeprefix(strip): item for name, item in value.items()}
+        return ConfigReader(section, self._source, f"{self._prefix}{key}.", self._builder)
 
     def set(self, key: str, name: str, value: object) -> None:
         """Set the workload field `name` to `value`, as read from `key`."""

@@ -125,9 +125,9 @@ def read_offload(reader: ConfigReader, optimizer: tuple[str, str | None], parame
     """Read the offload devices: a key and its device each for the optimizer states and the parameters."""
     devices = {key: device for key, device in (optimizer, parameters) if device in _DEVICES}
     for key, device in devices.items():
-        kept = "nvme" if "nvme" in devices.values() else "parameters" if parameters[0] in devices else "optimizer"
-        reader.set(key, "parallel.offload", kept)
-        if kept == "nvme" and device != "nvme":
+        offload = "nvme" if "nvme" in devices.values() else "parameters" if parameters[0] in devices else "optimizer"
+        reader.set(key, "parallel.offload", offload)
+        if offload == "nvme" and device != "nvme":
             reader.ignore_unestimated(key, "states in RAM and others on NVMe; both are counted on NVMe")
 
 

@@ -83,9 +83,9 @@ def read_precision(reader: ConfigReader) -> None:
 
 def _read_checkpointing(reader: ConfigReader, default: bool) -> None:
     key = "activation_checkpointing" if reader.has("activation_checkpointing") else "gradient_checkpointing"
-    kept = reader.flag(key)
-    if kept is not None:
-        reader.set(key, "activation_checkpointing", "full" if kept else "none")
+    enabled = reader.flag(key)
+    if enabled is not None:
+        reader.set(key, "activation_checkpointing", "full" if enabled else "none")
     else:
         reader.assume(key, default, "activation_checkpointing", "full" if default else "none")
 
