@@ -13,8 +13,6 @@ from planner.records import read_records
 
 if TYPE_CHECKING:
     from planner.cost.catalog import CostCatalog
-    from planner.cost.energy import EnergyRecord
-    from planner.cost.owning.purchase import Purchase
     from planner.cost.renting.offer import Offer
     from planner.hardware.software import SoftwareFact
     from planner.hardware.speeds import MeasuredSpeed
@@ -41,16 +39,6 @@ class Catalog:
     def offers(self) -> "tuple[Offer, ...]":
         """Return all rental offers."""
         return self.cost.offers
-
-    @property
-    def energy(self) -> "tuple[EnergyRecord, ...]":
-        """Return the electricity records of all sources."""
-        return self.cost.energy
-
-    @property
-    def purchases(self) -> "tuple[Purchase, ...]":
-        """Return the purchase prices of hardware."""
-        return self.cost.purchases
 
     @cached_property
     def software(self) -> "tuple[SoftwareFact, ...]":

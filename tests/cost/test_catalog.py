@@ -32,8 +32,6 @@ def write(folder: Path, name: str, records: object) -> Path:
 
 def test_the_plans_catalog_leads_to_prices(catalog: Catalog) -> None:
     assert catalog.offers is catalog.cost.offers
-    assert catalog.energy is catalog.cost.energy
-    assert catalog.purchases is catalog.cost.purchases
 
 
 def test_fitting_reads_no_prices() -> None:
