@@ -282,7 +282,7 @@ def test_systems_are_judged_by_a_model_in_every_form(said):
     records = {record["id"]: record for record in json.loads(said(*words, "--json"))}
     assert records["dgx-h200"]["fit"]["verdict"] == "fits"
     assert (records["dgx-station-v100"]["fit"], records["dgx-h200"]["fit_reason"]) == (None, "")
-    assert "does not say which" in records["dgx-station-v100"]["fit_reason"]
+    assert "does not name this system" in records["dgx-station-v100"]["fit_reason"]
     rows = {row["id"]: row for row in csv.DictReader(io.StringIO(said(*words, "--csv")))}
     assert (rows["dgx-h100"]["plan_verdict"], rows["dgx-h200"]["plan_verdict"]) == ("does-not-fit", "fits")
     assert int(rows["dgx-h100"]["plan_free_bytes_each"]) < 0
@@ -347,7 +347,7 @@ def test_several_machines_are_set_beside_cards_with_what_is_not_known_of_them(sa
     asked = ("--compare", "2x DGX H100", "dgx-h100", "2 x dgx-station-v100", "--fits", "meta-llama/Llama-3.1-8B")
     printed = said(*asked)
     assert "2 × DGX H100" in printed.splitlines()[0]
-    assert "2 × DGX Station (V100) is not planned: the catalog does not say which accelerator this has." in printed
+    assert "2 × DGX Station (V100) is not planned: the catalog does not name this system's accelerator." in printed
     assert "2 × DGX H100: the catalog does not say what joins the machines. The time is with 8 cards" in printed
     assert "\nDGX H100: " not in printed
     two, one, unknown = json.loads(said(*asked, "--json"))
@@ -355,7 +355,7 @@ def test_several_machines_are_set_beside_cards_with_what_is_not_known_of_them(sa
     for name in ("memory_bytes", "bandwidth_bytes_per_s", "bf16_ops_per_s", "system_power_watts", "system_price_usd"):
         assert two["totals"][name] == 2 * one["totals"][name]
     assert (two["plan"]["verdict"], unknown["plan"]["verdict"]) == ("fits", None)
-    assert unknown["plan"]["reason"] == "the catalog does not say which accelerator this has"
+    assert unknown["plan"]["reason"] == "the catalog does not name this system's accelerator"
     assert unknown["totals"]["system_price_usd"] == 2 * 69_000
     assert "--compare: 0 machines" in said("--compare", "0 x dgx-h100", code=2)
 
