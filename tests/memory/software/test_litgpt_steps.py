@@ -5,15 +5,15 @@ from small_models import DEEPSEEK, GPT2, bundled, llama, other, small_llama
 
 from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory, timeline_of
-from planner.memory.software.litgpt.ledger import BlockSettings, inputs_of, multiplied, saved_by_block
-from planner.memory.software.litgpt.parts import Parts, adapters_of, parts_of
+from planner.memory.software.litgpt.ledger import BlockSettings, graph_matrix_elements, quantised_inputs, saved_by_block
+from planner.memory.software.litgpt.parts import AdaptedParts, litgpt_adapters, parts_of
 from planner.memory.software.litgpt.setup import Outputs, litgpt_losses, litgpt_weights
 from planner.memory.weights import parameter_counts
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Lora, Training
 
-QUERY_VALUE = Parts(frozenset({"query", "value"}), 8, dropout=True)
-EVERYTHING = Parts(frozenset({"query", "key", "value", "projection", "mlp", "head"}), 8, dropout=True)
+QUERY_VALUE = AdaptedParts(frozenset({"query", "value"}), 8, dropout=True)
+EVERYTHING = AdaptedParts(frozenset({"query", "key", "value", "projection", "mlp", "head"}), 8, dropout=True)
 H, INNER, Q, KV, A = 4096, 14_336, 4096, 1024, 32
 
 
@@ -59,7 +59,7 @@ def test_without_dropout_adapters_share_what_they_read():
 def test_the_first_block_keeps_nothing_before_its_first_adapter():
     first, next_ = kept(QUERY_VALUE, reached=False), kept(QUERY_VALUE)
     assert next_.total(1, 1, 0) - first.total(1, 1, 0) == (4 * H + 4) + H
-    behind = Parts(frozenset({"mlp"}), 8, dropout=True)
+    behind = AdaptedParts(frozenset({"mlp"}), 8, dropout=True)
     only_forward = kept(behind, reached=False)
     assert (only_forward.norms, only_forward.attention) == (0, 0)
     assert only_forward.adapters == 2 * (2 * H + 16) + 3 * INNER + 16
@@ -82,25 +82,25 @@ def test_full_training_keeps_what_norms_and_projections_read():
 
 def test_bitsandbytes_holds_on_to_what_quantised_projections_read():
     dropped = BlockSettings(2, 2, QUERY_VALUE, quantised=True)
-    assert inputs_of(layer(), H, dropped) == (2 * (2 * H + INNER + Q), 2 * (2 * H + INNER + Q))
-    assert inputs_of(layer(), H, dropped, False) == (2 * (H + INNER + Q), 2 * (H + INNER + Q))
+    assert quantised_inputs(layer(), H, dropped) == (2 * (2 * H + INNER + Q), 2 * (2 * H + INNER + Q))
+    assert quantised_inputs(layer(), H, dropped, False) == (2 * (H + INNER + Q), 2 * (H + INNER + Q))
     shared = BlockSettings(2, 2, EVERYTHING._replace(dropout=False), quantised=True)
-    assert inputs_of(layer(), H, shared) == (0, 2 * (2 * H + INNER + Q))
-    assert inputs_of(layer(), H, dropped._replace(quantised=False)) == (0, 0)
+    assert quantised_inputs(layer(), H, shared) == (0, 2 * (2 * H + INNER + Q))
+    assert quantised_inputs(layer(), H, dropped._replace(quantised=False)) == (0, 0)
 
 
 def test_autocast_casts_frozen_matrices_where_a_derivative_goes_through():
     mixed = BlockSettings(4, 2, QUERY_VALUE)
     whole = H * (Q + 2 * KV) + H * Q + 3 * H * INNER
-    assert multiplied(layer(), H, mixed) == whole
-    assert multiplied(layer(), H, mixed, False) == whole - H * (Q + 2 * KV)
+    assert graph_matrix_elements(layer(), H, mixed) == whole
+    assert graph_matrix_elements(layer(), H, mixed, False) == whole - H * (Q + 2 * KV)
 
 
 def test_blocks_that_litgpt_is_not_described_for_keep_nothing():
     latent = other("deepseek_v3", DEEPSEEK).main.groups[0].layer
     settings = BlockSettings(2, 2, EVERYTHING, quantised=True)
     assert saved_by_block(latent, H, settings).total(1, 1, 0) == 0
-    assert (inputs_of(latent, H, settings), multiplied(latent, H, settings)) == ((0, 0), 0)
+    assert (quantised_inputs(latent, H, settings), graph_matrix_elements(latent, H, settings)) == ((0, 0), 0)
 
 
 def test_logits_are_fp32_and_the_step_before_still_names_its_own():
@@ -125,11 +125,11 @@ def test_nothing_is_tied_and_the_head_is_quantised():
 
 def test_adapters_of_queries_and_values_are_merged():
     # Lit-GPT's own tables: 4,194,304 trainable parameters of Llama 2 7B at rank 8.
-    trained = adapters_of(llama(), QUERY_VALUE)
+    trained = litgpt_adapters(llama(), QUERY_VALUE)
     assert sum(tensor.size * count for tensor, count in trained) == 4_194_304
-    heads = [tensor for tensor, _ in adapters_of(llama(), EVERYTHING) if tensor.name.startswith("head")]
+    heads = [tensor for tensor, _ in litgpt_adapters(llama(), EVERYTHING) if tensor.name.startswith("head")]
     assert [tensor.shape for tensor in heads] == [(8, 4096), (32_000, 8)]
-    assert adapters_of(llama(), Parts(frozenset({"projection"}), 8, dropout=False))[0][0].shape == (8, 4096)
+    assert litgpt_adapters(llama(), AdaptedParts(frozenset({"projection"}), 8, dropout=False))[0][0].shape == (8, 4096)
 
 
 def test_all_parameters_of_a_tied_network_are_trained_with_a_head_of_their_own():

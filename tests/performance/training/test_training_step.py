@@ -20,7 +20,7 @@ from planner.performance.flops import Product, forward_work
 from planner.performance.setting import TimeSetting
 from planner.performance.training.communication import copies_sent
 from planner.performance.training.compute import product_seconds, rates_of, rows_share, wide_format
-from planner.performance.training.step import Step, step_on
+from planner.performance.training.step import TrainingStep, step_on
 from planner.plan.catalog import Catalog
 from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
@@ -61,11 +61,11 @@ def step(
     setting: TimeSetting = PLAIN,
     classes: Classes = PERFECT,
     **fields: Any,
-) -> Step:
+) -> TrainingStep:
     workload = with_defaults(Training(**{"compute": "bf16", "sequence_length": 2048} | fields), architecture, count)
     assert isinstance(workload, Training)
     found = step_on(architecture, workload, gpu, setting, classes)
-    assert isinstance(found, Step)
+    assert isinstance(found, TrainingStep)
     return found
 
 

@@ -11,7 +11,7 @@ from planner.models.architecture import Architecture
 from planner.performance.estimate import CardCounts, estimate_time
 from planner.performance.result import TimeResult
 from planner.performance.setting import MeasuredSpeed, TimeSetting
-from planner.performance.software.lookup import pace_of
+from planner.performance.software.lookup import training_pace
 from planner.plan.catalog import Catalog
 from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
@@ -248,6 +248,6 @@ def test_a_measured_speed_on_cards_that_cannot_run_it_so_is_refused(timed: Timed
 )
 def test_each_trainer_has_a_pace(profile: str, fused: bool):
     workload = Training(profile=profile)
-    assert pace_of(workload).fused == fused
-    assert pace_of(workload).exchanged_format(workload, "fp32") == "fp32"
-    assert pace_of(workload).exchanged_format(workload.evolve(parallel=Parallel(zero=1)), "fp32") == "bf16"
+    assert training_pace(workload).fused == fused
+    assert training_pace(workload).exchanged_format(workload, "fp32") == "fp32"
+    assert training_pace(workload).exchanged_format(workload.evolve(parallel=Parallel(zero=1)), "fp32") == "bf16"
