@@ -158,7 +158,7 @@ def test_cards_wait_for_loading():
 
 def test_a_card_without_figures_has_a_reason():
     found = step(gpu("rtx-4090").evolve(bandwidth_bytes_per_s=None))
-    assert "is not known" in found.unsupported
+    assert "is unknown" in found.unsupported
 
 
 def test_a_card_with_no_16_bit_rate_has_no_share_of_it():

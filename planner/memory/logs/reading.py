@@ -48,7 +48,7 @@ class LogReading(Spec):
     """
 
     formats: tuple[LogFormat, ...]
-    logged_amount: tuple[Measured, ...]
+    measured: tuple[Measured, ...]
     engine: Literal["pytorch", "vllm", "llama.cpp"] | None = None
     version: str | None = None
     model: str | None = None

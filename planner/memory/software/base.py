@@ -18,7 +18,7 @@ from planner.workload.software.settings import EngineSettings
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
-WorkloadT = TypeVar("Asked", Training, Inference)
+WorkloadT = TypeVar("WorkloadT", Training, Inference)
 
 _NCCL_SOURCE: Final = "NVIDIA/nccl#964: 544 MB for 2 cards, 688 MB for more, on A100 with NVLink"
 _PAIR: Final = 544 * 10**6

@@ -11,7 +11,7 @@ from planner.errors import SpecError
 from planner.memory.kernels import kernel_of
 from planner.memory.training.adapters.settings import LayerSettings
 from planner.memory.training.adapters.trained import LayerTuning, Status
-from planner.memory.training.autograd.layer import INDEX, STATISTIC
+from planner.memory.training.autograd.layer import INDEX, STATISTIC, mixer_output_width
 from planner.memory.training.saved import SavedPerToken
 from planner.models.architecture import Attention, LatentAttention, Layer, Mixer, Moe, StateMixer, Tensor
 from planner.workload.choices import Checkpointing
@@ -140,7 +140,7 @@ def _of_attention(mixer: Mixer | None, settings: LayerSettings, masked: bool) ->
     if not isinstance(mixer, Attention | LatentAttention):
         return 0, 0
     kernel, size = _kernel(mixer, settings, masked), settings.formats.computed
-    width = mixer.q_dim if isinstance(mixer, Attention) else mixer.heads * mixer.v_head_dim
+    width = mixer_output_width(mixer)
     if kernel == "fused":
         return (0 if settings.attention == "flash" else size * width + STATISTIC * mixer.heads), 0
     if kernel == "math":

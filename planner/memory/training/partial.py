@@ -117,7 +117,7 @@ def partial_setup(
     saved = saved_by_tuned_network(
         architecture, tuning, settings, workload.micro_batch, workload.sequence_length or 0, checkpoints
     )
-    weights = _weights(architecture, workload, formats)
+    weights = weights_term(architecture, workload.weights or "fp32", kept_bytes=formats.parameter)
     lora, adapters = workload.lora, settings.adapters
     beside = () if lora is None or adapters is None else (adapters_term(tuning.adapters, lora, adapters.parameter),)
     size = adapters.parameter if adapters else formats.parameter
@@ -135,15 +135,11 @@ def partial_setup(
         saved=saved,
         casts=_casts(architecture, tuning, settings, saved, checkpoints),
         losses=losses(architecture, workload, formats.precision, head_is_trained=bool(head)),
-        embedding=_embedding(architecture, tuning, formats),
+        embedding=tied_gradient_term(architecture, formats.precision) if tuning.starts_before else None,
         scratch=_scratch(architecture, formats),
         scratch_forward=_magnitudes(tuning, settings),
         notes=_notes(architecture, workload, notes),
     )
-
-
-def _weights(architecture: Architecture, workload: Training, formats: Formats) -> Term:
-    return weights_term(architecture, workload.weights or "fp32", kept_bytes=formats.parameter)
 
 
 def _before_first_layer(architecture: Architecture, tuning: Tuning, saved: SavedActivations) -> int:
@@ -159,10 +155,6 @@ def _before_first_layer(architecture: Architecture, tuning: Tuning, saved: Saved
     if not tuning.whole:
         return tuning.trained_parameters - later
     return tuning.trained_parameters - later - parameter_counts(architecture).smallest_layer + saved.point.gradients
-
-
-def _embedding(architecture: Architecture, tuning: Tuning, formats: Formats) -> tuple[Term, ...] | None:
-    return tied_gradient_term(architecture, formats.precision) if tuning.starts_before else None
 
 
 class _Cast(NamedTuple):
@@ -258,16 +250,13 @@ def _magnitudes(tuning: Tuning, settings: LayerSettings) -> tuple[Term, ...]:
     adapters = settings.adapters
     if adapters is None or not adapters.dora:
         return ()
-    return magnitude_scratch(_adapted(tuning), adapters.read, settings.formats.projected)
-
-
-def _adapted(tuning: Tuning) -> tuple[Tensor, ...]:
-    return tuple(
+    adapted = tuple(
         tensor
         for tuned in tuning.layers
         for tensor, status in zip(tuned.layer.tensors, tuned.tuning.statuses, strict=True)
         if status == "adapted"
     )
+    return magnitude_scratch(adapted, adapters.read, settings.formats.projected)
 
 
 def _notes(architecture: Architecture, workload: Training, notes: tuple[str, ...]) -> tuple[str, ...]:

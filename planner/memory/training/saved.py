@@ -1,7 +1,7 @@
 """Amounts of activations saved for the backward pass, and the term that shows them."""
 
 from collections.abc import Sequence
-from operator import attrgetter
+from operator import add, attrgetter
 from typing import Final, NamedTuple
 
 from planner.memory.result import Part, Term
@@ -25,33 +25,16 @@ class SavedBytes(NamedTuple):
 
     def __add__(self, other: "SavedBytes") -> "SavedBytes":  # type: ignore[override]  # adds amounts instead of concatenating
         """Return the sum."""
-        return SavedBytes(
-            self.norms + other.norms,
-            self.attention + other.attention,
-            self.feed_forward + other.feed_forward,
-            self.scores + other.scores,
-            self.dropout + other.dropout,
-            self.adapters + other.adapters,
-            self.checkpoints + other.checkpoints,
-        )
+        return SavedBytes(*map(add, self, other))
 
     def __mul__(self, count: int) -> "SavedBytes":  # type: ignore[override]
         """Return `count` times as much."""
-        return SavedBytes(
-            self.norms * count,
-            self.attention * count,
-            self.feed_forward * count,
-            self.scores * count,
-            self.dropout * count,
-            self.adapters * count,
-            self.checkpoints * count,
-        )
+        return SavedBytes(*[own * count for own in self])
 
     @property
     def total(self) -> int:
         """Return the bytes of all kinds."""
-        blocks = self.norms + self.attention + self.feed_forward + self.scores
-        return blocks + self.dropout + self.adapters + self.checkpoints
+        return sum(self)
 
 
 class SavedPerToken(NamedTuple):
@@ -73,17 +56,7 @@ class SavedPerToken(NamedTuple):
 
     def __add__(self, other: "SavedPerToken") -> "SavedPerToken":  # type: ignore[override]
         """Return the sum of two parts of a layer."""
-        return SavedPerToken(
-            self.norms + other.norms,
-            self.attention + other.attention,
-            self.feed_forward + other.feed_forward,
-            self.dropout + other.dropout,
-            self.scores + other.scores,
-            self.source + other.source,
-            self.source_scores + other.source_scores,
-            self.bias + other.bias,
-            self.adapters + other.adapters,
-        )
+        return SavedPerToken(*map(add, self, other))
 
     def of(self, sequences: int, tokens: int, source: int = 0) -> SavedBytes:
         """Return the bytes for `sequences` of `tokens` each, after an encoder's `source` tokens each."""

@@ -96,7 +96,7 @@ def step_on(
         micro_batches=count,
         bubble=(parallel.pipeline - 1) / parallel.interleave * passes.seconds,
         exchanges=tuple([OverlappedTransfer(one, overlapped(one, passes, count, classes)) for one in sent]),
-        stepped=done,
+        optimizer_traffic=done,
         optimizer=done.moved_bytes / rates.memory,
         offload=done.copied_bytes / links.host_bytes_per_s + done.beside_bytes * node / done.beside_bytes_per_s,
         loading=samples / setting.input_samples_per_second if setting.input_samples_per_second else 0.0,

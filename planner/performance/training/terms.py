@@ -187,7 +187,9 @@ def _outside_micro_batches(step: TrainingStep) -> Iterator[TimeTerm]:
     if step.bubble:
         yield _bubble(step)
     if step.optimizer:
-        moved = model("O", step.stepped.moved_bytes, "bytes of gradients, parameters and states, read and written")
+        moved = model(
+            "O", step.optimizer_traffic.moved_bytes, "bytes of gradients, parameters and states, read and written"
+        )
         source = "every element once in and once out: torch.optim's fused kernels"
         yield _term("optimizer", step.optimizer, "O ÷ (B × β)", (moved, *_memory(step.rates)), source)
     if step.offload:
@@ -214,7 +216,7 @@ def _bubble(step: TrainingStep) -> TimeTerm:
 
 
 def _offloaded(step: TrainingStep) -> TimeTerm:
-    done = step.stepped
+    done = step.optimizer_traffic
     return _term(
         "offload",
         step.offload,

@@ -120,8 +120,8 @@ def test_what_only_looks_like_a_snapshot_is_none(text):
 )
 def test_an_out_of_memory_message_says_what_was_needed_at_least(text, needed, reserved, capacity, process):
     amounts = found(text)
-    assert gib(amounts["allocated and asked for"]) == needed
-    assert amounts["allocated and asked for"].sense == "at-least"
+    assert gib(amounts["allocated and requested"]) == needed
+    assert amounts["allocated and requested"].sense == "at-least"
     assert gib(amounts["reserved"]) == reserved
     assert gib(amounts["usable memory"]) == capacity
     assert gib(amounts["this process"]) == process if process else "this process" not in amounts

@@ -15,6 +15,7 @@ from planner.memory.training.autograd.layer import (
     STATISTIC,
     dropout_bytes,
     keeps_result,
+    mixer_output_width,
     position_bias_bytes,
     saved_by_cross_attention,
     saved_by_mixer,
@@ -65,20 +66,12 @@ def _is_copied(mixer: Mixer, settings: LayerSettings, masked: bool) -> bool:
     return isinstance(mixer, Attention) and mixer.heads_first and settings.formats.computed < 4 and not masked
 
 
-def _output_width(mixer: Mixer | None) -> int:
-    if isinstance(mixer, Attention):
-        return mixer.q_dim
-    if isinstance(mixer, LatentAttention):
-        return mixer.heads * mixer.v_head_dim
-    return mixer.inner_dim if mixer is not None else 0
-
-
 def _output_of(
     mixer: Mixer | None, settings: LayerSettings, tuning: LayerTuning, sites: Sites, *, kept: bool
 ) -> SavedPerToken:
     """Return what the output projection and its adapter save of their input."""
     read = saved_input(settings, count_readers(tuning, sites.mixer_out), settings.formats.computed, is_kept=kept)
-    width = _output_width(mixer)
+    width = mixer_output_width(mixer)
     return SavedPerToken(attention=width * (read.whole + read.copies), adapters=width * read.adapters)
 
 
@@ -90,7 +83,7 @@ def _untrained(
     kernel = "eager"
     if isinstance(mixer, Attention | LatentAttention):
         kernel = kernel_of(mixer, formats.precision, settings.attention, masked)
-    output = formats.computed * _output_width(mixer)
+    output = formats.computed * mixer_output_width(mixer)
     counted = output if kernel != "fused" or _is_copied(mixer, settings, masked) else 0
     if isinstance(mixer, LatentAttention):
         return counted + _untrained_latents(mixer, layer, settings, tuning, count_readers(tuning, sites.inner))

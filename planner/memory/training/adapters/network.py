@@ -5,6 +5,7 @@ from planner.memory.training.adapters.layer import feed_forward_norm_bytes, last
 from planner.memory.training.adapters.settings import Formats, LayerSettings, norm_saved_bytes, saved_input
 from planner.memory.training.adapters.trained import ReaderCounts, TunedLayers, Tuning, count_readers, sites_of
 from planner.memory.training.autograd.backward import (
+    SCORE_GRADIENTS,
     expert_gradient_bytes,
     expert_weighting_bytes,
     feed_forward_gradient_bytes,
@@ -24,9 +25,6 @@ from planner.memory.training.saved import (
 )
 from planner.models.architecture import Architecture, Attention, LatentAttention, Mlp, Moe, Stack
 from planner.units import ceil_div
-
-_SCORE_GRADIENTS = 3
-"""Score-sized tensors of the softmax's backward pass: output gradient, product in the kernel, input gradient."""
 
 
 def tuned_backward_points(
@@ -130,7 +128,7 @@ def _in_scores(tuned: TunedLayers, settings: LayerSettings, ledger: SavedPerToke
         return None
     softmax = mixer.heads * softmax_bytes(mixer, kernel, formats.precision)
     capped = mixer.heads * formats.computed if isinstance(mixer, Attention) and mixer.softcap else 0
-    flight = tokens * (_SCORE_GRADIENTS * softmax - (ledger.scores - softmax - capped)) + formats.stream * hidden
+    flight = tokens * (SCORE_GRADIENTS * softmax - (ledger.scores - softmax - capped)) + formats.stream * hidden
     freed = ledger.feed_forward + feed_forward_norm_bytes(layer, hidden, settings, tuned.tuning)
     return flight - freed
 

@@ -8,6 +8,7 @@ from planner.memory.precision import Precision
 from planner.memory.training.autograd.layer import (
     feed_forward_norm_saved,
     freed_before_experts,
+    mixer_output_width,
     norms_behind,
     saved_by_layer,
 )
@@ -20,7 +21,7 @@ _TWO_BRANCHES: Final[tuple[Activation, ...]] = ("gelu-new", "quick-gelu")
 ReLU counts as two as well: its result is also the next projection's input and stays alive while its gradient is
 computed.
 """
-_SCORE_GRADIENTS: Final = 3
+SCORE_GRADIENTS: Final = 3
 """Score-sized tensors of the softmax's backward pass: output gradient, product in the kernel, input gradient."""
 
 
@@ -79,22 +80,14 @@ def _score_flight(layer: Layer, hidden: int, tokens: int, precision: Precision, 
     ledger = saved_by_layer(layer, hidden, precision, attention, masked)
     softmax = mixer.heads * softmax_bytes(mixer, kernel, precision)
     capped = mixer.heads * precision.compute_bytes if isinstance(mixer, Attention) and mixer.softcap else 0
-    scores = tokens * (_SCORE_GRADIENTS * softmax - (ledger.scores - softmax - capped))
+    scores = tokens * (SCORE_GRADIENTS * softmax - (ledger.scores - softmax - capped))
     return scores + precision.residual_bytes * hidden - _freed_before_attention(layer, hidden, ledger, precision)
 
 
 def _freed_before_attention(layer: Layer, hidden: int, ledger: SavedPerToken, precision: Precision) -> int:
     """Return the bytes per token freed before attention: the feed-forward block, its norms and attention's output."""
     norms = feed_forward_norm_saved(layer, hidden, precision) + norms_behind(layer, hidden, precision)
-    return ledger.feed_forward + norms + precision.compute_bytes * _output(layer)
-
-
-def _output(layer: Layer) -> int:
-    """Return the attention output width in elements."""
-    mixer = layer.mixer
-    if isinstance(mixer, LatentAttention):
-        return mixer.heads * mixer.v_head_dim
-    return mixer.q_dim if isinstance(mixer, Attention) else 0
+    return ledger.feed_forward + norms + precision.compute_bytes * mixer_output_width(layer.mixer)
 
 
 def feed_forward_gradient_bytes(block: Mlp | Moe | None, hidden: int, precision: Precision, checkpointed: bool) -> int:

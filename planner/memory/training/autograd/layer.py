@@ -13,7 +13,18 @@ from typing import Final, NamedTuple
 from planner.memory.kernels import MASK, AttentionKind, kernel_of, repeats_heads, softmax_bytes
 from planner.memory.precision import Precision
 from planner.memory.training.saved import SavedPerToken
-from planner.models.architecture import Activation, Attention, LatentAttention, Layer, Mlp, Moe, Norm, Stack, StateMixer
+from planner.models.architecture import (
+    Activation,
+    Attention,
+    LatentAttention,
+    Layer,
+    Mixer,
+    Mlp,
+    Moe,
+    Norm,
+    Stack,
+    StateMixer,
+)
 
 STATISTIC: Final = 4
 """Bytes of one fp32 statistic: a mean, a reciprocal deviation, a log-sum-exp."""
@@ -194,8 +205,17 @@ def feed_forward_norm_saved(layer: Layer, hidden: int, precision: Precision) -> 
     return norm_bytes(layer.norm, hidden, precision) + inputs * precision.compute_bytes * hidden
 
 
+def mixer_output_width(mixer: Mixer | None) -> int:
+    """Return the width in elements of a mixer's output, before its output projection."""
+    if isinstance(mixer, Attention):
+        return mixer.q_dim
+    if isinstance(mixer, LatentAttention):
+        return mixer.heads * mixer.v_head_dim
+    return mixer.inner_dim if mixer is not None else 0
+
+
 def saved_by_mixer(
-    mixer: Attention | LatentAttention | StateMixer,
+    mixer: Mixer,
     precision: Precision,
     kind: AttentionKind,
     layer: Layer,
