@@ -205,7 +205,7 @@ def test_an_a100_makes_the_images_a_second_that_were_measured():
     _, _, found = image(batch=16, compute="fp16")
     assert found.samples_per_second == pytest.approx(1.61, rel=0.15)
     assert found.kind == "service"
-    assert "30 steps" in found.notes[0]
+    assert "30 denoising steps" in found.notes[0]
     assert image(compute="fp32")[2].samples_per_second < found.samples_per_second
 
 
@@ -214,7 +214,7 @@ def test_an_image_takes_as_many_steps_as_are_set():
     cards = ((gpu("a100-pcie-80gb"), 1),)
     few = estimate_time(architecture, workload, cards, TimeSetting(diffusion_steps=4))
     assert 4 < usual.seconds / few.seconds < 30 / 4
-    assert "4 steps" in few.notes[0]
+    assert "4 denoising steps" in few.notes[0]
     assert estimate_time(architecture, workload, cards, TimeSetting(diffusion_steps=30)).seconds == usual.seconds
 
 
