@@ -1,42 +1,14 @@
-"""Bytes and operations a second of cards, by engine and format."""
+"""Speeds of a card in an engine, by format."""
 
 import pytest
 from known_engines import ENGINES
 from small_models import bundled
 
-from planner.dtypes import AS_STORED
-from planner.performance.inference.machine import card_speed, memory_class, reachable_bandwidth
-from planner.performance.inference.spread import is_decoding_measured, spread
-from planner.performance.reach import product_ceiling, width_of
+from planner.performance.inference.machine import card_speed
 
 
 def gpu(name):
     return bundled().hardware.gpu(name)
-
-
-def test_a_card_that_lacks_multiprocessors_cannot_ask_for_all_its_bandwidth():
-    assert reachable_bandwidth(gpu("h20-96gb")) == 3.35e12 * 78 / 132
-    assert reachable_bandwidth(gpu("rtx-4090")) == 1008e9
-    assert reachable_bandwidth(gpu("rtx-4090").evolve(bandwidth_bytes_per_s=None)) is None
-
-
-def test_a_card_of_two_devices_gives_half_to_each():
-    assert reachable_bandwidth(gpu("instinct-mi250x")) == 3276.8e9 / 2
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"), [("rtx-4090", "GDDR"), ("h100-sxm5-80gb", "HBM"), ("apple-m3-max", "unified")]
-)
-def test_kinds_of_memory(name, expected):
-    assert memory_class(gpu(name)) == expected
-
-
-@pytest.mark.parametrize(
-    ("weights", "expected"),
-    [("bf16", "16"), ("Q8_0", "8"), ("fp8", "8"), ("Q4_K_M", "4"), ("nvfp4", "float4"), (AS_STORED, "4")],
-)
-def test_kernels_by_width(weights, expected):
-    assert width_of(weights) == expected
 
 
 def test_formats_are_multiplied_as_such_where_engine_and_card_do():
@@ -61,13 +33,6 @@ def test_the_boards_power_bounds_llama_cpps_products():
     assert found.products.fraction * found.ops_per_s == pytest.approx(0.36e12 * 300)
     unknown = card_speed(thrifty.evolve(board_power_watts=None), ENGINES["llama.cpp"], "F16")
     assert unknown.products.fraction == 0.45
-
-
-def test_units_at_half_their_rate_are_kept_busy_more_easily():
-    assert product_ceiling(gpu("rtx-4090"), "fp16") == 0.85
-    assert product_ceiling(gpu("rtx-6000-ada"), "fp16") == 0.66
-    assert product_ceiling(gpu("rtx-4090"), "fp8") == 0.46
-    assert product_ceiling(gpu("apple-m3-max"), "fp16") == 0.75
 
 
 def test_a_card_without_figures_has_no_machine():
@@ -105,13 +70,3 @@ def test_unfused_attention_reads_the_cache_slowly():
     fused = card_speed(gpu("rtx-4090"), ENGINES["llama.cpp"], "F16")
     unfused = card_speed(gpu("rtx-4090"), ENGINES["llama.cpp"], "F16", unfused=True)
     assert (fused.cache.fraction, unfused.cache.fraction) == (0.75, 0.37)
-
-
-def test_cards_of_families_that_were_not_measured_spread_wider():
-    assert is_decoding_measured(ENGINES["llama.cpp"], "Ada")
-    assert not is_decoding_measured(ENGINES["vllm"], "Radeon")
-    assert (
-        spread("decode", ENGINES["llama.cpp"], "Ada")
-        < spread("prefill", ENGINES["llama.cpp"], "Ada")
-        < spread("decode", ENGINES["vllm"], "TPU")
-    )
