@@ -1,10 +1,9 @@
-"""Services: how many requests replicas answer, and how long requests wait."""
+"""Requests per second of a saturated service, with the arithmetic."""
 
 import pytest
 from small_models import bundled
 
 from planner.performance.inference.service import MOST_AT_ONCE, serving
-from planner.performance.inference.waiting import wait_seconds
 from planner.performance.setting import TimeSetting
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
@@ -51,16 +50,3 @@ def test_what_is_not_a_service_of_words_is_not_told():
     bare = bundled().hardware.gpu("h100-sxm5-80gb").evolve(bandwidth_bytes_per_s=None)
     assert serve(gpu=bare) is None
     assert serve(gpu=bare.evolve(memory_bytes=None)) is None
-
-
-def test_waits_of_erlangs_formula():
-    # One place, half busy: a request of one second waits one second on average (M/M/1).
-    assert wait_seconds(0.5, 1.0, 1) == pytest.approx(1.0)
-    # Two places, each half busy: C(2, 1) = 1/3, and 1/3 · 1 / (2 − 1) of a second.
-    assert wait_seconds(1.0, 2.0, 2) == pytest.approx(1 / 3)
-    assert wait_seconds(1.0, 2.0, 2) > wait_seconds(0.5, 2.0, 2)
-    assert wait_seconds(0.8, 1.0, 10_000) == 0.0
-
-
-def test_a_queue_that_only_grows_has_no_mean_wait():
-    assert wait_seconds(1.0, 1.0, 4) is None

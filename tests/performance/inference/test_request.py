@@ -1,4 +1,4 @@
-"""Passes over the network by hand: steps of decoding, prompts in chunks, and many requests."""
+"""Prompts in chunks and decoding steps, with the arithmetic."""
 
 from math import hypot
 
@@ -7,10 +7,9 @@ from known_engines import ENGINES
 from small_models import bundled, other
 
 from planner.memory.inference.kv_cache import state_term
-from planner.performance.inference.machine import machine_of
-from planner.performance.inference.passes import Away, Pass, Sharing
-from planner.performance.inference.request import Run, cached_bytes, read_prompt, write_token
-from planner.performance.inference.throughput import MOST_SEQUENCES, queued, sequences_that_fit
+from planner.performance.inference.machine import card_speed
+from planner.performance.inference.passes import HostWeights, ModelSplit
+from planner.performance.inference.request import ServedModel, cached_bytes, read_prompt, write_token
 from planner.performance.inference.work import work_of
 from planner.performance.links import links_of
 from planner.performance.setting import TimeSetting
@@ -21,9 +20,9 @@ LLAMA_8B = "meta-llama/Llama-3.1-8B"
 def run(gpu="rtx-4090", engine="llama.cpp", weights="F16", model=LLAMA_8B, cache="fp16", unfused=False, **shares):
     card = bundled().hardware.gpu(gpu)
     architecture = bundled().models.model(model)
-    sharing = Sharing(links_of(card, TimeSetting()), **shares)
-    machine = machine_of(card, ENGINES[engine], weights, unfused=unfused)
-    return Run(architecture, work_of(architecture, weights), machine, sharing, cache)
+    sharing = ModelSplit(links_of(card, TimeSetting()), **shares)
+    machine = card_speed(card, ENGINES[engine], weights, unfused=unfused)
+    return ServedModel(architecture, work_of(architecture, weights), machine, sharing, cache)
 
 
 def test_a_step_reads_the_weights_and_the_cache_and_launches_each_layer():
@@ -74,18 +73,6 @@ def test_sums_over_nvlink_and_pcie():
     assert write_token(beyond, 1, 1).tensor_exchange > 10 * step.tensor_exchange / 8
 
 
-def test_a_cache_is_copied_where_there_are_more_cards_than_heads():
-    eight = run(engine="vllm", weights="bf16", gpu="h100-sxm5-80gb", tensor=8)
-    sixteen = run(engine="vllm", weights="bf16", gpu="h100-sxm5-80gb", tensor=16)
-    assert write_token(sixteen, 8, 1000).cache_read == write_token(eight, 8, 1000).cache_read
-    latent = run(engine="vllm", weights="fp8", gpu="h100-sxm5-80gb", model="deepseek-ai/DeepSeek-V3", tensor=8)
-    spread = latent._replace(
-        machine=machine_of(bundled().hardware.gpu("h100-sxm5-80gb"), ENGINES["tensorrt-llm"], "fp8")
-    )
-    assert write_token(latent, 8, 1000).cache_read == pytest.approx(8 * write_token(spread, 8, 1000).cache_read)
-    assert sequences_that_fit(spread, "fp8", 100_000, 141e9) >= 7 * sequences_that_fit(latent, "fp8", 100_000, 141e9)
-
-
 def test_layers_on_other_cards_take_turns():
     alone, split = write_token(run(), 1, 500), write_token(run(stages=4), 1, 500)
     assert split.weights_read == alone.weights_read
@@ -125,14 +112,14 @@ def test_llama_cpp_writes_quantised_weights_out_for_each_chunk():
 
 
 def test_layers_in_the_hosts_memory_are_multiplied_there_or_brought():
-    away = Away(share=0.5, link_bytes_per_s=25e9, host_bytes_per_s=70e9)
+    away = HostWeights(share=0.5, link_bytes_per_s=25e9, host_bytes_per_s=70e9)
     one, whole = run(away=away), run()
     weights = whole.work.read_bytes(1)
     step = write_token(one, 1, 10)
     assert step.offload == pytest.approx(0.5 * weights / 70e9)
     assert step.weights_read == pytest.approx(write_token(whole, 1, 10).weights_read / 2)
     assert read_prompt(one, 1, 512).offload == pytest.approx(0.5 * weights / 25e9)
-    brought = write_token(run(away=Away(share=1.0, link_bytes_per_s=25e9)), 1, 10)
+    brought = write_token(run(away=HostWeights(share=1.0, link_bytes_per_s=25e9)), 1, 10)
     assert brought.offload == pytest.approx(weights / 25e9)
 
 
@@ -141,32 +128,3 @@ def test_states_of_fixed_size_are_read_and_written():
     mamba = run()._replace(architecture=other("mamba", sizes))
     state = state_term(mamba.architecture, 1)
     assert cached_bytes(mamba, 1) == cached_bytes(mamba, 1000) == 2 * state.bytes
-
-
-def test_passes_add_up():
-    assert Pass(1.0, 2.0).plus(Pass(3.0)).times(2) == Pass(8.0, 4.0)
-
-
-def test_sequences_that_fit():
-    one = run(engine="vllm", weights="bf16", gpu="h100-sxm5-80gb")
-    # 72 GB less 16.06 GB of weights, over 131,072 bytes for each of 1,000 tokens.
-    assert sequences_that_fit(one, "bf16", 1000, 80e9) == int((72e9 - 16_060_522_496) / 131_072_000)
-    assert sequences_that_fit(one, "bf16", 1, 80e9) == MOST_SEQUENCES
-    assert sequences_that_fit(one, "bf16", 1000, 10e9) == 0
-
-
-def test_what_queued_requests_bring():
-    one = run(engine="vllm", weights="bf16", gpu="h100-sxm5-80gb")
-    found = queued(one, 64, 512, 256)
-    reading = read_prompt(one, 256, 512).seconds / 256
-    step = write_token(one, 64, 640).seconds
-    assert found.requests_per_second == pytest.approx(1 / (reading + 256 * step / 64))
-    assert found.tokens_per_second == pytest.approx(256 * found.requests_per_second)
-
-
-def test_stages_decode_different_sequences_at_once_where_the_engine_does():
-    served = queued(run(engine="vllm", weights="bf16", gpu="l40s", stages=2), 64, 512, 256)
-    alone = queued(run(engine="vllm", weights="bf16", gpu="l40s"), 64, 512, 256)
-    assert served.tokens_per_second > 1.1 * alone.tokens_per_second
-    turns = queued(run(stages=2), 8, 512, 256)
-    assert turns.output_token_seconds > queued(run(), 8, 512, 256).output_token_seconds

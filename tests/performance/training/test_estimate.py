@@ -11,7 +11,7 @@ from planner.models.architecture import Architecture
 from planner.performance.estimate import CardCounts, estimate_time
 from planner.performance.result import TimeResult
 from planner.performance.setting import MeasuredSpeed, TimeSetting
-from planner.performance.software.lookup import pace_of
+from planner.performance.software.lookup import training_pace
 from planner.plan.catalog import Catalog
 from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
@@ -141,7 +141,7 @@ def test_the_slowest_of_unequal_cards_decides(timed: Timed) -> None:
     mixed = timed(llama(), ("h100-sxm5-80gb", 1), ("a100-sxm4-80gb", 1))
     slow = timed(llama(), ("a100-sxm4-80gb", 2))
     assert mixed.seconds == pytest.approx(slow.seconds)
-    assert mixed.notes[0] == "Every card waits for the slowest: the time is that of A100 SXM4 80 GB."
+    assert mixed.notes[0] == "All cards wait for the slowest: the time is that of A100 SXM4 80 GB."
 
 
 def test_links_are_said_where_anything_goes_over_them(timed: Timed) -> None:
@@ -154,7 +154,7 @@ def test_the_notes_compare_with_a_parameter_server(timed: Timed) -> None:
     (told,) = [note for note in ring.notes if "parameter server" in note]
     spent = ring.term("gradient_exchange")
     assert spent is not None
-    assert told.endswith(f"which here take {spent.seconds:.2g} s.")
+    assert told.endswith(f"instead of {spent.seconds:.2g} s here.")
     served = timed(llama(), ("h100-sxm5-80gb", 8), setting=TimeSetting(parameter_server=True))
     assert not any("parameter server" in note for note in served.notes)
 
@@ -197,7 +197,7 @@ def test_a_measured_speed_is_carried_over_by_the_ratio_of_both_estimates(timed: 
     )
     assert found.seconds == pytest.approx(2 * h100.seconds)
     assert _spread(found) == pytest.approx(1.15)
-    assert "carried over" in found.notes[0]
+    assert "scaled by the ratio" in found.notes[0]
 
 
 def test_what_was_measured_on_other_cards_ran_with_the_choices_of_the_plan(timed: Timed, cards: dict[str, Gpu]) -> None:
@@ -222,7 +222,9 @@ def test_a_measured_speed_of_images_is_in_samples(timed: Timed, catalog: Catalog
     assert found.samples_per_second == pytest.approx(100)
     assert found.tokens_per_second is None
     unknown = timed(vit, ("h100-sxm5-80gb", 1), sequence_length=None, setting=_tokens(100))
-    assert unknown.unsupported == "The measured speed is in tokens, and this model reads none: give samples/s."
+    assert (
+        unknown.unsupported == "The measured speed is in tokens/s, but this model does not read tokens: use samples/s."
+    )
 
 
 def _tokens(value: float) -> TimeSetting:
@@ -232,7 +234,7 @@ def _tokens(value: float) -> TimeSetting:
 def test_a_measured_speed_on_cards_that_cannot_run_it_so_is_refused(timed: Timed, cards: dict[str, Gpu]) -> None:
     setting = TimeSetting(measured=MeasuredSpeed(value=1, unit="seconds/step", count=3))
     found = timed(llama(), ("h100-sxm5-80gb", 8), setting=setting, parallel=Parallel(tensor=2))
-    assert "cannot be carried over" in str(found.unsupported)
+    assert "cannot be transferred" in str(found.unsupported)
     bare = timed(
         llama(),
         ("h100-sxm5-80gb", 1),
@@ -248,6 +250,6 @@ def test_a_measured_speed_on_cards_that_cannot_run_it_so_is_refused(timed: Timed
 )
 def test_each_trainer_has_a_pace(profile: str, fused: bool):
     workload = Training(profile=profile)
-    assert pace_of(workload).fused == fused
-    assert pace_of(workload).exchanged_format(workload, "fp32") == "fp32"
-    assert pace_of(workload).exchanged_format(workload.evolve(parallel=Parallel(zero=1)), "fp32") == "bf16"
+    assert training_pace(workload).fused == fused
+    assert training_pace(workload).exchanged_format(workload, "fp32") == "fp32"
+    assert training_pace(workload).exchanged_format(workload.evolve(parallel=Parallel(zero=1)), "fp32") == "bf16"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
 from planner.memory.diffusion.blocks import decoder_elements, resnet_elements, rotation_bytes, transformer_elements
-from planner.memory.diffusion.components import held_components
+from planner.memory.diffusion.components import stored_components
 from planner.memory.diffusion.timeline import diffusion_timeline
 from planner.memory.estimate import estimate_memory
 from planner.models.catalog import load_models
@@ -122,7 +122,7 @@ def test_slicing_and_tiling_bound_the_decoder():
 
 
 def test_only_matrices_are_quantised():
-    held = held_components(FLUX, with_defaults(Inference(weights="nf4", diffusion={"text_weights": "int8"}), FLUX, 1))
+    held = stored_components(FLUX, with_defaults(Inference(weights="nf4", diffusion={"text_weights": "int8"}), FLUX, 1))
     by_name = {one.component.name: one for one in held}
     transformer = by_name["transformer"]
     assert transformer.bytes / transformer.component.parameters == pytest.approx(4.5 / 8, rel=0.005)
@@ -134,7 +134,7 @@ def test_weights_as_stored_are_those_of_the_files():
     stored = {"format": "F8_E4M3", "place": "other", "elements": 7, "bytes": 7}
     read = FLUX.evolve(components=tuple(one.evolve(stored=(stored,)) for one in FLUX.components))
     filled = with_defaults(Inference(weights="stored", diffusion={"text_weights": "stored"}), read, 1)
-    held = {one.component.name: one.bytes for one in held_components(read, filled)}
+    held = {one.component.name: one.bytes for one in stored_components(read, filled)}
     assert (held["transformer"], held["text_encoder_2"]) == (7, 7)
     names = {part.name for part in estimate_memory(read, filled).terms[0].parts}
     assert "transformer in their files" in names

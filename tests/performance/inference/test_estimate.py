@@ -157,7 +157,7 @@ def test_what_a_card_cannot_run_has_a_reason_and_no_figure():
 )
 def test_cards_without_figures_have_no_time(change, missing):
     found = tell(gpu("rtx-4090").evolve(**change), **CHAT)
-    assert found.unsupported == f"the {missing} of GeForce RTX 4090 is not known"
+    assert found.unsupported == f"the {missing} of GeForce RTX 4090 is unknown"
 
 
 def test_without_a_card_there_is_no_time():
@@ -196,13 +196,13 @@ def test_a_speed_of_another_card_is_carried_over_by_the_ratio():
     ratio = plain_here.tokens_per_second / plain_there.tokens_per_second
     assert found.tokens_per_second == pytest.approx(100.0 * ratio)
     assert found.high_seconds == pytest.approx(1.15 * found.seconds)
-    assert "carried over" in found.notes[0]
+    assert "scaled by the ratio" in found.notes[0]
 
 
 def test_a_speed_that_cannot_be_carried_over_says_why():
     one = TimeSetting(measured=MeasuredSpeed(value=100.0, unit="tokens/s", count=3))
     found = tell(count=2, setting=one, parallel={"pipeline": 2}, **CHAT)
-    assert "cannot be carried over" in found.unsupported
+    assert "cannot be transferred" in found.unsupported
     nowhere = TimeSetting(measured=MeasuredSpeed(value=100.0, unit="tokens/s"))
     unknown = gpu("rtx-3090").evolve(bandwidth_bytes_per_s=None)
     assert tell(setting=nowhere, measured_on=unknown, **CHAT).seconds is None
