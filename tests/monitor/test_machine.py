@@ -9,10 +9,10 @@ import psutil
 import pytest
 
 from planner.monitor.host import usage as host_module
-from planner.monitor.host.pci import find_cards, same_card, sleeps_by_itself
+from planner.monitor.host.pci import can_runtime_suspend, find_cards, same_card
 from planner.monitor.host.processes import HostProcesses
 from planner.monitor.host.surroundings import Surroundings, look_around
-from planner.monitor.host.usage import Host, cpu_shares
+from planner.monitor.host.usage import HostReader, cpu_shares
 from planner.monitor.readings.reading import Cause
 
 
@@ -32,8 +32,8 @@ def test_nvidia_cards_are_found_with_their_state(tmp_path):
     first = _device(tmp_path, "0000:01:00.0", **awake)
     second = _device(tmp_path, "0000:02:00.0", **asleep)
     assert find_cards(tmp_path) == {"0000:01:00.0": "active", "0000:02:00.0": "asleep"}
-    assert not sleeps_by_itself(first)
-    assert sleeps_by_itself(second)
+    assert not can_runtime_suspend(first)
+    assert can_runtime_suspend(second)
 
 
 def test_where_the_system_does_not_tell_there_are_none(tmp_path):
@@ -102,7 +102,7 @@ def test_shares_need_time_and_the_same_processors():
 
 
 def test_the_machine_is_read():
-    host = Host()
+    host = HostReader()
     first = host.read(0.0)
     assert first.readings["memory_used_bytes"].value > 0
     assert first.readings["network_receive_bytes_per_s"].cause is Cause.NOT_YET
@@ -119,7 +119,7 @@ def test_a_machine_that_hides_its_disks_and_network_says_so(monkeypatch):
 
     monkeypatch.setattr(host_module.psutil, "disk_io_counters", lambda **_arguments: None)
     monkeypatch.setattr(host_module.psutil, "net_io_counters", fail)
-    readings = Host().read(0.0).readings
+    readings = HostReader().read(0.0).readings
     assert readings["disk_read_bytes_per_s"].cause is Cause.HIDDEN
     assert readings["network_transmit_bytes_per_s"].cause is Cause.HIDDEN
 

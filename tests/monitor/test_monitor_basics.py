@@ -4,14 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.monitor.host.usage import EnergyMeter, Rates
+from planner.monitor.host.usage import CounterRates, EnergyMeter
 from planner.monitor.readings.clock_reasons import CLOCK_REASONS, slowing
-from planner.monitor.readings.faults import FAULTS, RESTART, Fault, FaultBook, FaultKind, explain_ending
+from planner.monitor.readings.faults import (
+    FAULTS,
+    RESTART_EXIT_CODE,
+    ActiveFaults,
+    Fault,
+    FaultKind,
+    explain_sampler_exit,
+)
 from planner.monitor.readings.inventory import Device
-from planner.monitor.readings.metrics import BY_NAME, DEVICE_METRICS, FACTS, HOST_METRICS, judged
-from planner.monitor.readings.reading import EXPLANATIONS, Cause, Reading, from_plain, missing, to_plain
-from planner.monitor.sampler.questions import FACTS as FACT_QUESTIONS
-from planner.monitor.sampler.questions import FAST, FAST_FIELDS, GPM, HELD_BACK_BY_MIG, SLOW, SLOW_FIELDS
+from planner.monitor.readings.metrics import BY_NAME, DEVICE_METRICS, FACTS, HOST_METRICS, checked_reading
+from planner.monitor.readings.reading import EXPLANATIONS, Cause, Reading, missing, reading_from_json, reading_to_json
+from planner.monitor.sampler.nvml_queries import FACTS as FACT_QUESTIONS
+from planner.monitor.sampler.nvml_queries import FAST, FAST_FIELDS, GPM, HIDDEN_BY_MIG, SLOW, SLOW_FIELDS
 from planner.monitor.settings import BackOff, bounded
 
 READINGS = st.one_of(
@@ -22,13 +29,13 @@ READINGS = st.one_of(
 
 @given(READINGS)
 def test_a_reading_survives_being_written(reading):
-    assert from_plain(to_plain(reading)) == reading
+    assert reading_from_json(reading_to_json(reading)) == reading
 
 
 @pytest.mark.parametrize("plain", ["no-such-cause", [], [1, 2], ["x"], True, [True], None, {}])
 def test_what_is_no_reading_is_refused(plain):
     with pytest.raises(ValueError, match="is not a reading"):
-        from_plain(plain)
+        reading_from_json(plain)
 
 
 def test_every_cause_has_its_words():
@@ -58,7 +65,7 @@ def test_names_of_quantities_are_unique_and_end_in_their_unit():
 
 def test_everything_that_is_asked_for_is_a_known_quantity():
     asked = [question.name for question in (*FAST, *SLOW, *FAST_FIELDS, *SLOW_FIELDS, *FACT_QUESTIONS)]
-    names = {*asked, *(name for name, _ in GPM), *HELD_BACK_BY_MIG}
+    names = {*asked, *(name for name, _ in GPM), *HIDDEN_BY_MIG}
     assert names <= set(BY_NAME)
     assert all(BY_NAME[question.name].cadence == "fast" for question in (*FAST, *FAST_FIELDS))
     assert all(BY_NAME[question.name].cadence == "slow" for question in (*SLOW, *SLOW_FIELDS))
@@ -76,11 +83,11 @@ def test_everything_that_is_asked_for_is_a_known_quantity():
     ],
 )
 def test_what_cannot_be_true_is_marked_and_kept(name, value, most, implausible):
-    assert judged(BY_NAME[name], value, most) == Reading(value, is_implausible=implausible)
+    assert checked_reading(BY_NAME[name], value, most) == Reading(value, is_implausible=implausible)
 
 
 def test_rates_need_two_readings_and_begin_anew_with_the_counter():
-    rates = Rates()
+    rates = CounterRates()
     assert rates.per_second("a", 0.0, 100) is None
     assert rates.per_second("a", 2.0, 300) == 100
     assert rates.per_second("a", 2.0, 300) is None
@@ -113,7 +120,7 @@ def test_the_power_limit_of_an_idle_card_holds_nothing_back():
 
 
 def test_a_fault_that_goes_on_keeps_its_first_time():
-    book = FaultBook()
+    book = ActiveFaults()
     book.note(Fault(FaultKind.LOST, 5.0, "GPU-a", "first"))
     book.note(Fault(FaultKind.LOST, 9.0, "GPU-a", "second"))
     book.note(Fault(FaultKind.NO_DRIVER, 1.0))
@@ -133,7 +140,7 @@ def test_intervals_stay_within_what_is_possible(asked, kept):
 @pytest.mark.parametrize(
     ("code", "report", "kind", "detail"),
     [
-        (RESTART, "", None, ""),
+        (RESTART_EXIT_CODE, "", None, ""),
         (-11, 'File "pynvml.py", line 12 in nvmlInit', FaultKind.SAMPLER_CRASHED, "SIGSEGV in nvmlInit"),
         (-9, "", FaultKind.SAMPLER_FAILED, "SIGKILL"),
         (-250, "", FaultKind.SAMPLER_FAILED, "signal 250"),
@@ -144,7 +151,7 @@ def test_intervals_stay_within_what_is_possible(asked, kept):
     ],
 )
 def test_how_a_sampler_ended_is_told(code, report, kind, detail):
-    assert explain_ending(code, report) == (kind, detail)
+    assert explain_sampler_exit(code, report) == (kind, detail)
 
 
 def test_a_fact_that_is_not_known_is_none():

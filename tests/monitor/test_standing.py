@@ -8,13 +8,13 @@ from pydantic_core import to_json
 from planner.monitor.doctor import binding_version, check_up, what_blocked, what_blocks
 from planner.monitor.host.surroundings import Surroundings
 from planner.monitor.readings.faults import Fault, FaultKind
-from planner.monitor.readings.inventory import Device, Inventory, in_order
+from planner.monitor.readings.inventory import Device, Inventory, sort_devices
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.metrics import DEVICE_METRICS, FACTS, HOST_METRICS
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.report import report
 from planner.monitor.readings.sample import CardProcess, Cost, HostProcess, Sample
-from planner.monitor.supervisor.roster import is_first_word, merge
+from planner.monitor.supervisor.roster import is_startup_inventory, merge_inventories
 
 A, B = "GPU-a", "GPU-b"
 DEVICE = Device(A, "NVIDIA A", 0, "00000000:01:00.0", facts={"memory_total_bytes": Reading(100)})
@@ -126,48 +126,48 @@ def test_a_report_of_nothing_is_one_too():
 
 def test_cards_are_not_forgotten_with_their_sampler():
     before = Inventory("580", "13", "13.0", (DEVICE, Device(B, "b", 1)))
-    without_driver = merge(before, Inventory(faults=(Fault(FaultKind.NO_DRIVER, 1.0),)), 9.0)
+    without_driver = merge_inventories(before, Inventory(faults=(Fault(FaultKind.NO_DRIVER, 1.0),)), 9.0)
     assert without_driver.devices == before.devices
     assert without_driver.driver_version == "580"
     assert [fault.kind for fault in without_driver.faults] == [FaultKind.NO_DRIVER]
-    other = merge(before, Inventory("590", devices=(Device(B, "b", 0),)), 9.0)
+    other = merge_inventories(before, Inventory("590", devices=(Device(B, "b", 0),)), 9.0)
     assert {device.uuid: device.state for device in other.devices} == {A: "lost", B: "running"}
     assert other.driver_version == "590"
     (lost,) = other.faults
     assert (lost.kind, lost.uuid, lost.since_seconds) == (FaultKind.LOST, A, 9.0)
-    assert merge(other, Inventory("590", devices=(Device(B, "b", 0),)), 12.0).faults[0].since_seconds == 9.0
-    assert merge(other, before, 12.0) == before
+    assert merge_inventories(other, Inventory("590", devices=(Device(B, "b", 0),)), 12.0).faults[0].since_seconds == 9.0
+    assert merge_inventories(other, before, 12.0) == before
 
 
 def test_cards_keep_their_places_with_their_instances_after_them():
     parts = [Device(f"MIG-{at}", "i", at, mig_parent=A) for at in (1, 0)]
     stray = Device("MIG-9", "i", 2, mig_parent="GPU-unknown")
-    found = in_order((stray, Device(B, "b", 1), *parts, Device(A, "a", 0, state="lost")))
+    found = sort_devices((stray, Device(B, "b", 1), *parts, Device(A, "a", 0, state="lost")))
     assert [device.uuid for device in found] == [A, "MIG-0", "MIG-1", B, "MIG-9"]
 
 
 def test_instances_and_places_are_not_kept():
     instance = Device("MIG-1", "i", 0, mig_parent=A)
     before = Inventory("580", devices=(DEVICE, instance, Device("pci-0000:01:00.0", "p", 0, state="asleep")))
-    assert merge(before, Inventory("580", devices=(DEVICE,)), 0.0).devices == (DEVICE,)
+    assert merge_inventories(before, Inventory("580", devices=(DEVICE,)), 0.0).devices == (DEVICE,)
 
 
 def test_a_place_is_the_card_that_was_known_there():
     before = Inventory("580", devices=(DEVICE, Device(B, "b", 1, "00000000:02:00.0")))
     asleep = Device("pci-0000:01:00.0", "NVIDIA card at 0000:01:00.0", 0, "0000:01:00.0", state="asleep")
-    merged = merge(before, Inventory(devices=(asleep,)), 0.0)
+    merged = merge_inventories(before, Inventory(devices=(asleep,)), 0.0)
     assert [(device.uuid, device.state) for device in merged.devices] == [(A, "asleep"), (B, "running")]
     closed = Device("index-1", "card 1", 1, state="lost")
     fault = Fault(FaultKind.LOST, 5.0, "index-1", "returned 15")
-    merged = merge(before, Inventory("580", devices=(DEVICE, closed), faults=(fault,)), 9.0)
+    merged = merge_inventories(before, Inventory("580", devices=(DEVICE, closed), faults=(fault,)), 9.0)
     assert [(device.uuid, device.state) for device in merged.devices] == [(A, "running"), (B, "lost")]
     assert merged.faults == (Fault(FaultKind.LOST, 5.0, B, "returned 15"),)
 
 
 def test_the_first_word_of_a_sampler_says_nothing():
-    assert is_first_word(Inventory())
-    assert not is_first_word(Inventory(faults=(Fault(FaultKind.NO_DRIVER, 0.0),)))
-    assert not is_first_word(Inventory("580"))
+    assert is_startup_inventory(Inventory())
+    assert not is_startup_inventory(Inventory(faults=(Fault(FaultKind.NO_DRIVER, 0.0),)))
+    assert not is_startup_inventory(Inventory("580"))
 
 
 def _outcomes(checks):
@@ -186,7 +186,7 @@ def test_the_check_up_of_a_machine_in_order():
         "This monitor": "note",
     }
     assert "1 of 42 quantities" in checks[3].found
-    assert "1 of 2 quantities; this card or driver does not tell it: Waiting for disks" in checks[4].found
+    assert "1 of 2 quantities; not reported by this GPU or driver: Waiting for disks" in checks[4].found
 
 
 def test_the_check_up_says_what_fails_and_what_to_do():
@@ -199,8 +199,8 @@ def test_the_check_up_says_what_fails_and_what_to_do():
     assert [check.outcome for check in checks[:7]] == ["fails", "works", "partly", "fails", "note", "fails", "note"]
     assert all(check.advice for check in checks if check.outcome == "partly")
     assert "0000:02:00.0" in checks[2].advice
-    assert checks[5].found == "the card does not answer any more (seen by nvmlX)"
-    assert checks[-2].found == "Linux 6, in a container, under WSL, with process numbers of its own"
+    assert checks[5].found == "the card no longer responds (seen by nvmlX)"
+    assert checks[-2].found == "Linux 6, in a container, under WSL, in its own PID namespace"
 
 
 def test_the_check_up_of_a_machine_without_anything():

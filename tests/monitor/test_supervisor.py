@@ -16,7 +16,7 @@ from fake_nvml_kit import CALM, FAST, HURRIED, A, B, FakeNvml, card, states_of
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
-from planner.monitor.supervisor.child import Child
+from planner.monitor.supervisor.sampler_process import SamplerProcess
 
 
 def test_a_call_that_hangs_is_named_then_ended_and_the_machine_is_read_meanwhile(fake_nvml):
@@ -209,9 +209,9 @@ def test_a_sampler_that_cannot_be_ended_is_left_and_the_driver_too(fake_nvml, mo
     """A process that hangs in the kernel outlives SIGKILL; here it only seems so, for as long as the test wants."""
     hangs = threading.Event()
     hangs.set()
-    kill, reap = Child.kill, Child.reap
-    monkeypatch.setattr(Child, "kill", lambda self, seconds: False if hangs.is_set() else kill(self, seconds))
-    monkeypatch.setattr(Child, "reap", lambda self: False if hangs.is_set() else reap(self))
+    kill, reap = SamplerProcess.kill, SamplerProcess.reap
+    monkeypatch.setattr(SamplerProcess, "kill", lambda self, seconds: False if hangs.is_set() else kill(self, seconds))
+    monkeypatch.setattr(SamplerProcess, "reap", lambda self: False if hangs.is_set() else reap(self))
     fake_nvml.say(card(0, A) | {"0.hang.nvmlDeviceGetPowerUsage": "1x0 1"})
     with fake_nvml.supervisor(timeouts=HURRIED) as supervisor:
         first = supervisor.pid

@@ -35,9 +35,9 @@ def test_an_own_process_is_ended(sleeper, by_force):
 
 
 def test_another_process_with_the_same_number_is_left_alone(sleeper):
-    with pytest.raises(PlannerError, match="left alone") as caught:
+    with pytest.raises(PlannerError, match="was not ended") as caught:
         terminate(on_card(sleeper.pid, psutil.Process(sleeper.pid).create_time() - 60))
-    assert "Another process" in caught.value.hint
+    assert "another process" in caught.value.hint
     assert sleeper.poll() is None
 
 
@@ -51,9 +51,9 @@ def test_a_process_that_has_ended_is_said_to_have(sleeper):
 
 def test_what_may_not_be_ended_says_why(sleeper):
     foreign = CardProcess(sleeper.pid, "GPU-a", "compute", Reading(1.0))
-    with pytest.raises(PlannerError, match="left alone"):
+    with pytest.raises(PlannerError, match="was not ended"):
         terminate(foreign)
-    assert "number means nothing here" in why_not(foreign)
+    assert "PID is not valid here" in why_not(foreign)
     assert "cannot be true" in why_not(on_card(1, 0.0, is_reliable=False))
     assert "ada" in why_not(on_card(1, 0.0, is_own=False))
     assert why_not(on_card(1, 0.0, is_own=False), may_end_others=True) == ""
@@ -62,9 +62,9 @@ def test_what_may_not_be_ended_says_why(sleeper):
 
 def test_a_process_of_another_user_is_ended_only_where_that_is_allowed(sleeper):
     started = psutil.Process(sleeper.pid).create_time()
-    with pytest.raises(PlannerError, match="left alone") as caught:
+    with pytest.raises(PlannerError, match="was not ended") as caught:
         terminate(on_card(sleeper.pid, started, is_own=False))
-    assert "your own ones only" in caught.value.hint
+    assert "only allow ending your own" in caught.value.hint
     assert sleeper.poll() is None
     terminate(on_card(sleeper.pid, started, is_own=False), may_end_others=True)
     assert sleeper.wait(10) != 0
@@ -76,7 +76,7 @@ def test_what_cannot_be_true_is_never_ended_even_where_all_is_allowed(sleeper):
         on_card(sleeper.pid, started, is_reliable=False),
         replace(on_card(sleeper.pid, started), host=None),
     ):
-        with pytest.raises(PlannerError, match="left alone"):
+        with pytest.raises(PlannerError, match="was not ended"):
             terminate(doubtful, may_end_others=True, by_force=True)
     assert sleeper.poll() is None
 
@@ -89,9 +89,9 @@ def test_a_process_here_with_the_number_of_one_elsewhere_is_never_ended(fake_nvm
     with fake_nvml.supervisor():
         (process,) = fake_nvml.wait_for(lambda latest: latest.processes).processes
     assert (process.pid, process.host) == (sleeper.pid, None)
-    with pytest.raises(PlannerError, match="left alone") as caught:
+    with pytest.raises(PlannerError, match="was not ended") as caught:
         terminate(process, may_end_others=True, by_force=True)
-    assert "number means nothing here" in caught.value.hint
+    assert "PID is not valid here" in caught.value.hint
     assert sleeper.poll() is None
 
 

@@ -10,7 +10,14 @@ from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.metrics import BY_NAME
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import CardProcess, Cost, HostProcess, Sample, Xid
-from planner.monitor.readings.wire import BadLineError, Busy, busy_line, inventory_line, read_line, sample_line
+from planner.monitor.readings.wire import (
+    BadLineError,
+    PendingCall,
+    inventory_line,
+    pending_call_line,
+    read_line,
+    sample_line,
+)
 
 TIMES = st.floats(0, 1e10)
 TEXTS = st.text(max_size=20)
@@ -74,9 +81,9 @@ def test_inventories_survive(inventory):
     assert read_line(inventory_line(inventory)) == inventory
 
 
-@pytest.mark.parametrize("busy", [None, Busy("nvmlInit", "", 12.5)])
+@pytest.mark.parametrize("busy", [None, PendingCall("nvmlInit", "", 12.5)])
 def test_what_is_under_way_survives(busy):
-    assert read_line(busy_line(busy)) == busy
+    assert read_line(pending_call_line(busy)) == busy
 
 
 def test_a_text_that_is_no_utf_8_survives_too():

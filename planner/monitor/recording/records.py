@@ -1,6 +1,6 @@
-"""The lines of a recording: what it is, what was seen and when, the plan, marks, and its proper end.
+"""Record types of a recording: header, updates, the plan, marks, and the proper end.
 
-Samples and inventories are those of `wire`. Since a file may come from anywhere, what is read is checked in full.
+Samples and inventories are those of `wire`. As a file may come from anywhere, everything read is validated.
 """
 
 import json
@@ -12,24 +12,24 @@ from planner.monitor.readings.events import Moment
 from planner.monitor.readings.inventory import Device, DeviceState, Inventory
 from planner.monitor.readings.metrics import BY_NAME, HOST_BY_NAME
 from planner.monitor.readings.reading import is_number
-from planner.monitor.readings.sample import CardProcess, HostProcess, Kind, Readings, Sample
+from planner.monitor.readings.sample import CardProcess, HostProcess, ProcessKind, Readings, Sample
 from planner.monitor.readings.wire import BadLineError, Message, inventory_line, read_line, sample_line
 
 MOST_CARDS: Final = 1024
-"""What names more is no recording of one machine."""
+"""Most cards of one machine; a line with more is not valid."""
 _STATES: Final = get_args(DeviceState)
-_PROCESS_KINDS: Final = get_args(Kind)
+_PROCESS_KINDS: Final = get_args(ProcessKind)
 _CARD: Final = frozenset(BY_NAME)
 _HOST: Final = frozenset(HOST_BY_NAME)
 # Far beyond any clock and any reading, and far within what sums of them can hold.
 _MOST: Final = 1e24
 
 
-def checked(message: Message) -> Inventory | Sample:
-    """Return a sample or an inventory whose every part is of its kind; quantities of later versions are left out.
+def validate_message(message: Message) -> Inventory | Sample:
+    """Return a sample or an inventory with all types validated; metrics of later versions are dropped.
 
     Raises:
-        BadLineError: If it is something else, or a part is.
+        BadLineError: If it is anything else, or a value has the wrong type.
     """
     if isinstance(message, Sample):
         _check_sample(message)
@@ -49,7 +49,7 @@ def check_numbers(values: Iterable[object]) -> None:
     for value in values:
         # Not-a-number fails every comparison.
         if not is_number(value) or not -_MOST < value < _MOST:
-            raise BadLineError(f"{str(value)[:40]!r} is no number")
+            raise BadLineError(f"{str(value)[:40]!r} is not a number")
 
 
 def check_texts(values: Iterable[object]) -> None:
@@ -59,7 +59,7 @@ def check_texts(values: Iterable[object]) -> None:
         BadLineError: If one is not.
     """
     if not all(isinstance(value, str) for value in values):
-        raise BadLineError("there is no text where one belongs")
+        raise BadLineError("a value that should be text is not")
 
 
 def _check_sample(sample: Sample) -> None:
@@ -136,11 +136,11 @@ def _check_choice(value: object, choices: tuple[object, ...]) -> None:
 
 
 VERSION: Final = 1
-"""What this program writes; it reads no later one."""
+"""Format version that this program writes, and the latest that it reads."""
 
 
 class Header(NamedTuple):
-    """What a file is: the version of its form, the program that wrote it, and when it was begun."""
+    """Format version of a file, the program that wrote it, and when it was begun."""
 
     version: int
     program: str
@@ -148,15 +148,15 @@ class Header(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A note that someone made at a time."""
+    """A user's note at a time."""
 
     monotonic_seconds: float
     wall_seconds: float
     text: str
 
 
-class PlannedRun(NamedTuple):
-    """The plan that stood beside the readings, as plain values."""
+class RecordedPlan(NamedTuple):
+    """The active plan, as plain values."""
 
     plan: Mapping[str, Any]
 
@@ -167,11 +167,11 @@ class End(NamedTuple):
     wall_seconds: float
 
 
-Record = Header | Mark | PlannedRun | End | Moment | Inventory | Sample
-"""What a line says. A moment dates the inventories after it, which have no time of their own."""
+Record = Header | Mark | RecordedPlan | End | Moment | Inventory | Sample
+"""Content of a line. A moment dates the inventories after it, which have no time of their own."""
 
 SAMPLE_START: Final = b'{"sample"'
-"""How every line that holds a sample starts."""
+"""Start of every line that holds a sample."""
 _KINDS: Final[dict[str, type[Header] | type[Mark] | type[End] | type[Moment]]] = {
     "recording": Header,
     "mark": Mark,
@@ -190,29 +190,29 @@ def record_line(record: Record) -> bytes:
         return sample_line(record)
     if isinstance(record, Inventory):
         return inventory_line(record)
-    kind, body = ("plan", record.plan) if isinstance(record, PlannedRun) else (_NAMES[type(record)], record._asdict())
+    kind, body = ("plan", record.plan) if isinstance(record, RecordedPlan) else (_NAMES[type(record)], record._asdict())
     return _encode({kind: body}).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def read_record(line: bytes) -> Record:
-    """Return what a line says.
+    """Parse a line.
 
     Raises:
-        BadLineError: If it is none of ours, or holds what cannot be: texts in place of numbers, infinities, and so on.
+        BadLineError: If it is not a valid record, or holds impossible values: text for a number, infinities, and so on.
     """
     try:
         if line.startswith((SAMPLE_START, _INVENTORY_START)):
-            return checked(read_line(line))
+            return validate_message(read_line(line))
         ((kind, body),) = json.loads(line).items()
         return _planned_run(body) if kind == "plan" else _note(kind, body)
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
         raise BadLineError(str(error)) from error
 
 
-def _planned_run(body: object) -> PlannedRun:
+def _planned_run(body: object) -> RecordedPlan:
     if not isinstance(body, dict):
-        raise BadLineError("a plan is an object")
-    return PlannedRun(body)
+        raise BadLineError("a plan must be an object")
+    return RecordedPlan(body)
 
 
 def _note(kind: str, body: Mapping[str, Any]) -> Header | Mark | End | Moment:

@@ -70,7 +70,7 @@ def test_the_demo_is_labelled_and_says_what_holds_the_cards_back(qtbot, make_tab
     tab.empty_state.demo.click()
     wait(qtbot, lambda: not tab.feed.is_live)
     assert tab.toolbar.source.text() == "Demo: invented readings"
-    wait(qtbot, lambda: all("Waits for data: the processor is full" in text for text in tab.cards.texts))
+    wait(qtbot, lambda: all("Waiting for data: the CPU is fully used" in text for text in tab.cards.texts))
     assert "invented" in tab.copy_result()
     tab.replay_bar.slider.setValue(8800)
     assert "lost" in tab.cards.texts[1]

@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 
 from planner.monitor.diagnosis.advice import CHECKPOINTING
 from planner.monitor.diagnosis.checklist import CHECKLIST
-from planner.monitor.diagnosis.diagnose import judge
+from planner.monitor.diagnosis.diagnose import diagnose_window
 from planner.monitor.diagnosis.rules import RULES
-from planner.monitor.diagnosis.stretch import STATISTICS, Episode, Stretch
+from planner.monitor.diagnosis.time_series import STATISTICS, Episode, TimeSeries
 from planner.monitor.diagnosis.verdict import Kind
-from planner.monitor.diagnosis.window import DERIVED, HOST_PREFIX, LONG_SUFFIX, Window, link_bytes_per_s
+from planner.monitor.diagnosis.window import DERIVED, HOST_PREFIX, LONG_SUFFIX, CardWindow, link_bytes_per_s
 from planner.monitor.readings.metrics import BY_NAME, HOST_BY_NAME
 
 
 def stretch(*values, every=1.0):
-    return Stretch(tuple(place * every for place in range(len(values))), values)
+    return TimeSeries(tuple(place * every for place in range(len(values))), values)
 
 
 @pytest.mark.parametrize(("share", "value"), [(0.0, 1.0), (0.5, 3.0), (0.95, 4.8), (1.0, 5.0), (0.25, 2.0)])
@@ -56,18 +56,22 @@ def test_falls_are_counted_from_high_to_low(values, falls):
 
 
 def test_runs_of_one_side_of_a_level():
-    assert list(stretch(0, 0, 1, 1, 0).runs(0.5)) == [Episode(False, 0, 2), Episode(True, 2, 4), Episode(False, 4, 4)]
-    assert list(stretch(1).runs(0.5)) == [Episode(True, 0, 0)]
+    assert list(stretch(0, 0, 1, 1, 0).episodes(0.5)) == [
+        Episode(False, 0, 2),
+        Episode(True, 2, 4),
+        Episode(False, 4, 4),
+    ]
+    assert list(stretch(1).episodes(0.5)) == [Episode(True, 0, 0)]
 
 
 def test_values_stand_until_the_next():
-    slow = Stretch((1.0, 4.0), (10.0, 20.0))
+    slow = TimeSeries((1.0, 4.0), (10.0, 20.0))
     assert slow.at_times((0.5, 1.0, 3.9, 4.0, 9.0)) == [None, 10.0, 10.0, 20.0, 20.0]
     assert slow.at_times((1.0, 4.0)) == (10.0, 20.0)
-    together = stretch(1, 2, 3, 4, 5).with_each(lambda one, other: one * other, slow)
-    assert together == Stretch((1.0, 2.0, 3.0, 4.0), (20.0, 30.0, 40.0, 100.0))
-    assert stretch(1).with_each(lambda one, other: one, slow) is None
-    assert stretch(1).with_each(lambda _: None) is None
+    together = stretch(1, 2, 3, 4, 5).combine(lambda one, other: one * other, slow)
+    assert together == TimeSeries((1.0, 2.0, 3.0, 4.0), (20.0, 30.0, 40.0, 100.0))
+    assert stretch(1).combine(lambda one, other: one, slow) is None
+    assert stretch(1).combine(lambda _: None) is None
 
 
 @pytest.mark.parametrize(
@@ -106,13 +110,13 @@ def windows(draw):
         read[name] = stretch(*draw(st.lists(values, min_size=length, max_size=length)), every=5.0)
     processes = draw(st.sampled_from([None, (), (a_process(),), (a_process(memory=None, cpu=None),)]))
     facts = draw(st.sampled_from([{}, FACTS]))
-    return Window(a_device(facts=facts), read.get, processes, draw(st.sampled_from([None, 8])))
+    return CardWindow(a_device(facts=facts), read.get, processes, draw(st.sampled_from([None, 8])))
 
 
 @settings(max_examples=150)
 @given(windows())
 def test_whatever_is_read_leads_to_one_verdict_that_its_evidence_bears(window):
-    verdict = judge(window, 60.0)
+    verdict = diagnose_window(window, 60.0)
     assert verdict.kind in Kind
     assert verdict.since <= verdict.at
     assert all(one.condition is None or one.condition.holds(one.seen) for one in verdict.evidence)

@@ -14,10 +14,18 @@ from planner.errors import RecordingError
 from planner.monitor.readings.events import Moment
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess, Cost, HostProcess, Sample, Xid
-from planner.monitor.readings.wire import BadLineError, busy_line
-from planner.monitor.recording.blocks import MAX_LINE_BYTES
+from planner.monitor.readings.wire import BadLineError, pending_call_line
+from planner.monitor.recording.gzip_members import MAX_LINE_BYTES
 from planner.monitor.recording.recording import Loss, read_recording, recording_of_bytes
-from planner.monitor.recording.records import End, Header, Mark, PlannedRun, checked, read_record, record_line
+from planner.monitor.recording.records import (
+    End,
+    Header,
+    Mark,
+    RecordedPlan,
+    read_record,
+    record_line,
+    validate_message,
+)
 
 SAMPLES_OF_TWO_MINUTES = [sample(float(second), a={"power_watts": 100.0 + second}) for second in range(130)]
 
@@ -31,7 +39,7 @@ def values(found):
 
 
 def test_everything_is_there_again():
-    mark, plan = Mark(1.0, 2.0, "here"), PlannedRun({"model": "llama"})
+    mark, plan = Mark(1.0, 2.0, "here"), RecordedPlan({"model": "llama"})
     found = recording(plan, *SAMPLES_OF_TWO_MINUTES, mark)
     assert list(found) == [CARDS, *SAMPLES_OF_TWO_MINUTES]
     assert (found.marks, found.plan, found.samples) == ((mark,), {"model": "llama"}, 130)
@@ -114,7 +122,7 @@ def test_what_stands_before_a_broken_place_is_read():
 def test_a_little_that_holds_much_is_not_taken_out_whole():
     bomb = bytearray(gzip.compress(bytes(30_000_000), mtime=0))
     bomb[-5000:-4900] = b"\xff" * 100
-    with pytest.raises(RecordingError, match="is no recording"):
+    with pytest.raises(RecordingError, match="is not a recording"):
         opened(bytes(bomb))
 
 
@@ -148,7 +156,7 @@ HEADER = record_line(Header(1, "a test", 0.0)).rstrip()
     ],
 )
 def test_what_is_no_recording_is_refused(data):
-    with pytest.raises(RecordingError, match="a test: is no recording of the monitor") as refused:
+    with pytest.raises(RecordingError, match="a test: is not a recording of the monitor") as refused:
         opened(data)
     assert "in the window's Monitor menu" in refused.value.hint
 
@@ -177,7 +185,7 @@ def test_too_many_marks_are_not_kept():
 
 
 def test_what_is_no_file_is_refused(tmp_path):
-    with pytest.raises(RecordingError, match="is no file"):
+    with pytest.raises(RecordingError, match="is not a file"):
         read_recording(tmp_path)
     with pytest.raises(RecordingError, match="cannot be read"):
         read_recording(tmp_path / "missing")
@@ -186,7 +194,7 @@ def test_what_is_no_file_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "record", [Header(1, "p", 2.0), Mark(1.0, 2.0, "né"), PlannedRun({"a": [1]}), End(3.0), Moment(1.0, 2.0), CARDS]
+    "record", [Header(1, "p", 2.0), Mark(1.0, 2.0, "né"), RecordedPlan({"a": [1]}), End(3.0), Moment(1.0, 2.0), CARDS]
 )
 def test_records_survive(record):
     line = record_line(record)
@@ -245,7 +253,7 @@ def test_the_lines_below_are_good_before_they_are_spoilt():
         b'{"recording":{"version":true,"program":"p","wall_seconds":0}}',
         b'{"at":{"monotonic_seconds":NaN,"wall_seconds":0}}',
         b'{"end":{"wall_seconds":1e999}}',
-        busy_line(None).rstrip(),
+        pending_call_line(None).rstrip(),
         b'{"sample" :null, "x":1}',
         (SAMPLE % ',"cost":[1,2,3,4,5,null]').encode(),
         (SAMPLE % ',"xids":[[1,2]]').encode(),
@@ -291,7 +299,7 @@ def test_a_line_of_too_many_cards_is_refused():
 
 def test_only_samples_and_inventories_are_updates():
     with pytest.raises(BadLineError):
-        checked(None)
+        validate_message(None)
 
 
 @pytest.mark.fuzz

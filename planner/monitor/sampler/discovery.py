@@ -1,4 +1,4 @@
-"""Finds the cards and their MIG instances, and reads what is fixed about each."""
+"""Discovery of cards and MIG instances, with their fixed properties."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -6,10 +6,10 @@ from typing import Any, Final, NamedTuple
 
 from planner.monitor.nvml import Handle, Nvml, NvmlFailure, cause_of
 from planner.monitor.readings.inventory import Device
-from planner.monitor.readings.metrics import BY_NAME, judged
+from planner.monitor.readings.metrics import BY_NAME, checked_reading
 from planner.monitor.readings.reading import Reading, missing
-from planner.monitor.sampler.answers import Answers, CardLostError
-from planner.monitor.sampler.questions import FACTS
+from planner.monitor.sampler.card_queries import CardLostError, CardQueries
+from planner.monitor.sampler.nvml_queries import FACTS
 
 _WDDM: Final = 0
 _COMPUTED_FACTS: Final[tuple[tuple[str, str, Callable[[Any], float]], ...]] = (
@@ -18,50 +18,52 @@ _COMPUTED_FACTS: Final[tuple[tuple[str, str, Callable[[Any], float]], ...]] = (
 )
 
 
-class Found(NamedTuple):
-    """A card or an instance that answers: what is fixed about it, and the driver's handle."""
+class DiscoveredDevice(NamedTuple):
+    """A card or instance that responds, and the driver's handle."""
 
     device: Device
     handle: Handle
     parent_handle: Handle | None = None
 
 
-class Unreachable(NamedTuple):
-    """A card that the driver counts and will not open."""
+class UnreachableCard(NamedTuple):
+    """A card that the driver counts but cannot open."""
 
     number: int
     failure: NvmlFailure
 
 
-def find_devices(nvml: Nvml) -> Iterator[Found | Unreachable]:
-    """Give every card that the driver counts, each followed by its instances.
+def find_devices(nvml: Nvml) -> Iterator[DiscoveredDevice | UnreachableCard]:
+    """Yield every card that the driver counts, each followed by its instances.
 
     Raises:
         NvmlFailure: If the cards cannot be counted.
-        SessionOverError: If the driver goes meanwhile.
+        SessionOverError: If the driver disappears meanwhile.
     """
     for index in range(nvml.call("nvmlDeviceGetCount", "")):
         try:
             handle = nvml.call("nvmlDeviceGetHandleByIndex", str(index), index)
             card = _card(nvml, index, handle)
         except NvmlFailure as failure:
-            yield Unreachable(index, failure)
+            yield UnreachableCard(index, failure)
         except CardLostError as error:
-            yield Unreachable(index, error.failure)
+            yield UnreachableCard(index, error.failure)
         else:
-            yield Found(card, handle)
+            yield DiscoveredDevice(card, handle)
             yield from _instances(nvml, card, handle)
 
 
 def instance_uuids(nvml: Nvml, uuid: str, handle: Handle) -> frozenset[str]:
-    """Return the UUIDs of the instances that a card has now.
+    """Return the UUIDs of a card's current MIG instances.
 
     Raises:
-        NvmlFailure: If the card does not tell whether it is in MIG mode.
+        NvmlFailure: If the card does not report its MIG mode.
     """
     if not nvml.call("nvmlDeviceGetMigMode", uuid, handle)[0]:
         return frozenset()
-    return frozenset(nvml.text("nvmlDeviceGetUUID", uuid, instance) for _, instance in _places(nvml, uuid, handle))
+    return frozenset(
+        nvml.text("nvmlDeviceGetUUID", uuid, instance) for _, instance in _instance_handles(nvml, uuid, handle)
+    )
 
 
 def _card(nvml: Nvml, index: int, handle: Handle) -> Device:
@@ -71,16 +73,16 @@ def _card(nvml: Nvml, index: int, handle: Handle) -> Device:
     return Device(uuid, name, index, pci, raw_name=raw, facts=_facts(nvml, uuid, handle))
 
 
-def _instances(nvml: Nvml, card: Device, handle: Handle) -> Iterator[Found]:
+def _instances(nvml: Nvml, card: Device, handle: Handle) -> Iterator[DiscoveredDevice]:
     if not card.fact("mig_enabled"):
         return
-    for at, instance in _places(nvml, card.uuid, handle):
+    for at, instance in _instance_handles(nvml, card.uuid, handle):
         with suppress(NvmlFailure):
-            yield Found(_instance(nvml, card, at, instance), instance, handle)
+            yield DiscoveredDevice(_instance(nvml, card, at, instance), instance, handle)
 
 
-def _places(nvml: Nvml, uuid: str, handle: Handle) -> Iterator[tuple[int, Handle]]:
-    """Give the places of a card that an instance takes now."""
+def _instance_handles(nvml: Nvml, uuid: str, handle: Handle) -> Iterator[tuple[int, Handle]]:
+    """Yield the index and handle of a card's current instances."""
     try:
         most = nvml.call("nvmlDeviceGetMaxMigDeviceCount", uuid, handle)
     except NvmlFailure:
@@ -99,14 +101,14 @@ def _instance(nvml: Nvml, card: Device, at: int, handle: Handle) -> Device:
     facts = {"memory_total_bytes": _memory_total(nvml, uuid, handle)}
     try:
         units = nvml.call("nvmlDeviceGetAttributes", uuid, handle).multiprocessorCount
-        facts["multiprocessors"] = judged(BY_NAME["multiprocessors"], units)
+        facts["multiprocessors"] = checked_reading(BY_NAME["multiprocessors"], units)
     except NvmlFailure as failure:
         facts["multiprocessors"] = missing(cause_of(failure.code))
     return Device(uuid, name, at, card.pci_bus_id, card.uuid, (ids[0], ids[1]), raw, facts=facts)
 
 
 def _name(nvml: Nvml, uuid: str, handle: Handle, otherwise: str) -> tuple[str, str | None]:
-    """Return a name that can be shown, and what the driver said where that is no text."""
+    """Return a printable name, and the driver's raw name if that is not valid text."""
     try:
         return nvml.text("nvmlDeviceGetName", uuid, handle), None
     except NvmlFailure as failure:
@@ -123,19 +125,19 @@ def _pci_bus_id(nvml: Nvml, uuid: str, handle: Handle) -> str:
 
 
 def _facts(nvml: Nvml, uuid: str, handle: Handle) -> dict[str, Reading]:
-    answers = Answers(nvml, uuid, handle)
-    facts = {question.name: answers.ask(question) for question in FACTS}
+    queries = CardQueries(nvml, uuid, handle)
+    facts = {query.name: queries.read(query) for query in FACTS}
     facts["memory_total_bytes"] = _memory_total(nvml, uuid, handle)
     for name, call, value_of in _COMPUTED_FACTS:
         try:
-            facts[name] = judged(BY_NAME[name], value_of(nvml.call(call, uuid, handle)))
+            facts[name] = checked_reading(BY_NAME[name], value_of(nvml.call(call, uuid, handle)))
         except NvmlFailure as failure:
-            facts[name] = answers.failed(name, failure)
+            facts[name] = queries.failed(name, failure)
     return facts
 
 
 def _memory_total(nvml: Nvml, uuid: str, handle: Handle) -> Reading:
     try:
-        return judged(BY_NAME["memory_total_bytes"], nvml.memory(uuid, handle)[0])
+        return checked_reading(BY_NAME["memory_total_bytes"], nvml.memory(uuid, handle)[0])
     except NvmlFailure as failure:
         return missing(cause_of(failure.code))

@@ -1,4 +1,4 @@
-"""What is drawn of a series: the extremes of columns of one width, and of blocks that make a long time quick."""
+"""Downsampling of long time series for plots: the minimum and maximum of each pixel column."""
 
 from math import ceil, log2
 from typing import Any, Final, NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
-Places = npt.NDArray[np.intp]
+Indices = npt.NDArray[np.intp]
 
 BLOCK: Final = 8
 _STEPS: Final = 2
@@ -15,11 +15,11 @@ _STEPS: Final = 2
 _BLOCKS_A_COLUMN: Final = 4
 
 
-class Pyramid:
-    """The extremes of whole blocks of `BLOCK` values, and of `BLOCK` such blocks.
+class MinMaxPyramid:
+    """Minima and maxima of whole blocks of `BLOCK` values, and of `BLOCK` such blocks.
 
-    It is brought up to date when it is asked, so that a series that nobody looks at costs nothing. What it was told
-    must not change, unless it is told to `forget`.
+    It is updated on demand, so that a series that is not plotted costs nothing. Values that it has seen must not change
+    unless it is told to `forget`.
     """
 
     def __init__(self) -> None:
@@ -29,16 +29,16 @@ class Pyramid:
         self.forget()
 
     def forget(self) -> None:
-        """Start anew."""
+        """Discard everything."""
         self._low = [np.empty(0) for _ in range(_STEPS)]
         self._high = [np.empty(0) for _ in range(_STEPS)]
         self._built = [0] * _STEPS
 
-    def extremes(self, values: Floats, cuts: Places, stop: int) -> tuple[Places, Floats, Floats]:
-        """Return where the columns begin, and the lowest and the highest value of each.
+    def extremes(self, values: Floats, cuts: Indices, stop: int) -> tuple[Indices, Floats, Floats]:
+        """Return the start index, the minimum and the maximum of each column.
 
-        A column goes from one of `cuts` to the next, the last to `stop`. Inner borders may move a little so that whole
-        blocks are used, but every value from the first cut to `stop` is in some column.
+        A column reaches from one of `cuts` to the next, the last to `stop`. Inner borders may move a little so that
+        whole blocks are used, but every value from the first cut to `stop` is in some column.
         """
         ends = np.append(cuts, stop)
         narrowest = int((ends[1:] - ends[:-1]).min())
@@ -50,7 +50,7 @@ class Pyramid:
         return cuts, np.minimum.reduceat(values[:stop], cuts), np.maximum.reduceat(values[:stop], cuts)
 
     def _build(self, values: Floats, step: int) -> None:
-        """Add the blocks that have become whole."""
+        """Add the blocks that have become complete."""
         if step:
             self._build(values, step - 1)
         size = BLOCK ** (step + 1)
@@ -64,7 +64,7 @@ class Pyramid:
             reduce(fresh, axis=1, out=blocks[step][built:whole])
         self._built[step] = whole
 
-    def _by_blocks(self, values: Floats, cuts: Places, stop: int, step: int) -> tuple[Places, Floats, Floats]:
+    def _by_blocks(self, values: Floats, cuts: Indices, stop: int, step: int) -> tuple[Indices, Floats, Floats]:
         size = BLOCK ** (step + 1)
         borders = -(-cuts // size)
         end = stop // size
@@ -78,12 +78,12 @@ class Pyramid:
 
 
 def _with_room(blocks: Floats, built: int, wanted: int) -> Floats:
-    """Return an array with the same first `built` blocks and room for as many as wanted."""
-    return blocks if len(blocks) >= wanted else grown(blocks, built, max(wanted, 2 * len(blocks)))
+    """Return an array with the same first `built` blocks and room for `wanted` blocks."""
+    return blocks if len(blocks) >= wanted else enlarged(blocks, built, max(wanted, 2 * len(blocks)))
 
 
-def grown(array: npt.NDArray[Any], used: int, length: int) -> npt.NDArray[Any]:
-    """Return an array of that length which begins with the `used` first elements of `array`."""
+def enlarged(array: npt.NDArray[Any], used: int, length: int) -> npt.NDArray[Any]:
+    """Return an array of that length whose first `used` elements are those of `array`."""
     larger = np.empty(length, dtype=array.dtype)
     larger[:used] = array[:used]
     return larger
@@ -94,7 +94,7 @@ _WIDTHS_AN_OCTAVE: Final = 8
 
 
 class Columns(NamedTuple):
-    """What is drawn of a series: at ascending times the lowest and the highest value until the next."""
+    """Plot data of a series: at ascending times, the minimum and maximum until the next time."""
 
     times: Floats
     low: Floats
@@ -102,32 +102,32 @@ class Columns(NamedTuple):
 
 
 def column_width(seconds: float) -> float:
-    """Return the next of the widths that columns have: at most a tenth more."""
+    """Return the column width to use: the next of a fixed set, at most a tenth larger."""
     return float(2.0 ** (ceil(log2(seconds) * _WIDTHS_AN_OCTAVE) / _WIDTHS_AN_OCTAVE))
 
 
-class ColumnStore:
-    """The columns of a series that were asked for last; readings that have come since are added to them.
+class ColumnCache:
+    """Cache of the columns of a series that were requested last; new readings are added incrementally.
 
-    A column begins at a whole multiple of the width, so that it stays in place while the span moves. What the store was
-    told must not change, unless it is told to `forget`.
+    A column begins at a whole multiple of the width, so that it stays in place while the plotted span scrolls. Values
+    that the cache has seen must not change unless it is told to `forget`.
     """
 
     def __init__(self) -> None:
-        self._pyramid = Pyramid()
+        self._pyramid = MinMaxPyramid()
         self.forget()
 
     def forget(self) -> None:
-        """Start anew."""
+        """Discard everything."""
         self._pyramid.forget()
         self._width = 0.0
         self._stop = 0
-        self._cuts: Places = np.empty(0, dtype=np.intp)
+        self._cuts: Indices = np.empty(0, dtype=np.intp)
         self._low: Floats = np.empty(0)
         self._high: Floats = np.empty(0)
 
     def between(self, times: Floats, values: Floats, first: int, stop: int, width: float) -> Columns:
-        """Return the columns that hold the readings from the place `first` up to `stop`, of which there is one."""
+        """Return the columns that hold the readings from index `first` up to `stop`; at least one reading."""
         is_kept = width == self._width and self._cuts[0] <= first <= self._cuts[-1]
         if not is_kept:
             self._width, self._stop = width, stop
@@ -139,7 +139,7 @@ class ColumnStore:
         return Columns(times[self._cuts[seen]], self._low[seen], self._high[seen])
 
     def _extend(self, times: Floats, values: Floats, first: int, stop: int) -> None:
-        """Take in what has come; when a column begins, let go of those before `first`."""
+        """Add new readings; when a new column begins, drop the columns before `first`."""
         last, come = int(self._cuts[-1]), values[self._stop : stop]
         self._stop = stop
         if times[last] // self._width == times[stop - 1] // self._width:
@@ -153,7 +153,7 @@ class ColumnStore:
         self._low = np.concatenate((self._low[old], low))
         self._high = np.concatenate((self._high[old], high))
 
-    def _made(self, times: Floats, values: Floats, first: int, stop: int) -> tuple[Places, Floats, Floats]:
+    def _made(self, times: Floats, values: Floats, first: int, stop: int) -> tuple[Indices, Floats, Floats]:
         width = self._width
         borders = np.arange(times[first] // width + 1, times[stop - 1] // width + 1) * width
         ends = np.concatenate(([first], first + times[first:stop].searchsorted(borders), [stop]))

@@ -1,4 +1,4 @@
-"""The sampler as its parent sees it: a process with a pipe each way, and a thread that reads what it says."""
+"""The sampler as a child process: a pipe each way, and a thread that reads its messages."""
 
 import json
 import subprocess
@@ -18,24 +18,28 @@ _KEPT_LINES: Final = 40
 # What a process that is gone has written is read by then, unless another that it started holds its end of the pipe.
 _DRAIN_SECONDS: Final = 1.0
 
-Heard = Callable[["Child", Message], None]
-Over = Callable[["Child"], None]
+MessageCallback = Callable[["SamplerProcess", Message], None]
+EndCallback = Callable[["SamplerProcess"], None]
 
 
-class Child:
-    """A running sampler. `on_message` and `on_end` are called from its reading thread."""
+class SamplerProcess:
+    """A running sampler. `on_message` and `on_end` are called from its reader thread."""
 
     def __init__(
-        self, settings: Settings, on_message: Heard, on_end: Over, environment: Mapping[str, str] | None = None
+        self,
+        settings: Settings,
+        on_message: MessageCallback,
+        on_end: EndCallback,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "planner.monitor.sampler", json.dumps(settings._asdict())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            # What a library prints, and a traceback, come as lines that are none of ours.
+            # Output of libraries and tracebacks arrive as lines that are not messages.
             stderr=subprocess.STDOUT,
             env=None if environment is None else dict(environment),
-            # Ctrl+C in a terminal is the parent's to hear.
+            # Ctrl+C in a terminal must reach the parent only.
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
@@ -47,34 +51,34 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Return its number."""
+        """Return the PID."""
         return self._process.pid
 
     @property
     def exit_code(self) -> int | None:
-        """Return how it ended, None while it runs."""
+        """Return the exit code, None while it runs."""
         return self._process.poll()
 
     @property
     def printed(self) -> str:
-        """Return the last of what it printed beside its messages."""
+        """Return the end of its output other than messages."""
         return "\n".join(self._printed)
 
     def command(self, **command: object) -> None:
-        """Send a command; one that cannot be sent any more is not."""
+        """Send a command; errors are ignored, as the process may have ended."""
         with suppress(OSError, ValueError):
             self._commands.write(json.dumps(command).encode() + b"\n")
             self._commands.flush()
 
     def stop(self, seconds: float) -> bool:
-        """Ask it to end, kill it if it has not within `seconds`, and return whether it is gone."""
+        """Ask it to stop, kill it after the timeout, and return whether it is gone."""
         self.command(stop=True)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
         return self.kill(seconds)
 
     def kill(self, seconds: float) -> bool:
-        """End it, and return whether it is gone within `seconds`: one that hangs in the kernel stays."""
+        """Kill it, and return whether it is gone within the timeout: one stuck in the kernel remains."""
         if self._process.poll() is None:
             self._process.kill()
         with suppress(subprocess.TimeoutExpired):
@@ -82,7 +86,7 @@ class Child:
         return self.reap()
 
     def reap(self) -> bool:
-        """Return whether it is gone, with its pipes and its thread."""
+        """Return whether it is gone, and close its pipes and thread if so."""
         if self._process.poll() is None:
             return False
         with suppress(OSError):
@@ -93,7 +97,7 @@ class Child:
             self._lines.close()
         return True
 
-    def _read(self, on_message: Heard, on_end: Over) -> None:
+    def _read(self, on_message: MessageCallback, on_end: EndCallback) -> None:
         while line := self._lines.readline(_LONGEST_LINE):
             try:
                 message = read_line(line)

@@ -1,6 +1,6 @@
-"""The form of a recording's file: lines in gzip members one after the other, flushed so that a cut loses little.
+"""File format of recordings: lines in consecutive gzip members, flushed so that a cut loses little.
 
-`zcat` reads it. Each member can be read without the others, and each flush can be read without what follows.
+`zcat` reads it. Each member can be read without the others, and each flush without what follows.
 """
 
 import os
@@ -12,7 +12,7 @@ from typing import BinaryIO, Final, NamedTuple
 from planner.units import KIB, MIB
 
 MAX_LINE_BYTES: Final = 8 * MIB
-"""A sample of a thousand cards has less."""
+"""Longest valid line; a sample of a thousand cards is shorter."""
 _GZIP: Final = 16 + zlib.MAX_WBITS
 # What every member starts with here: gzip, deflate, no name, no time.
 _MAGIC: Final = b"\x1f\x8b\x08" + bytes(5)
@@ -24,22 +24,22 @@ _STEP_BYTES: Final = 64
 _MOST_DAMAGES: Final = 100
 
 
-class Begin(NamedTuple):
-    """A member begins at this byte of the file."""
+class MemberStart(NamedTuple):
+    """A gzip member starts at this byte of the file."""
 
     offset: int
 
 
-class Damage(NamedTuple):
-    """Bytes of the file that cannot be read; `is_end` where the file just ends within a member."""
+class DamagedSpan(NamedTuple):
+    """Unreadable bytes of the file; `is_end` if the file merely ends within a member."""
 
     offset: int
     lost_bytes: int
     is_end: bool
 
 
-class BlockWriter:
-    """Writes lines to `stream`; what was flushed can be read whatever happens next."""
+class MemberWriter:
+    """Writes lines to `stream`; everything flushed can be read whatever happens next."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -54,7 +54,7 @@ class BlockWriter:
         self._out(self._compressor.compress(lines) + self._compressor.flush(zlib.Z_SYNC_FLUSH))
 
     def end_member(self) -> None:
-        """End the member, so that what follows can be read without it.
+        """End the member, so that later lines can be read without it.
 
         Raises:
             OSError: If its end cannot be written.
@@ -67,10 +67,10 @@ class BlockWriter:
         self._stream.flush()
 
 
-def read_lines(stream: BinaryIO, offset: int = 0) -> Iterator[Begin | Damage | bytes]:
-    """Yield the lines from the member at `offset` on, where members begin, and what cannot be read.
+def read_lines(stream: BinaryIO, offset: int = 0) -> Iterator[MemberStart | DamagedSpan | bytes]:
+    """Yield the lines from the member at `offset` on, with the starts of members and damaged spans.
 
-    Half a line at the end of what can be read is left out. Needs little memory, whatever the file claims to hold.
+    An incomplete line at the end of readable data is left out. Memory use is bounded, whatever the file claims to hold.
 
     Raises:
         OSError: If the file cannot be read.
@@ -81,15 +81,15 @@ def read_lines(stream: BinaryIO, offset: int = 0) -> Iterator[Begin | Damage | b
         if end is None:
             damages += 1
             end = size if is_cut or damages > _MOST_DAMAGES else _next_member(stream, offset + 1, size)
-            yield Damage(offset, end - offset, is_cut)
+            yield DamagedSpan(offset, end - offset, is_cut)
         offset = end
 
 
-def _read_member(stream: BinaryIO, offset: int) -> Generator[Begin | bytes, None, tuple[int | None, bool]]:
-    """Yield what one member holds; return where it ends, none where it is broken, and whether the file ends within."""
+def _read_member(stream: BinaryIO, offset: int) -> Generator[MemberStart | bytes, None, tuple[int | None, bool]]:
+    """Yield the lines of one member; return its end, None if damaged, and whether the file ends within it."""
     decompressor, rest = zlib.decompressobj(_GZIP), b""
     stream.seek(offset)
-    yield Begin(offset)
+    yield MemberStart(offset)
     while not decompressor.eof:
         data = decompressor.unconsumed_tail or stream.read(_READ_BYTES)
         if not data:
@@ -108,14 +108,14 @@ def _read_member(stream: BinaryIO, offset: int) -> Generator[Begin | bytes, None
 
 
 def _until_damage(decompressor: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
-    """Yield what `data` holds up to the place at which it is broken, which lies within the next `_OUT_BYTES`."""
+    """Yield the decompressed data up to the damage, which lies within the next `_OUT_BYTES`."""
     pieces = (data[place : place + _STEP_BYTES] for place in range(0, len(data), _STEP_BYTES))
     with suppress(zlib.error):
         yield from map(decompressor.decompress, pieces)
 
 
 def _next_member(stream: BinaryIO, offset: int, size: int) -> int:
-    """Return where the next member may begin, the file's size where none does."""
+    """Return where the next member may start; the file's size if there is none."""
     stream.seek(offset)
     kept = b""
     while data := stream.read(_READ_BYTES):

@@ -1,4 +1,4 @@
-"""Puts the lines of a log together into samples: one for each time that all its cards were told."""
+"""Grouping of log lines into samples, one for each time at which all cards were listed."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -13,14 +13,14 @@ from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.records import MOST_CARDS
 
 DEFAULT_SECONDS: Final = 1.0
-"""How far apart lines without a time are: what nvidia-smi dmon, dcgmi dmon and nvtop do by themselves."""
+"""Interval of lines without a time: the default of nvidia-smi dmon, dcgmi dmon and nvtop."""
 # There was a driver; an empty text would say that there was none.
 _NOT_TOLD: Final = "not told"
 _FACTS: Final = frozenset(metric.name for metric in FACTS)
 
 
-class Line(NamedTuple):
-    """What one line says of one card; `card` is what it calls the card, empty where it names none."""
+class LogLine(NamedTuple):
+    """Readings of one card in one line; `card` is the log's name for it, empty if it names none."""
 
     at: datetime | None
     readings: Mapping[str, Reading]
@@ -31,11 +31,11 @@ class Line(NamedTuple):
 
 
 class TooManyCardsError(ValueError):
-    """A log names more cards than a machine has."""
+    """A log names more cards than a machine can have."""
 
 
-def updates_of(lines: Iterable[Line], day: date) -> Iterator[tuple[Moment, Inventory | Sample]]:
-    """Yield what lines say as updates; `day` dates a log without times.
+def updates_from_lines(lines: Iterable[LogLine], day: date) -> Iterator[tuple[Moment, Inventory | Sample]]:
+    """Yield the inventories and samples of a log; `day` dates a log without times.
 
     Raises:
         TooManyCardsError: If there are more than `MOST_CARDS`.
@@ -50,9 +50,9 @@ def updates_of(lines: Iterable[Line], day: date) -> Iterator[tuple[Moment, Inven
         yield moment, Sample(*moment, readings)
 
 
-def _ticks(lines: Iterable[Line]) -> Iterator[dict[str, Line]]:
-    """Yield the lines from one telling of a card to the next of the same."""
-    tick: dict[str, Line] = {}
+def _ticks(lines: Iterable[LogLine]) -> Iterator[dict[str, LogLine]]:
+    """Group lines from one mention of a card to the next mention of the same."""
+    tick: dict[str, LogLine] = {}
     for line in lines:
         key = line.uuid or line.place or line.card or _unnamed(line, tick)
         if key in tick:
@@ -64,8 +64,8 @@ def _ticks(lines: Iterable[Line]) -> Iterator[dict[str, Line]]:
         yield tick
 
 
-def _unnamed(line: Line, tick: dict[str, Line]) -> str:
-    """Return the number of a card that the log does not name: lines of the very same time are of one card each."""
+def _unnamed(line: LogLine, tick: dict[str, LogLine]) -> str:
+    """Return a number for a card that the log does not name: lines of the same time are of different cards."""
     first = next(iter(tick.values()), None)
     same = first is not None and line.at is not None and line.at == first.at
     return str(len(tick)) if same else "0"
@@ -76,7 +76,7 @@ def _without_facts(readings: Mapping[str, Reading]) -> dict[str, Reading]:
 
 
 class _Cards:
-    """The cards that were named so far."""
+    """The cards named so far."""
 
     def __init__(self) -> None:
         self._devices: dict[str, Device] = {}
@@ -85,15 +85,15 @@ class _Cards:
     def devices(self) -> tuple[Device, ...]:
         return tuple(self._devices.values())
 
-    def uuid(self, key: str, line: Line) -> str:
-        """Return the card's UUID, or what stands for it, and take down what the line says of it."""
+    def uuid(self, key: str, line: LogLine) -> str:
+        """Return the card's UUID, or a substitute, and record the line's fixed properties."""
         known = self._devices.get(key) or self._new(key, line)
         facts = {name: reading for name, reading in line.readings.items() if name in _FACTS}
         if any(known.facts.get(name) != reading for name, reading in facts.items()):
             known = self._devices[key] = replace(known, facts={**known.facts, **facts})
         return known.uuid
 
-    def _new(self, key: str, line: Line) -> Device:
+    def _new(self, key: str, line: LogLine) -> Device:
         count = len(self._devices)
         if count == MOST_CARDS:
             raise TooManyCardsError(f"it names more than {MOST_CARDS:,} cards")
@@ -104,7 +104,7 @@ class _Cards:
 
 
 class _Clock:
-    """Gives each tick a time that is later than the last, whatever the log's own clock did."""
+    """Assigns strictly increasing times, whatever the log's own clock does."""
 
     def __init__(self, day: date) -> None:
         self._midnight = datetime(day.year, day.month, day.day)
