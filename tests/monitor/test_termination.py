@@ -54,7 +54,7 @@ def test_what_may_not_be_ended_says_why(sleeper):
     with pytest.raises(PlannerError, match="was not ended"):
         terminate(foreign)
     assert "PID is not valid here" in why_not(foreign)
-    assert "cannot be true" in why_not(on_card(1, 0.0, is_reliable=False))
+    assert "implausible" in why_not(on_card(1, 0.0, is_reliable=False))
     assert "ada" in why_not(on_card(1, 0.0, is_own=False))
     assert why_not(on_card(1, 0.0, is_own=False), may_end_others=True) == ""
     assert sleeper.poll() is None

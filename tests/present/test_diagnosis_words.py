@@ -52,7 +52,7 @@ def test_a_card_that_waits_for_data():
 
 def test_a_card_in_steady_use_is_told_so_and_its_thresholds_are_called_heuristics():
     found = said(diagnose(a_history(), UUID))
-    assert (found.tone, found.sentence) == ("ok", "Steadily used. Utilisation is steadily above 70 %.")
+    assert (found.tone, found.sentence) == ("ok", "Steadily used. Utilization is steadily above 70 %.")
     assert f"Utilisation: 95{T}% at the 25th percentile (≥ 70{T}%; heuristic: three quarters" in found.details
 
 
@@ -97,7 +97,7 @@ def test_lines_of_the_shell_name_the_card_and_the_likeliest_help():
     cards = {UUID: {}, OTHER: {"clock_reasons": 0x20}}
     history = a_history(devices=cards)
     lines = verdict_lines(diagnose_all(history), history.inventory.devices)
-    assert lines[0] == "✓ card 0: Steadily used. Utilisation is steadily above 70 %."
+    assert lines[0] == "✓ card 0: Steadily used. Utilization is steadily above 70 %."
     assert lines[1].startswith("! card 0: Slowed by heat. The card lowers its clock")
     assert lines[2] == "    Remove dust and whatever blocks the airflow; check that the fans turn."
 

@@ -1,7 +1,7 @@
 import pytest
 from recordings import Recorder, two_steps
 
-from planner.trace.allocator.replay import Replay, RunOut, replay
+from planner.trace.allocator.replay import AllocatorReplay, FailedAllocation, replay
 from planner.trace.allocator.settings import AllocatorSettings
 from planner.trace.analysis.conclude import reservation
 from planner.trace.recording import Allocations
@@ -24,7 +24,7 @@ def run():
 
 
 def test_peaks_and_what_else_held_then(run):
-    assert replay(run.recording().allocations) == Replay(
+    assert replay(run.recording().allocations) == AllocatorReplay(
         reserved_bytes=52 * MIB,
         time=6,
         allocated_bytes=30 * MIB + 512,
@@ -48,7 +48,7 @@ def test_expandable_segments_have_figures_of_their_own(run):
 
 def test_where_it_runs_out(run):
     replayed = replay(run.recording().allocations, capacity_bytes=49 * MIB)
-    assert replayed.out_of_memory == RunOut(2, 2, 30 * MIB, allocated_bytes=17 * MIB, reserved_bytes=20 * MIB)
+    assert replayed.out_of_memory == FailedAllocation(2, 2, 30 * MIB, allocated_bytes=17 * MIB, reserved_bytes=20 * MIB)
     assert (replayed.reserved_bytes, replayed.peak_allocated_bytes) == (20 * MIB, 17 * MIB)
 
 
@@ -63,7 +63,7 @@ def test_nothing_allocated_is_nothing_reserved():
         bytes=(0,), made=(0,), freed=(1,), category=(0,), operator=(0,), module=(0,), line=(0,), shape=(0,)
     )
     replayed = replay(nothing)
-    assert replayed == Replay(0, None, 0, 0, 0, 0, None, None)
+    assert replayed == AllocatorReplay(0, None, 0, 0, 0, 0, None, None)
     assert replayed.fragmentation_fraction == 0
 
 

@@ -11,7 +11,7 @@ from watched import Heard, config_target, file_target, heard_run
 from planner.errors import TraceError
 from planner.trace.request import Input, Lora, Target, TensorInput, TraceRequest
 from planner.trace.worker.building.build import build
-from planner.trace.worker.hugging_face.networks import as_in_a_real_run
+from planner.trace.worker.hugging_face.networks import hide_fake_tensors
 
 SMALL = {
     "num_hidden_layers": 2,
@@ -126,7 +126,7 @@ def test_sound_and_images_of_no_stated_size_have_a_usual_one(family, fields, sha
 
 
 def test_a_network_with_learned_positions_takes_no_more_tokens():
-    with pytest.raises(TraceError, match="learned positions for 32 tokens, not for 40"):
+    with pytest.raises(TraceError, match="learned positions for 32 tokens, not 40"):
         build(request("bert", sequence_length=40), Heard())
 
 
@@ -215,7 +215,7 @@ def test_a_network_without_checkpointing_says_so():
     [
         ("{", "is not JSON"),
         ("[]", "has no model_type"),
-        ('{"model_type": "own-kind", "auto_map": {}}', "does not know the model type 'own-kind'"),
+        ('{"model_type": "own-kind", "auto_map": {}}', "does not support the model type 'own-kind'"),
         (
             json.dumps({"model_type": "llama"} | SMALL | {"num_attention_heads": 3}),
             "multiple of the number of attention",
@@ -235,12 +235,12 @@ def test_transformers_sees_no_difference_in_a_trace_and_sees_it_again_afterwards
 
     with FakeTensorMode():
         fake = torch.zeros(2)
-    with as_in_a_real_run():
+    with hide_fake_tensors():
         assert not is_tracing(fake)
     assert is_tracing(fake)
 
 
 def test_nothing_is_kept_from_a_library_that_is_not_loaded(monkeypatch):
     monkeypatch.delitem(sys.modules, "transformers", raising=False)
-    with as_in_a_real_run():
+    with hide_fake_tensors():
         assert "transformers" not in sys.modules

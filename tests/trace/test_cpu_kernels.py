@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 
 from planner.trace.worker.cpu.convolutions import vector_units
 from planner.trace.worker.cpu.kernels import hidden_bytes
-from planner.trace.worker.cpu.rnn import workspace_bytes
+from planner.trace.worker.cpu.rnn import rnn_workspace_bytes
 
 aten = torch.ops.aten
 FULL, HALF = torch.float32, torch.bfloat16
@@ -132,7 +132,7 @@ def test_what_an_lstm_layer_leaves(sizes: tuple[int, ...], dtype: torch.dtype) -
     args = layer(sizes, dtype)
     with torch.enable_grad():
         workspace = aten.mkldnn_rnn_layer(*args, True)[3]
-    assert workspace.numel() == workspace_bytes(args[0], sizes[3])
+    assert workspace.numel() == rnn_workspace_bytes(args[0], sizes[3])
 
 
 @blocked

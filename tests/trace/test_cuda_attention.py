@@ -8,7 +8,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
-from planner.trace.worker.cuda.attention import Attention, Backend, additive_mask, choose_backend
+from planner.trace.worker.cuda.attention import AttentionCall, Backend, additive_mask, choose_backend
 
 AMPERE, ADA, HOPPER, BLACKWELL, CONSUMER_BLACKWELL = (8, 0), (8, 9), (9, 0), (10, 0), (12, 0)
 TURING, VOLTA = (7, 5), (7, 0)
@@ -29,12 +29,12 @@ def call(
     causal: bool = False,
     gqa: bool = False,
     grad: bool = False,
-) -> Attention:
+) -> AttentionCall:
     keys, key_heads = keys or queries, key_heads or heads
     query = torch.empty(batch, heads, queries, head, dtype=dtype, requires_grad=grad)
     key = torch.empty(batch, key_heads, keys, head, dtype=dtype)
     value = torch.empty(batch, key_heads, keys, value_head or head, dtype=dtype)
-    return Attention(query, key, value, mask, dropout, causal, gqa)
+    return AttentionCall(query, key, value, mask, dropout, causal, gqa)
 
 
 @pytest.mark.parametrize(
@@ -107,14 +107,14 @@ def test_a_mask_that_needs_a_gradient_rules_cudnn_out() -> None:
 
 def test_elements_of_a_head_must_lie_side_by_side() -> None:
     spread = torch.empty(2, 8, 64, 128, dtype=BRAIN).transpose(2, 3)
-    assert choose_backend(Attention(spread, spread, spread, None, 0.0, False, False), AMPERE) == "math"
+    assert choose_backend(AttentionCall(spread, spread, spread, None, 0.0, False, False), AMPERE) == "math"
 
 
 def test_three_dimensions_and_nothing_to_attend_to_are_left_to_products() -> None:
     flat = torch.empty(8, 128, 64, dtype=BRAIN)
-    assert choose_backend(Attention(flat, flat, flat, None, 0.0, False, False), AMPERE) == "math"
+    assert choose_backend(AttentionCall(flat, flat, flat, None, 0.0, False, False), AMPERE) == "math"
     empty = torch.empty(2, 8, 0, 64, dtype=BRAIN)
-    assert choose_backend(Attention(empty, empty, empty, None, 0.0, False, False), AMPERE) == "math"
+    assert choose_backend(AttentionCall(empty, empty, empty, None, 0.0, False, False), AMPERE) == "math"
 
 
 def test_batches_must_agree() -> None:

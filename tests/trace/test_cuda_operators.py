@@ -164,4 +164,4 @@ def test_an_assumed_card_is_told() -> None:
     notes: list[Difference] = []
     with on_cuda(None, notes):
         attend()
-    assert "compute capability 8.0, which was assumed" in notes[0].explanation
+    assert "compute capability 8.0 (assumed)" in notes[0].explanation

@@ -6,7 +6,7 @@ from cuda_runs import on_cuda
 from torch import nn
 
 from planner.trace.facts import Difference
-from planner.trace.worker.cuda.rnn import Call, reserve_bounds, reserve_bytes, workspace_bytes
+from planner.trace.worker.cuda.rnn import RnnCall, reserve_bounds, reserve_bytes, workspace_bytes
 
 HALF, SINGLE = torch.float16, torch.float32
 LSTM, GRU, TANH = 2, 3, 1
@@ -20,9 +20,9 @@ def weights(gates: int, inputs: int, width: int, layers: int) -> list[torch.Tens
     return [torch.empty(shape, device="meta") for shape in shapes]
 
 
-def measured(mode: int, gates: int, batch: int = 100) -> Call:
+def measured(mode: int, gates: int, batch: int = 100) -> RnnCall:
     """The network of pytorch/pytorch#2895: 123 inputs, four layers of 320 units, 25,000 steps over the batch."""
-    return Call(mode, weights(gates, 123, 320, 4), batch, 25_000, 320, 4, 1, True)
+    return RnnCall(mode, weights(gates, 123, 320, 4), batch, 25_000, 320, 4, 1, True)
 
 
 @pytest.mark.parametrize(("mode", "gates", "parameters"), [(LSTM, 4, 3_038_090), (GRU, 3, 2_279_370)])

@@ -40,7 +40,7 @@ def test_a_known_tensor_is_forgotten_once_something_unknown_is_written_to_it(boo
     part = mask[:2]
     mask.copy_(torch.empty(4) > 0)
     assert part.nonzero().shape == (2, 2 - 1)
-    assert books.notes == ["A mask that depends on the data was taken to select everything."]
+    assert books.notes == ["A mask that depends on the data was assumed to select everything."]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_mask_from_picking_one_of_n_selects_an_nth(books: Books) -> None:
 
 
 def test_operators_of_whose_results_nothing_can_be_assumed_say_so(books: Books) -> None:
-    with pytest.raises(PlannerError, match="depends on the tensors' values"):
+    with pytest.raises(PlannerError, match="depends on tensor values"):
         torch.unique_consecutive(torch.empty(4))
 
 

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 from planner.trace.facts import CATEGORIES
-from planner.trace.worker.fake_tensors.assumed import Assumptions
+from planner.trace.worker.call_sites import CallSites
+from planner.trace.worker.fake_tensors.assumptions import Assumptions
 from planner.trace.worker.fake_tensors.values import KnownValues
-from planner.trace.worker.ledger import Flops, HiddenBytes, Ledger
-from planner.trace.worker.places import Places
+from planner.trace.worker.ledger import AllocationLedger, FlopCounter, HiddenBytes
 
 MIB = 2**20
 
@@ -21,8 +21,10 @@ class Books:
     """A ledger with the places that it notes, and the flops that it counts."""
 
     def __init__(self, hidden_bytes: HiddenBytes = lambda *_: 0) -> None:
-        self.places, self.flops, self.notes = Places(), Flops(), list[str]()
-        self.ledger = Ledger(KnownValues(Assumptions(self.notes.append)), self.places, self.flops, hidden_bytes)
+        self.places, self.flops, self.notes = CallSites(), FlopCounter(), list[str]()
+        self.ledger = AllocationLedger(
+            KnownValues(Assumptions(self.notes.append)), self.places, self.flops, hidden_bytes
+        )
         self.ledger.begin("forward", 0)
 
     @contextmanager
@@ -185,7 +187,7 @@ def test_what_is_freed_can_be_left_out() -> None:
 
 
 def test_what_is_unwatched_is_not_booked() -> None:
-    with Books().open() as books, books.ledger.unwatched():
+    with Books().open() as books, books.ledger.unrecorded():
         square()
     assert books.rows() == []
 

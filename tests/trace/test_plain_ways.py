@@ -11,12 +11,12 @@ from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 
 from planner.trace.recording import NEVER_FREED
+from planner.trace.worker.call_sites import CallSites
 from planner.trace.worker.cpu.kernels import hidden_bytes
-from planner.trace.worker.fake_tensors.assumed import Assumptions
-from planner.trace.worker.fake_tensors.plain import plain_ways
+from planner.trace.worker.fake_tensors.assumptions import Assumptions
+from planner.trace.worker.fake_tensors.eager_behavior import eager_behavior
 from planner.trace.worker.fake_tensors.values import KnownValues
-from planner.trace.worker.ledger import Flops, Ledger
-from planner.trace.worker.places import Places
+from planner.trace.worker.ledger import AllocationLedger, FlopCounter
 
 
 def real_levels(work: Callable[[], object]) -> list[int]:
@@ -29,9 +29,9 @@ def real_levels(work: Callable[[], object]) -> list[int]:
 
 def traced_levels(work: Callable[[], object]) -> list[int]:
     """Return the live bytes after each event of the same run, traced."""
-    ledger = Ledger(KnownValues(Assumptions(lambda text: None)), Places(), Flops(), hidden_bytes)
+    ledger = AllocationLedger(KnownValues(Assumptions(lambda text: None)), CallSites(), FlopCounter(), hidden_bytes)
     ledger.begin("forward", 0)
-    with ledger, plain_ways():
+    with ledger, eager_behavior():
         ledger.learn()
         work()
     book = ledger.allocations()

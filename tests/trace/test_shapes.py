@@ -53,17 +53,17 @@ def test_what_is_written(text, name, value):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "it ends too early"),
-        ("x=", "it ends too early"),
+        ("", "it is incomplete"),
+        ("x=", "it is incomplete"),
         ("x=8y3", "'8y3' is neither a shape nor a value"),
         ("x=8x", "'8x' is neither"),
         ("x=8x3:float33", "there is no element type 'float33'"),
         ("x=8x3:int64<0", "must stay below 1 or more"),
         ("x=-8x3", "'-8x3' is neither"),
-        ("x=(8x3", "it ends too early"),
+        ("x=(8x3", "it is incomplete"),
         ("x=(8x3;4)", "'8x3;4' is neither"),
         ("x=(8x3 (4x4))", "a comma or ) is missing"),
-        ("x=8x3)", "')' is too much"),
+        ("x=8x3)", "')' is unexpected"),
         ("x=(8x3]", "a comma or ) is missing"),
         ("x=(,)", "',' is neither"),
         ("x='open", '"\'" is neither'),
@@ -76,7 +76,7 @@ def test_what_is_written(text, name, value):
     ],
 )
 def test_what_is_not_understood_says_why(text, reason):
-    with pytest.raises(SpecError, match="is not understood: ") as caught:
+    with pytest.raises(SpecError, match="is not valid: ") as caught:
         parse_input(text)
     assert reason in caught.value.reason
     assert caught.value.hint

@@ -9,7 +9,7 @@ from watched import Heard, file_target
 from planner.errors import TraceError
 from planner.trace.request import Argument, Input, ListInput, PlainInput, Target, TensorInput, TraceRequest
 from planner.trace.worker.building.build import build
-from planner.trace.worker.building.targets import function, make
+from planner.trace.worker.building.targets import function, load_target
 
 NET = """
 class Net(nn.Module):
@@ -55,7 +55,7 @@ def as_before():
 
 
 def made(tmp_path, name, *arguments):
-    return make(file_target(tmp_path, NET, name, "nets_of_a_test.py"), arguments)
+    return load_target(file_target(tmp_path, NET, name, "nets_of_a_test.py"), arguments)
 
 
 def test_a_class_is_made_with_its_arguments(tmp_path):
@@ -76,18 +76,18 @@ def test_a_function_may_return_a_module_with_its_inputs_and_its_step(tmp_path):
 
 def test_a_module_that_is_there_already_is_taken(tmp_path):
     assert list(made(tmp_path, "ready").named) == [""]
-    with pytest.raises(TraceError, match="made already"):
+    with pytest.raises(TraceError, match="already a module"):
         made(tmp_path, "ready", Argument(name="width", value=1))
 
 
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("number", "gave int, not a module"),
-        ("odd", "gave a tuple of int, int, not a module"),
-        ("LIMIT", "gave int, not a module"),
+        ("number", "returned int, not a module"),
+        ("odd", "returned a tuple of int, int, not a module"),
+        ("LIMIT", "returned int, not a module"),
         ("Missing", "has no 'Missing'"),
-        ("", "which part of .* is not said"),
+        ("", "no part of .* was named"),
     ],
 )
 def test_what_is_no_module_is_said(tmp_path, name, reason):
@@ -107,35 +107,37 @@ def test_a_file_finds_the_files_beside_it_and_is_loaded_once(tmp_path):
     (tmp_path / "beside_it.py").write_text("WIDTH = 5")
     source = "import beside_it\ndef net():\n    return nn.Linear(beside_it.WIDTH, 1)\n"
     target = file_target(tmp_path, source, "net", "finds_others.py")
-    assert make(target, ()).modules.in_features == 5
+    assert load_target(target, ()).modules.in_features == 5
     assert function(f"{target.place}:net") is function(f"{target.place}:net")
 
 
 def test_a_file_does_not_take_the_name_of_a_module_of_python(tmp_path):
     types = sys.modules["types"]
-    assert make(file_target(tmp_path, NET, "module", "types.py"), ()).modules.width == 8
+    assert load_target(file_target(tmp_path, NET, "module", "types.py"), ()).modules.width == 8
     assert sys.modules["types"] is types
 
 
 def test_an_import_path_is_found(tmp_path, monkeypatch):
-    assert isinstance(make(Target(kind="import", place="torch.nn", name="Identity"), ()).modules, torch.nn.Identity)
+    assert isinstance(
+        load_target(Target(kind="import", place="torch.nn", name="Identity"), ()).modules, torch.nn.Identity
+    )
     (tmp_path / "package_of_a_test").mkdir()
     (tmp_path / "package_of_a_test" / "nets.py").write_text("from torch import nn\nclass Net(nn.Module): pass\n")
     monkeypatch.chdir(tmp_path)
-    make(Target(kind="import", place="package_of_a_test.nets", name="Net"), ())
+    load_target(Target(kind="import", place="package_of_a_test.nets", name="Net"), ())
 
 
 def test_what_is_not_there_is_named_but_an_import_inside_is_the_files_own_matter(tmp_path):
     with pytest.raises(TraceError, match="there is no module 'nowhere_at_all'"):
-        make(Target(kind="import", place="nowhere_at_all.nets", name="Net"), ())
+        load_target(Target(kind="import", place="nowhere_at_all.nets", name="Net"), ())
     with pytest.raises(TraceError, match="there is no file"):
-        make(Target(kind="file", place=str(tmp_path / "none.py"), name="Net"), ())
+        load_target(Target(kind="file", place=str(tmp_path / "none.py"), name="Net"), ())
     target = file_target(tmp_path, "import nowhere_at_all\n", "Net", "imports_nothing.py")
     with pytest.raises(ModuleNotFoundError):
-        make(target, ())
+        load_target(target, ())
     (tmp_path / "net.txt").write_text("")
     with pytest.raises(TraceError, match="not a Python file"):
-        make(Target(kind="file", place=str(tmp_path / "net.txt"), name="Net"), ())
+        load_target(Target(kind="file", place=str(tmp_path / "net.txt"), name="Net"), ())
 
 
 def test_only_functions_are_functions(tmp_path):
@@ -194,7 +196,7 @@ def test_a_dtype_goes_for_parameters_and_inputs(tmp_path):
 
 
 def test_inputs_that_are_not_known_are_asked_for(tmp_path):
-    with pytest.raises(TraceError, match="what the module takes is not known"):
+    with pytest.raises(TraceError, match="the module's inputs are not known"):
         built(tmp_path, "module")
 
 

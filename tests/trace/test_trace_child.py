@@ -114,7 +114,7 @@ def test_each_way_to_go_wrong_is_told(network, asked, stage, reason, details):
 def test_a_loop_without_an_end_is_told_with_its_line(network):
     error = error_of(network(text="def network():\n    while True: pass"), seconds=2)
     assert error.stage == "build"
-    assert error.reason == "the module did not end within 2 seconds; it was at net.py, line 2, in network"
+    assert error.reason == "the module did not finish within 2 seconds; it was at net.py, line 2, in network"
 
 
 @pytest.mark.oracle

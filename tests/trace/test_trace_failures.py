@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from planner.errors import PlannerError, SpecError, TraceError
-from planner.trace.worker.failures import explain
+from planner.trace.worker.failures import explain_failure
 
 HERE = [Path(__file__)]
 
@@ -36,11 +36,11 @@ def importing(name):
         (SystemExit("no card"), "called sys.exit('no card')", '__name__ == "__main__"'),
         (SystemExit(), "called sys.exit()", "__main__"),
         (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you"), "took more of this", "allow"),
-        (RuntimeError("No CUDA GPUs are available"), "No CUDA GPUs are available", "leave out .cuda()"),
-        (AssertionError("Torch not compiled with CUDA enabled"), "Torch not compiled", "leave out .cuda()"),
+        (RuntimeError("No CUDA GPUs are available"), "No CUDA GPUs are available", "remove .cuda()"),
+        (AssertionError("Torch not compiled with CUDA enabled"), "Torch not compiled", "remove .cuda()"),
         (OSError("We couldn't connect to 'https://huggingface.co'"), "couldn't connect", "no network"),
         (MemoryError(), "took more of this machine's memory", "allow more"),
-        (RecursionError("too deep"), "calls itself without an end", ""),
+        (RecursionError("too deep"), "recurses infinitely", ""),
         (KeyboardInterrupt(), "raised KeyboardInterrupt", ""),
         (SyntaxError("odd", ("/mine/net.py", 7, 1, "x =")), "net.py, line 7: odd", ""),
         (SyntaxError("odd"), "SyntaxError: odd", ""),
@@ -54,7 +54,7 @@ def importing(name):
 )
 def test_each_has_its_words(error, reason, hint, monkeypatch):
     monkeypatch.setitem(sys.modules, "made_by_hand", ModuleType("made_by_hand"))
-    failure = explain(raised(error), "forward", HERE)
+    failure = explain_failure(raised(error), "forward", HERE)
     assert reason in failure.reason
     assert hint in failure.hint
     assert "test_trace_failures.py" in failure.traceback
@@ -66,15 +66,15 @@ def test_what_importing_raises_is_told_apart_from_building():
     with pytest.raises(ZeroDivisionError) as caught:
         exec(code)
     importing_error = caught.value.with_traceback(caught.value.__traceback__.tb_next)
-    assert explain(importing_error, "build", HERE).stage == "import"
-    assert explain(importing_error, "forward", HERE).stage == "forward"
-    assert explain(raised(ValueError()), "build", HERE).stage == "build"
-    assert explain(raised(SyntaxError("odd")), "build", []).stage == "import"
-    assert explain(raised(ValueError()), "build", []).stage == "build"
+    assert explain_failure(importing_error, "build", HERE).stage == "import"
+    assert explain_failure(importing_error, "forward", HERE).stage == "forward"
+    assert explain_failure(raised(ValueError()), "build", HERE).stage == "build"
+    assert explain_failure(raised(SyntaxError("odd")), "build", []).stage == "import"
+    assert explain_failure(raised(ValueError()), "build", []).stage == "build"
 
 
 def test_a_long_one_is_cut_in_its_middle():
-    failure = explain(raised(ValueError("long " * 100_000)), "build", HERE)
+    failure = explain_failure(raised(ValueError("long " * 100_000)), "build", HERE)
     assert len(failure.reason) < 600
     assert len(failure.traceback) < 70_000
     assert " … " in failure.reason
@@ -89,15 +89,15 @@ def test_causes_and_groups_are_told_too():
 
     with pytest.raises(ExceptionGroup) as caught:
         fail()
-    trace = explain(caught.value, "build", HERE).traceback
+    trace = explain_failure(caught.value, "build", HERE).traceback
     assert "KeyError: 'hidden_size'" in trace
     assert "ValueError: one" in trace
 
 
 def test_before_pytorch_is_loaded_the_machine_is_the_reason():
-    failure = explain(raised(ImportError("libcudart.so.12: cannot open shared object file")), "start", HERE)
+    failure = explain_failure(raised(ImportError("libcudart.so.12: cannot open shared object file")), "start", HERE)
     assert failure.environment
-    assert not explain(raised(ImportError("libcudart.so.12")), "import", HERE).environment
+    assert not explain_failure(raised(ImportError("libcudart.so.12")), "import", HERE).environment
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_before_pytorch_is_loaded_the_machine_is_the_reason():
     ],
 )
 def test_our_own_errors_are_passed_on(error, stage, reason):
-    failure = explain(raised(error), "build", [])
+    failure = explain_failure(raised(error), "build", [])
     assert (failure.stage, failure.reason, failure.hint) == (stage, reason, error.hint)
     assert failure.traceback == ""
-    assert "test_trace_failures.py" in explain(raised(error), "build", HERE).traceback
+    assert "test_trace_failures.py" in explain_failure(raised(error), "build", HERE).traceback

@@ -4,20 +4,20 @@ from io import BytesIO
 
 import pytest
 
-from planner.trace.child.messages import Failure, Message, Progress, listen
+from planner.trace.child.messages import Progress, TraceFailure, WorkerMessage, read_messages
 
 
 def hear(*lines, longest=1000):
     heard = []
-    return listen(BytesIO(b"".join(lines)), heard.append, longest), heard
+    return read_messages(BytesIO(b"".join(lines)), heard.append, longest), heard
 
 
 def said(**what):
-    return Message(**what).line
+    return WorkerMessage(**what).line
 
 
 def test_progress_is_handed_on_until_the_answer():
-    failure = Failure(stage="build", reason="it is no module")
+    failure = TraceFailure(stage="build", reason="it is no module")
     answer, heard = hear(
         said(progress=("import", 0, 0, 0)), said(progress=("backward", 2, 3, 4567)), said(failure=failure), b"junk\n"
     )

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from recordings import Recorder, any_recordings, two_steps
 
-from planner.trace.analysis.conclude import timeline_of
-from planner.trace.analysis.course import Maker, alive_at, course_of, maker_of, span_at
+from planner.trace.analysis.conclude import downsampled_timeline
+from planner.trace.analysis.course import AllocationOrigin, alive_at, allocation_origin, course_of, span_at
 from planner.trace.facts import CATEGORIES
 from planner.trace.recording import Recording
 
@@ -31,7 +31,7 @@ def test_the_course_goes_up_and_down():
     course = course_of(recorder.recording().allocations)
     assert course.times == (-1, 0, 1, 2, 3, 4)
     assert course.totals == (0, 100, 150, 50, 57, 7)
-    assert course.makers == (None, 0, 1, 1, 2, 2)
+    assert course.origins == (None, 0, 1, 1, 2, 2)
     assert course.peak() == 2
 
 
@@ -65,9 +65,9 @@ def test_a_time_lies_in_the_phase_that_began_last(time, name):
 @pytest.mark.parametrize(
     ("maker", "text"),
     [
-        (Maker("aten.mm", "layers.0", "net.py:3"), "aten.mm in layers.0 at net.py:3"),
-        (Maker("aten.mm", "", "net.py:3"), "aten.mm at net.py:3"),
-        (Maker("aten.mm", "layers.0"), "aten.mm in layers.0"),
+        (AllocationOrigin("aten.mm", "layers.0", "net.py:3"), "aten.mm in layers.0 at net.py:3"),
+        (AllocationOrigin("aten.mm", "", "net.py:3"), "aten.mm at net.py:3"),
+        (AllocationOrigin("aten.mm", "layers.0"), "aten.mm in layers.0"),
     ],
 )
 def test_a_maker_says_itself(maker, text):
@@ -75,7 +75,7 @@ def test_a_maker_says_itself(maker, text):
 
 
 def test_nothing_is_made_by_nobody():
-    assert maker_of(two_steps(), None) == Maker()
+    assert allocation_origin(two_steps(), None) == AllocationOrigin()
 
 
 @settings(max_examples=50)
@@ -90,7 +90,7 @@ def test_the_course_is_what_is_alive(recording):
 @settings(max_examples=50)
 @given(any_recordings())
 def test_the_drawn_points_sum_to_what_is_alive(recording):
-    timeline = timeline_of(recording, course_of(recording.allocations))
+    timeline = downsampled_timeline(recording, course_of(recording.allocations))
     for point, time in enumerate(timeline.times):
         drawn = {series.category: series.bytes[point] for series in timeline.series if series.bytes[point]}
         assert drawn == {CATEGORIES[place]: size for place, size in level(recording, time).items() if size}
@@ -103,7 +103,7 @@ def test_a_long_course_has_at_most_800_points_with_the_highest_of_each_stretch()
         recorder.free(recorder.make(size))
     recording = recorder.recording()
     course = course_of(recording.allocations)
-    timeline = timeline_of(recording, course)
+    timeline = downsampled_timeline(recording, course)
     assert len(timeline.times) == 800
     stretch = 10
     expected = [max(course.totals[start : start + stretch]) for start in range(1, len(course.times), stretch)]
@@ -113,7 +113,7 @@ def test_a_long_course_has_at_most_800_points_with_the_highest_of_each_stretch()
 
 
 def test_each_point_says_what_was_allocated_last():
-    timeline = timeline_of(two_steps(), course_of(two_steps().allocations))
+    timeline = downsampled_timeline(two_steps(), course_of(two_steps().allocations))
     first = timeline.operators[0], timeline.modules[0], timeline.lines[0]
     assert first == ("aten.empty", "layers.0", "net.py:10")
     assert timeline.spans == two_steps().spans

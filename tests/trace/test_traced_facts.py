@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from pydantic import ValidationError
 from recordings import Recorder, any_recordings, training, two_steps
 
-from planner.trace.allocator.replay import least_capacity, replay
+from planner.trace.allocator.replay import minimum_capacity, replay
 from planner.trace.allocator.settings import AllocatorSettings
 from planner.trace.analysis.course import course_of
 from planner.trace.analysis.summary import digest_of, facts_of, together
@@ -42,7 +42,7 @@ def test_shares_are_by_category_with_their_count():
 def test_phases_say_what_reached_them():
     explanations = {phase.name: phase.explanation for phase in facts_of(two_steps()).phases}
     assert explanations == {
-        "load": "the parameters and buffers are on the card",
+        "load": "parameters and buffers are on the card",
         "forward": "reached in step 2 by aten.addmm in layers.1 at net.py:20",
         "loss": "reached in step 2 by aten.mse_loss at net.py:40",
         "backward": "reached in step 2 by aten.mm in layers.1 at net.py:20",
@@ -122,7 +122,7 @@ def test_the_least_capacity_suffices_and_two_percent_less_is_too_little(recordin
     course = course_of(recording.allocations)
     allocated = course.totals[course.peak()]
     reserved = replay(recording.allocations, defaults).reserved_bytes
-    least = least_capacity(recording.allocations, defaults, allocated, reserved)
+    least = minimum_capacity(recording.allocations, defaults, allocated, reserved)
     assert allocated <= least <= reserved
     assert replay(recording.allocations, defaults, least).out_of_memory is None
     below = int(least - 0.02 * reserved) - 1

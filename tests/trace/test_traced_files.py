@@ -83,7 +83,7 @@ ALL = len(two_steps().allocations.bytes)
         (changed(operators=[]), "the operator of an allocation is not in the list of 0 names"),
         (columns(bytes=[1]), "the columns have different lengths"),
         (columns(bytes=[-1] * ALL), "bytes and times cannot be negative"),
-        (columns(freed=[0] * ALL), "an allocation is freed before it is made"),
+        (columns(freed=[0] * ALL), "an allocation is freed before it is allocated"),
         (columns(category=[10] * ALL), "the category of an allocation is not in the list of 10 names"),
         (columns(line=[-1] * ALL), "the line of an allocation is not in the list of"),
         (gzip.compress(TEXT.encode())[:-20], "damaged, and cannot be unpacked"),

@@ -141,8 +141,8 @@ def test_what_is_unusual_is_noted():
 @pytest.mark.parametrize(
     ("strategy", "note"),
     [
-        ("ddp", "The figures are of one rank of 8; each holds the whole model (DDP)."),
-        ("fsdp", "The figures are of one rank of 8; each holds its shard of the model (FSDP)."),
+        ("ddp", "The figures are for one rank of 8; each holds the whole model (DDP)."),
+        ("fsdp", "The figures are for one rank of 8; each holds its shard of the model (FSDP)."),
     ],
 )
 def test_one_rank_says_of_how_many(strategy, note):

@@ -7,10 +7,10 @@ from watched import Heard, file_target, heard_run
 
 from planner.errors import TraceError
 from planner.trace.request import Argument, Lora, TraceRequest
-from planner.trace.worker.building.adapters import LoraLinear
 from planner.trace.worker.building.build import build
-from planner.trace.worker.building.checkpointing import repeated
-from planner.trace.worker.losses import Loss
+from planner.trace.worker.building.checkpointing import repeating_blocks
+from planner.trace.worker.building.lora import LoraLinear
+from planner.trace.worker.losses import LossFunction
 from planner.trace.worker.optimizers import make_optimizer
 
 SOURCE = """
@@ -175,7 +175,7 @@ def test_those_of_asgd_are_on_the_card(tmp_path):
     ("changes", "reason"),
     [
         ({"optimizer": "LBFGS"}, "LBFGS computes the loss again"),
-        ({"freeze": ("*",)}, "no parameter is trained"),
+        ({"freeze": ("*",)}, "no parameter is trainable"),
         ({"decode_tokens": 1, "task": "inference"}, "only causal networks"),
     ],
 )
@@ -213,7 +213,7 @@ def test_losses_of_ones_own_and_by_name(tmp_path):
 )
 def test_the_loss_follows_from_what_the_output_makes_clear(shape, inputs, chosen):
     heard = Heard()
-    loss = Loss(None, inputs, heard)
+    loss = LossFunction(None, inputs, heard)
     output = torch.zeros(shape, requires_grad=True)
     for _ in range(2):
         loss(output).backward()
@@ -223,7 +223,7 @@ def test_the_loss_follows_from_what_the_output_makes_clear(shape, inputs, chosen
 
 def test_a_loss_that_the_output_brings_is_taken():
     number = torch.ones((), requires_grad=True)
-    loss = Loss(None, (), Heard())
+    loss = LossFunction(None, (), Heard())
     for output in (number, {"loss": number}, (torch.ones(3, 2), number), {"logits": torch.ones(2, 2), "loss": number}):
         assert loss(output) is number
     with pytest.raises(TraceError, match="nothing in the output depends"):
@@ -235,7 +235,7 @@ def test_adapters_are_what_is_trained(tmp_path):
     trained = [name for name, value in heard.named[""].named_parameters() if value.requires_grad]
     assert trained == [f"blocks.{n}.inner.lora_{side}.weight" for n in (0, 1) for side in "AB"]
     assert heard.bytes["adapters"] == 2 * (4 * 2 + 2 * 4) * 4
-    with pytest.raises(TraceError, match="no linear layer is named q_proj") as error:
+    with pytest.raises(TraceError, match="no linear layer matches q_proj") as error:
         heard_run(request(tmp_path, "net", lora=Lora(targets=("q_proj",))))
     assert "head, inner" in error.value.hint
 
@@ -261,7 +261,7 @@ def test_modules_that_repeat_are_checkpointed_with_the_same_gradients(tmp_path):
         built = build(asked, heard := Heard())
         built.module(*built.call.args).sum().backward()
         gradients.append([p.grad for p in built.module.parameters()])
-    assert "on 2 modules that repeat" in " ".join(heard.notes)
+    assert "on 2 repeating modules" in " ".join(heard.notes)
     assert all(torch.equal(one, other) for one, other in zip(*gradients, strict=True))
 
 
@@ -275,10 +275,10 @@ def test_repeating_modules_are_found_wherever_they_are():
     def block():
         return nn.Sequential(nn.Linear(1, 1), nn.ReLU())
 
-    assert len(repeated(nn.Sequential(block(), block()))) == 2
+    assert len(repeating_blocks(nn.Sequential(block(), block()))) == 2
     inner = nn.ModuleList([block(), block(), nn.Linear(1, 1)])
-    assert len(repeated(nn.Sequential(nn.Linear(1, 1), inner))) == 2
-    assert repeated(nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 1))) == []
+    assert len(repeating_blocks(nn.Sequential(nn.Linear(1, 1), inner))) == 2
+    assert repeating_blocks(nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 1))) == []
 
 
 def test_several_modules_train_in_turn_by_a_step_of_ones_own(tmp_path):

@@ -1,4 +1,4 @@
-"""What is assumed where a network's course depends on values that nobody knows without running it."""
+"""Assumed results of operators whose output depends on tensor values that are unknown without a real run."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -33,16 +33,16 @@ _SAME_SHARE: Final = frozenset(
 
 
 class Assumptions:
-    """Answers operators whose result depends on unknown values, and says what it took them to be.
+    """Assumes results of operators that depend on unknown values, and notes each assumption.
 
-    **Assumes** that a truth value is false, that a number is 1, and that a mask selects everything; but where a mask
-    comes from picking one of n (as routers of experts do), that it selects an n-th.
+    **Assumes** that a boolean is false, that a number is 1, and that a mask selects everything; but if a mask results
+    from choosing one of n (as expert routers do), that it selects 1/n.
     """
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
         self._share = WeakTensorKeyDictionary()
-        self._answers: dict[Any, Callable[..., Any]] = {
+        self._assumed_results: dict[Any, Callable[..., Any]] = {
             _aten._local_scalar_dense.default: self._scalar,
             _aten.equal.default: self._equal,
             _aten.nonzero.default: self._nonzero,
@@ -60,11 +60,11 @@ class Assumptions:
             self._replacements[_aten._grouped_mm.default] = _grouped_mm
 
     def replacement(self, func: Any) -> Callable[..., Any] | None:
-        """Return what stands in for `func`, if PyTorch's rules for fake tensors are not what its kernels do."""
+        """Return a replacement for `func` if PyTorch's rules for fake tensors differ from its kernels."""
         return self._replacements.get(func)
 
     def follow(self, func: Any, args: tuple[Any, ...], result: Any) -> None:
-        """Remember the share of a mask that is set, where `func` makes or hands on one."""
+        """Track the selected fraction of a mask that `func` makes or forwards."""
         if func in _SAME_SHARE:
             if self._share and args[0] in self._share:
                 self._share[result] = self._share[args[0]]
@@ -73,34 +73,34 @@ class Assumptions:
         elif func is _aten.eq.Tensor and result.dim() and args[1].dim() == 1 and args[0].shape[-1:] == (1,):
             self._share[result] = 1 / max(1, args[1].shape[0])
 
-    def answer(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def assume(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return an assumed result of `func`.
 
         Raises:
             PlannerError: If nothing sensible can be assumed.
         """
         try:
-            answer = self._answers[func]
+            assume = self._assumed_results[func]
         except KeyError:
-            reason = f"the result of {func} depends on the tensors' values, which a trace does not have"
-            raise PlannerError(reason, "Trace a part of the network that does not depend on values.") from None
-        return answer(*args, **kwargs)
+            reason = f"the result of {func} depends on tensor values, which a trace does not have"
+            raise PlannerError(reason, "Trace a part of the network that does not depend on them.") from None
+        return assume(*args, **kwargs)
 
     def _scalar(self, tensor: torch.Tensor) -> bool | int | float:
         if tensor.dtype == torch.bool:
-            self._note("A truth value that depends on the data was taken to be false.")
+            self._note("A boolean that depends on the data was assumed to be false.")
             return False
-        self._note("A number that depends on the data was taken to be 1.")
+        self._note("A number that depends on the data was assumed to be 1.")
         return 1.0 if tensor.is_floating_point() else 1
 
     def _equal(self, _one: torch.Tensor, _other: torch.Tensor) -> bool:
-        self._note("Whether two tensors are equal depends on the data; they were taken to differ.")
+        self._note("Whether two tensors are equal depends on the data; they were assumed to differ.")
         return False
 
     def _selected(self, mask: torch.Tensor) -> int:
         share = self._share.get(mask, 1.0)
-        what = "everything" if share == 1.0 else f"{share:.3g} of its elements, as if all choices were equally often"
-        self._note(f"A mask that depends on the data was taken to select {what}.")
+        what = "everything" if share == 1.0 else f"{share:.3g} of its elements, as if all choices were equally frequent"
+        self._note(f"A mask that depends on the data was assumed to select {what}.")
         return max(1, round(mask.numel() * share)) if mask.numel() else 0
 
     def _nonzero(self, mask: torch.Tensor) -> torch.Tensor:
@@ -123,7 +123,7 @@ class Assumptions:
     def _unique(
         self, tensor: torch.Tensor, _sorted: bool = True, inverse: bool = False, counts: bool = False
     ) -> tuple[torch.Tensor, ...]:
-        self._note("Values that depend on the data were taken to be all different.")
+        self._note("Values that depend on the data were assumed to be all different.")
         return (
             torch.empty((tensor.numel(),), dtype=tensor.dtype),
             torch.empty(tensor.shape if inverse else (0,), dtype=torch.int64),
@@ -133,7 +133,7 @@ class Assumptions:
     def _unique_dim(
         self, tensor: torch.Tensor, dim: int, _sorted: bool = True, inverse: bool = False, counts: bool = False
     ) -> tuple[torch.Tensor, ...]:
-        self._note("Values that depend on the data were taken to be all different.")
+        self._note("Values that depend on the data were assumed to be all different.")
         size = tensor.shape[dim]
         return (
             torch.empty(tensor.shape, dtype=tensor.dtype),
@@ -143,11 +143,11 @@ class Assumptions:
 
     def _repeat(self, repeats: torch.Tensor, *, output_size: int | None = None) -> torch.Tensor:
         if output_size is None:
-            self._note("How often elements are repeated depends on the data; each was taken once.")
+            self._note("How often elements are repeated depends on the data; once each was assumed.")
         return torch.empty((repeats.numel() if output_size is None else output_size,), dtype=torch.int64)
 
     def _bincount(self, tensor: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0) -> torch.Tensor:
-        self._note("The largest value that is counted depends on the data; it was taken to be the least there can be.")
+        self._note("The largest counted value depends on the data; the smallest possible one was assumed.")
         return torch.empty((max(minlength, 1),), dtype=torch.int64 if weights is None else weights.dtype)
 
 
@@ -161,7 +161,7 @@ def _layer_norm_backward(
     bias: torch.Tensor | None,
     wanted: list[bool],
 ) -> tuple[torch.Tensor | None, ...]:
-    """Return gradients that lie in order, whatever the order of the gradient that comes in.
+    """Return contiguous gradients, whatever the strides of the incoming gradient.
 
     **Source**: `layer_norm_backward_cpu` and `layer_norm_backward_cuda` make them with LEGACY_CONTIGUOUS_MEMORY_FORMAT,
     while the rule for fake tensors keeps the strides of the incoming gradient.
@@ -179,9 +179,9 @@ def _grouped_mm(
     bias: torch.Tensor | None = None,
     out_dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """Return the result of a product of groups of matrices, in any format.
+    """Return the result of a grouped matrix product, in any dtype.
 
-    **Source**: `_grouped_mm` of PyTorch, whose kernels take float32 too while its rule for fake tensors wants bfloat16.
+    **Source**: `_grouped_mm` of PyTorch, whose kernels take float32 too while its rule for fake tensors needs bfloat16.
     """
     dtype = out_dtype or left.dtype
     if left.dim() == 3 and right.dim() == 3:

@@ -1,4 +1,4 @@
-"""Low-rank adapters on linear layers, computed as PEFT does."""
+"""LoRA adapters on linear layers, computed as in PEFT."""
 
 from typing import Any, Final
 
@@ -12,9 +12,9 @@ _STAGE: Final = "load"
 
 
 class LoraLinear(nn.Module):
-    """A linear layer with a low-rank product beside it.
+    """A linear layer with a low-rank adapter.
 
-    **Formula**: base(x) + B(A(dropout(x))) × scaling, where x is cast to the adapters' format first.
+    **Formula**: base(x) + B(A(dropout(x))) × scaling, where x is first cast to the adapter's dtype.
 
     **Source**: `peft.tuners.lora.layer.Linear.forward`.
     """
@@ -31,11 +31,11 @@ class LoraLinear(nn.Module):
 
     @property
     def weight(self) -> Any:
-        """Return the weight of the base, which T5 looks at, as `peft.tuners.tuners_utils.BaseTunerLayer` does."""
+        """Return the base weight, which T5 accesses, as `peft.tuners.tuners_utils.BaseTunerLayer` does."""
         return self.base_layer.weight
 
     def forward(self, x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """Return the base's output with that of the adapters added, in the base's format."""
+        """Return the sum of the base's and the adapter's outputs, in the base's dtype."""
         result: torch.Tensor = self.base_layer(x, *args, **kwargs)
         dtype = result.dtype
         x = x.to(self.lora_A.weight.dtype)
@@ -44,12 +44,12 @@ class LoraLinear(nn.Module):
 
 
 def add_adapters(module: nn.Module, lora: Lora, dtype: torch.dtype) -> list[torch.Tensor]:
-    """Freeze `module`, put adapters on the linear layers that `lora` names, and return the adapters' parameters.
+    """Freeze `module`, add adapters to the targeted linear layers, and return the adapters' parameters.
 
-    `all-linear` is every linear layer but the output head, as in PEFT.
+    `all-linear` is every linear layer except the output head, as in PEFT.
 
     Raises:
-        TraceError: If no linear layer is named so.
+        TraceError: If no linear layer matches.
     """
     module.requires_grad_(False)
     chosen = _chosen(module, lora.targets)
@@ -74,13 +74,13 @@ def _chosen(module: nn.Module, targets: tuple[str, ...]) -> dict[str, nn.Module]
     if not chosen:
         ends = ", ".join(sorted({path.rpartition(".")[2] for path in linears})) or "none"
         raise TraceError(
-            _STAGE, f"no linear layer is named {' or '.join(targets)}", f"Its linear layers end in: {ends}."
+            _STAGE, f"no linear layer matches {' or '.join(targets)}", f"Its linear layers end in: {ends}."
         )
     return chosen
 
 
 def _is_linear(module: nn.Module) -> bool:
-    """Return whether it is a linear layer: PyTorch's, or the Conv1D of transformers, which GPT-2 is made of."""
+    """Return whether it is a linear layer: PyTorch's, or the Conv1D of transformers, which GPT-2 uses."""
     return isinstance(module, nn.Linear) or _is_conv1d(module)
 
 

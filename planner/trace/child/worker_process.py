@@ -1,4 +1,4 @@
-"""The child process in which a person's module runs, with all the processes that it starts."""
+"""Child process in which the user's module runs, including all processes that it starts."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ import planner
 from planner.trace.request import TraceRequest
 
 _MARK: Final = "GPU_PLANNER_TRACE"
-_SECONDS_TO_DIE: Final = 10.0
+_KILL_TIMEOUT_SECONDS: Final = 10.0
 _PAUSE_SECONDS: Final = 0.01
 _SITE_FOLDERS: Final = ("site-packages", "dist-packages")
 _CHANGED: Final[Mapping[str, str]] = {
@@ -38,8 +38,8 @@ _CHANGED: Final[Mapping[str, str]] = {
 _DROPPED: Final = ("PYTHONWARNINGS", "PYTHONINSPECT")
 
 
-class Child:
-    """A running child, with its pipes: it ends when `requests` is closed, so also when this process ends."""
+class WorkerProcess:
+    """A running worker with its pipes; it ends when `requests` is closed, hence also when this process ends."""
 
     def __init__(self, request: TraceRequest, worker: str, arguments: tuple[float, ...]) -> None:
         # What the child starts inherits this mark, and is found by it when all must end.
@@ -64,11 +64,11 @@ class Child:
 
     @property
     def exit_code(self) -> int | None:
-        """Return how the child itself ended: negative for a signal, None while it runs."""
+        """Return the worker's exit code: negative for a signal, None while it runs."""
         return self._process.poll()
 
     def memory_bytes(self) -> int:
-        """Return the real memory that the child and all that it started hold now."""
+        """Return the resident memory of the worker and its child processes."""
         total = 0
         with suppress(psutil.Error):
             child = psutil.Process(self._process.pid)
@@ -78,16 +78,16 @@ class Child:
         return total
 
     def wait(self, seconds: float) -> None:
-        """Wait for the child to end, for so long at most."""
+        """Wait for the worker to exit, up to a timeout."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
 
     def end(self) -> None:
-        """End the child and every process that it started, and wait until they are gone."""
+        """Kill the worker and every process that it started, and wait until they are gone."""
         if self._process.poll() is None:
             self._kill()
         # One that starts another while it is being ended leaves the other for the next round.
-        deadline = monotonic() + _SECONDS_TO_DIE
+        deadline = monotonic() + _KILL_TIMEOUT_SECONDS
         while (left := list(self._started())) and monotonic() < deadline:
             for process in left:
                 with suppress(psutil.Error):
@@ -112,17 +112,17 @@ class Child:
 
 
 def available_memory() -> int:
-    """Return the bytes of memory that programs can still take on this machine."""
+    """Return the memory available to programs on this machine, in bytes."""
     return int(psutil.virtual_memory().available)
 
 
 def _folder(request: TraceRequest) -> str | None:
-    """Return where the child works: beside the person's file, as if they had run it there."""
+    """Return the worker's working directory: that of the user's file, as if it were run there."""
     return str(Path(request.target.place).parent) if request.target.kind == "file" else None
 
 
 def _environment(mark: str) -> dict[str, str]:
-    """Return the child's environment: no GPU, no network for models, no files written beside the person's."""
+    """Return the worker's environment: no GPU, no downloads of models, no bytecode files."""
     kept = {name: value for name, value in os.environ.items() if name not in _DROPPED}
     home = Path(planner.__file__).parent.parent
     if home.name not in _SITE_FOLDERS:

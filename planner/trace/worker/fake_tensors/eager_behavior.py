@@ -1,4 +1,4 @@
-"""PyTorch's ways with plain tensors, taken for fake ones too: results in place, true storages, added gradients."""
+"""Eager-mode behavior that fake tensors lack: in-place results, true storage sizes, in-place gradient sums."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -12,14 +12,14 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn import functional
 
-from planner.trace.worker.cpu.rnn import workspace_bytes
+from planner.trace.worker.cpu.rnn import rnn_workspace_bytes
 
 _linear = functional.linear
 
 
 @contextmanager
-def plain_ways() -> Iterator[None]:
-    """Let linear layers, conversions and copies of modules go as they do without a mode."""
+def eager_behavior() -> Iterator[None]:
+    """Make linear layers, conversions and copies of modules behave as without a dispatch mode."""
     plain = ((functional, "linear", _linear_as_plain), (torch.utils, "swap_tensors", _set_data))
     with ExitStack() as stack:
         for holder, name, way in (*plain, (FakeTensor, "__deepcopy__", _copied)):
@@ -33,7 +33,7 @@ def _linear_as_plain(
     weight: torch.Tensor,
     bias: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Add the bias in place where the input's rows are not in one piece.
+    """Add the bias in place if the input's rows are not contiguous.
 
     **Source**: `linear` in aten/src/ATen/native/Linear.cpp, which adds it to a copy if a tensor is a subclass.
     """
@@ -45,16 +45,16 @@ def _linear_as_plain(
 
 
 def _set_data(old: torch.Tensor, new: torch.Tensor) -> None:
-    """Put the converted parameter into the old one.
+    """Set the parameter's data to the converted one.
 
-    **Source**: `Module._apply` sets `data` of plain parameters; those that are fake it swaps, which fails if anything
-    refers to them weakly, as fake tensors' own bookkeeping does.
+    **Source**: `Module._apply` sets `data` of plain parameters; fake ones it swaps, which fails if they are weakly
+    referenced, as the fake tensors' own bookkeeping does.
     """
     old.data = new.data
 
 
 def _copied(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
-    """Copy a tensor with its gradient, as layers that are repeated and averages of weights do.
+    """Copy a tensor with its gradient, as for repeated layers and averages of weights.
 
     **Source**: `Parameter.__deepcopy__`. That of fake tensors copies the mode with them, which then is another run's.
     """
@@ -75,14 +75,14 @@ _aten: Final = torch.ops.aten
 
 
 def correct(func: Any, args: tuple[Any, ...], result: Any) -> None:
-    """Give the storages that `func` made the sizes that they really have."""
+    """Resize the storages that `func` made to their true sizes."""
     correction = _CORRECTIONS.get(func)
     if correction is not None:
         correction(args, result)
 
 
 def _loss(args: tuple[Any, ...], result: torch.Tensor) -> None:
-    """The loss is reduced to one number in a tensor that was made for all elements, and keeps its storage.
+    """Resize the reduced loss, whose storage was allocated for all elements and is kept.
 
     **Source**: `TORCH_META_FUNC(mse_loss)` in aten/src/ATen/native/Loss.cpp resizes its output after it was made.
     """
@@ -92,7 +92,7 @@ def _loss(args: tuple[Any, ...], result: torch.Tensor) -> None:
 
 
 def _layer_norm(args: tuple[Any, ...], result: tuple[torch.Tensor, ...]) -> None:
-    """Statistics of an input in half the bits of its weight are in fp32, not in the input's format.
+    """Resize the statistics to fp32 if the input has half the bits of its weight.
 
     **Source**: `layer_norm_cpu` of aten/src/ATen/native/layer_norm.cpp: `param_scalar_type` of mixed formats.
     """
@@ -102,9 +102,9 @@ def _layer_norm(args: tuple[Any, ...], result: tuple[torch.Tensor, ...]) -> None
 
 
 def _recurrent(args: tuple[Any, ...], result: tuple[torch.Tensor, ...]) -> None:
-    """The rule for fake tensors makes an empty workspace."""
+    """Resize the workspace, which is empty under the rule for fake tensors."""
     if torch.is_grad_enabled():
-        result[3].untyped_storage().resize_(workspace_bytes(args[0], args[10]))
+        result[3].untyped_storage().resize_(rnn_workspace_bytes(args[0], args[10]))
 
 
 _CORRECTIONS: Final[dict[Any, Callable[[tuple[Any, ...], Any], None]]] = {
@@ -121,11 +121,11 @@ _ON_THE_WAY: Final = (
     str(Path(__file__).parent.parent),
     *(str(Path(torch.__file__).parent / one) for one in ("_compile", "_dynamo")),
 )
-"""Where the functions are that lie between the engine and a mode: our own modes, and PyTorch's wrapper of modes."""
+"""Source paths of functions between the engine and a mode: our own modes, and PyTorch's wrappers."""
 
 
 class Accumulation:
-    """Tells which additions of gradients go in place.
+    """Detects additions of gradients that autograd does in place.
 
     Autograd adds a gradient to another in place if nothing else refers to the other, but never for subclasses such as
     fake tensors.
@@ -137,13 +137,13 @@ class Accumulation:
         self._sole: tuple[int, int] | None = None
 
     def learn(self) -> None:
-        """See how often a gradient counts as used that only autograd has, while the active modes look at it."""
+        """Observe the use count of a gradient that only autograd refers to, under the active modes."""
         with torch.enable_grad():
             leaf = torch.empty(0, requires_grad=True)
             (leaf.sin() * leaf.cos()).backward(torch.empty(0))
 
     def is_in_place(self, args: tuple[Any, ...]) -> bool:
-        """Return whether the addition of `args` is one of gradients that would be in place were they no fakes."""
+        """Return whether `args` are gradients whose addition would be in place with real tensors."""
         first, second = args[0], args[1]
         if not isinstance(second, torch.Tensor) or first.shape != second.shape or not _is_from_engine():
             return False

@@ -1,4 +1,4 @@
-"""What a trace for CUDA cannot know: what closed libraries and the card's own properties decide, with its bounds."""
+"""Bounds on what a CUDA trace cannot know: behavior of closed libraries and of the card itself."""
 
 from collections.abc import Callable
 from math import prod
@@ -21,24 +21,24 @@ _MANY_BLOCKS: Final = 320
 _MANY_ROWS: Final = 64 * 1024
 
 
-class Bounds:
-    """Collects differences: of those within a kernel the largest counts, of those that are kept their sum."""
+class UncertaintyBounds:
+    """Collects differences: the largest of those within a kernel, the sum of those that persist."""
 
     def __init__(self) -> None:
         self._largest: dict[str, Difference] = {}
         self._kept: dict[str, dict[Any, Difference]] = {}
 
-    def look(self, func: Any, args: Arguments, result: Any) -> None:
-        """Take note of what is unknown about one operator."""
+    def note_operator(self, func: Any, args: Arguments, result: Any) -> None:
+        """Record the uncertainty of one operator."""
         bound = _BOUNDS.get(func)
         difference = bound(args, result) if bound is not None else None
         if difference is not None:
-            self.within(difference)
+            self.note_difference(difference)
         if func is _RNN:
             self._kept.setdefault(_RESERVE, {})[id(args[1][0])] = _reserve(args)
 
-    def within(self, difference: Difference) -> None:
-        """Add what matters only while one kernel runs, or that has no size."""
+    def note_difference(self, difference: Difference) -> None:
+        """Record an uncertainty that matters only within one kernel, or that has no size."""
         known = self._largest.get(difference.name)
         if known is None or difference.high_bytes > known.high_bytes:
             self._largest[difference.name] = difference
@@ -64,7 +64,7 @@ def _scratch(given: Tensor, weight: Tensor, output: Tensor) -> Difference:
     copies = sum(tensor.numel() * tensor.element_size() for tensor in (given, weight, output))
     return Difference(
         name="cuDNN's workspace for convolutions",
-        explanation="which algorithm cuDNN takes, and so its scratch memory, depends on its heuristics; taken as none, "
+        explanation="which algorithm cuDNN uses, and so its scratch memory, depends on its heuristics; none assumed, "
         "and at most a copy of all three tensors in another layout. Algorithms that lay out the whole matrix of the "
         "product, or its transform, need more; with torch.backends.cudnn.benchmark they may be taken",
         source="PyTorch's Conv_v8.cpp takes what the chosen plan asks for; cuDNN's developer guide: kernels for tensor "
@@ -85,8 +85,8 @@ def _flash(args: Arguments, _result: Any) -> Difference | None:
         return None
     return Difference(
         name="partial sums of flash attention",
-        explanation="with few queries, keys are split over as many blocks as the card has multiprocessors for; taken "
-        "as not split",
+        explanation="with few queries, keys are split over as many blocks as the card has multiprocessors for; no "
+        "split is assumed",
         source="PyTorch's flash_api.cpp, set_params_splitkv: at most 128 parts; not split from 0.8 × 2 × the number of "
         f"multiprocessors on, which is at most {_MANY_BLOCKS} for 200 of them",
         high_bytes=splits * batch * heads * rows * (wide + 1) * 4,
@@ -96,8 +96,8 @@ def _flash(args: Arguments, _result: Any) -> Difference | None:
 def _cudnn_attention(args: Arguments, _result: Any) -> Difference:
     return Difference(
         name="cuDNN's workspace for attention",
-        explanation="how much scratch memory cuDNN's backward pass takes is not documented; taken as none, and at most "
-        "what flash attention takes",
+        explanation="the scratch memory of cuDNN's backward pass is not documented; none is assumed, and at most "
+        "that of flash attention",
         source="PyTorch's cudnn/MHA.cpp takes what the graph asks for; the bound is that of flash_api.cpp",
         high_bytes=flash_backward_bytes(args[1], args[2]),
     )
@@ -112,17 +112,17 @@ def _norm_backward(args: Arguments, _result: Any) -> Difference | None:
     return Difference(
         name="partial sums of a norm's gradients",
         explanation="for very many rows, the gradients of a norm's weights are summed in parts on cards with more than "
-        "a sixteenth as many multiprocessors as the rows are wide; taken as not",
+        "a sixteenth as many multiprocessors as the row width; this is not assumed",
         source="PyTorch's cuda/layer_norm_kernel.cu, LaunchGammaBetaBackwardCUDAKernel",
         high_bytes=2 * blocks * width * given.element_size(),
     )
 
 
 def _recurrent(args: Arguments, _result: Any) -> Difference:
-    call = cuda_rnn.Call.forward(args)
+    call = cuda_rnn.RnnCall.forward(args)
     return Difference(
         name="cuDNN's workspace for recurrent networks",
-        explanation="cuDNN does not document its scratch memory; taken as measured for one network",
+        explanation="cuDNN does not document its scratch memory; a measurement of one network is used",
         source=cuda_rnn.WORKSPACE_SOURCE,
         bytes=cuda_rnn.workspace_bytes(call),
         low_bytes=0,
@@ -131,11 +131,11 @@ def _recurrent(args: Arguments, _result: Any) -> Difference:
 
 
 def _reserve(args: Arguments) -> Difference:
-    call = cuda_rnn.Call.forward(args)
+    call = cuda_rnn.RnnCall.forward(args)
     low, high = cuda_rnn.reserve_bounds(call)
     return Difference(
         name=_RESERVE,
-        explanation="cuDNN does not document what it keeps for the backward pass; taken as measured for two networks",
+        explanation="cuDNN does not document what it saves for the backward pass; two measured networks are used",
         source=cuda_rnn.RESERVE_SOURCE,
         bytes=cuda_rnn.reserve_bytes(call),
         low_bytes=low,

@@ -1,4 +1,4 @@
-"""Where an operator was called from: the module's path and the person's own source line."""
+"""Origin of operator calls: the module's path and the user's source line."""
 
 import sys
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ _VIEWS_IN_A_ROW: Final = 16
 _Kind = Literal["person", "torch", "ranks"]
 
 
-class Names:
-    """Names numbered in the order in which they first appear."""
+class NameTable:
+    """Names numbered in the order of first appearance."""
 
     def __init__(self, *first: str) -> None:
         self._numbers: dict[str, int] = {}
@@ -30,20 +30,20 @@ class Names:
         return self._numbers.setdefault(name, len(self._numbers))
 
     def all(self) -> tuple[str, ...]:
-        """Return the names by their numbers."""
+        """Return the names in order of their numbers."""
         return tuple(self._numbers)
 
 
-class Places:
-    """Knows at each moment which module runs, and which line of the person's code.
+class CallSites:
+    """Tracks the running module and the current line of the user's code.
 
-    In the backward pass no Python code runs: there, the place is that of the forward operator whose derivative is
-    computed, found by the sequence number that autograd gives both.
+    In the backward pass no Python code runs: the call site is then that of the forward operator whose derivative is
+    computed, found by autograd's sequence number.
     """
 
     def __init__(self) -> None:
-        self.modules = Names("")
-        self.lines = Names("")
+        self.modules = NameTable("")
+        self.lines = NameTable("")
         self._paths: dict[int, int] = {}
         self._owners: dict[int, int] = {}
         self._running: list[int] = []
@@ -68,7 +68,7 @@ class Places:
             hook.remove()
 
     def know(self, modules: Mapping[str, nn.Module]) -> None:
-        """Take the paths of `modules`: of all inside them, and of their parameters."""
+        """Register the paths of `modules`, their submodules, and their parameters."""
         for name, root in modules.items():
             for path, module in root.named_modules(prefix=name):
                 number = self._paths.setdefault(id(module), self.modules.number(path))
@@ -76,16 +76,16 @@ class Places:
                     self._owners.setdefault(id(parameter), number)
 
     def owner(self, parameter: torch.Tensor | None) -> int | None:
-        """Return the number of the module that `parameter` belongs to, if it is known."""
+        """Return the number of the module that owns `parameter`, if known."""
         return None if parameter is None else self._owners.get(id(parameter))
 
     @property
     def in_module(self) -> bool:
-        """Return whether a module's forward pass runs, be it a second time in the backward pass."""
+        """Return whether a module's forward pass runs, even as recomputation in the backward pass."""
         return bool(self._running)
 
     def here(self) -> tuple[int, int]:
-        """Return the numbers of the module and the line that run now."""
+        """Return the numbers of the current module and line."""
         module = self._running[-1] if self._running else 0
         line = self._line()
         node = torch._C._current_autograd_node()
@@ -97,8 +97,8 @@ class Places:
             return module, line
         return self._forward_place(node._sequence_nr()) or (0, line)
 
-    def mentioned(self, text: str) -> str:
-        """Return `text` with the line that runs now, if it is not PyTorch's own."""
+    def with_current_line(self, text: str) -> str:
+        """Return `text` with the current line, unless that is PyTorch's own."""
         line = self.lines.all()[self._line()]
         return f"{text} ({line})" if line else text
 
