@@ -46,7 +46,7 @@ def test_a_known_tensor_is_forgotten_once_something_unknown_is_written_to_it(boo
 @pytest.mark.parametrize(
     ("ask", "answer", "note"),
     [
-        (lambda x: bool((x > 0).any()), False, "truth value"),
+        (lambda x: bool((x > 0).any()), False, "boolean"),
         (lambda x: float(x.sum()), 1.0, "number"),
         (lambda x: int(x.argmax()), 1, "number"),
         (lambda x: torch.equal(x, x + 1), False, "equal"),

@@ -100,7 +100,7 @@ def test_a_network_that_does_nothing_wrong_is_recorded(run_light, request_for):
         (in_forward("raise KeyboardInterrupt"), "forward", "raised KeyboardInterrupt", "", 3),
         (in_forward("self.forward()"), "forward", "recurses infinitely", "", 3),
         (in_forward("input('which card? ')"), "forward", "asked for input", "as an argument", 3),
-        (in_forward("bytearray(100 << 30)"), "forward", "took more of this machine's memory", "allow more", 3),
+        (in_forward("bytearray(100 << 30)"), "forward", "took more of this machine's memory", "raise the limit", 3),
         (in_forward("import warnings\nwarnings.simplefilter('error')\nwarnings.warn('old')"), "forward", "old", "", 5),
     ],
 )

@@ -151,7 +151,7 @@ def test_optimizers_are_found_by_name(name, arguments, kind):
     ("name", "argument", "reason"),
     [
         ("adamw-8bit", None, "PyTorch has no optimizer 'adamw-8bit'"),
-        ("AdamW", "beta", "AdamW takes no 'beta'"),
+        ("AdamW", "beta", "AdamW has no argument 'beta'"),
         ("SGD", "lr", "SGD: Invalid learning rate"),
     ],
 )
@@ -174,7 +174,7 @@ def test_those_of_asgd_are_on_the_card(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"optimizer": "LBFGS"}, "LBFGS computes the loss again"),
+        ({"optimizer": "LBFGS"}, "LBFGS recomputes the loss"),
         ({"freeze": ("*",)}, "no parameter is trainable"),
         ({"decode_tokens": 1, "task": "inference"}, "only causal networks"),
     ],
@@ -196,7 +196,7 @@ def test_losses_of_ones_own_and_by_name(tmp_path):
         heard_run(request(tmp_path, "plain", loss="focal"))
     asked = request(tmp_path, "net")
     heard_run(asked.evolve(loss=function(tmp_path, "wrong_loss").replace("wrong", "own")))
-    with pytest.raises(TraceError, match="did not return one number"):
+    with pytest.raises(TraceError, match="did not return a scalar"):
         heard_run(asked.evolve(loss=function(tmp_path, "wrong_loss")))
 
 
@@ -267,7 +267,7 @@ def test_modules_that_repeat_are_checkpointed_with_the_same_gradients(tmp_path):
 
 def test_checkpointing_of_its_own_is_preferred_and_its_lack_is_said(tmp_path):
     assert build(request(tmp_path, "offers", checkpointing="full"), Heard()).module.on
-    with pytest.raises(TraceError, match="Linear offers no activation checkpointing"):
+    with pytest.raises(TraceError, match="Linear supports no activation checkpointing"):
         build(request(tmp_path, "plain", checkpointing="full"), Heard())
 
 
@@ -288,7 +288,7 @@ def test_several_modules_train_in_turn_by_a_step_of_ones_own(tmp_path):
         *("forward", "loss", "backward", "step"),
     ]
     assert heard.bytes["optimizer_states"] > 0
-    with pytest.raises(TraceError, match="gives 3 modules"):
+    with pytest.raises(TraceError, match="returns 3 modules"):
         heard_run(request(tmp_path, "gan", task="inference"))
 
 
