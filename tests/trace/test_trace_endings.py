@@ -54,8 +54,8 @@ def test_where_none_of_their_lines_is_in_it_the_main_thread_is_shown():
         (-signal.SIGTERM, "", "the process was killed by SIGTERM", ""),
         (-9, "", "the process was killed by SIGKILL", "memory"),
         (-1000, "", "the process was killed by signal 1000", ""),
-        (-11, "Fatal Python error: Segmentation fault\n", "the process crashed: Segmentation fault", "code at this line"),
-        (1, "Windows fatal exception: access violation\n", "the process crashed: access violation", "code at this line"),
+        (-11, "Fatal Python error: Segmentation fault\n", "the process crashed: Segmentation fault", "this line"),
+        (1, "Windows fatal exception: access violation\n", "the process crashed: access violation", "this line"),
     ],
 )  # fmt: skip
 def test_each_exit_code_has_its_words(code, report, reason, hint):

@@ -35,7 +35,11 @@ def importing(name):
         (ValueError("\ud800"), "ValueError: \\ud800", ""),
         (SystemExit("no card"), "called sys.exit('no card')", '__name__ == "__main__"'),
         (SystemExit(), "called sys.exit()", "__main__"),
-        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you"), "took more of this", "raise the limit"),
+        (
+            RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you"),
+            "took more of this",
+            "raise the limit",
+        ),
         (RuntimeError("No CUDA GPUs are available"), "No CUDA GPUs are available", "remove .cuda()"),
         (AssertionError("Torch not compiled with CUDA enabled"), "Torch not compiled", "remove .cuda()"),
         (OSError("We couldn't connect to 'https://huggingface.co'"), "couldn't connect", "no network"),

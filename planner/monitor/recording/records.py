@@ -5,20 +5,20 @@ Samples and inventories are those of `wire`. As a file may come from anywhere, e
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import Any, Final, NamedTuple, get_args
+from dataclasses import is_dataclass, replace
+from functools import cache
+from types import UnionType
+from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
 from planner.monitor.readings.events import Moment
-from planner.monitor.readings.inventory import Device, DeviceState, Inventory
+from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.metrics import BY_NAME, HOST_BY_NAME
-from planner.monitor.readings.reading import is_number
-from planner.monitor.readings.sample import CardProcess, HostProcess, ProcessKind, Readings, Sample
+from planner.monitor.readings.reading import Reading, is_number
+from planner.monitor.readings.sample import Readings, Sample
 from planner.monitor.readings.wire import BadLineError, Message, inventory_line, read_line, sample_line
 
 MOST_CARDS: Final = 1024
 """Most cards of one machine; a line with more is not valid."""
-_STATES: Final = get_args(DeviceState)
-_PROCESS_KINDS: Final = get_args(ProcessKind)
 _CARD: Final = frozenset(BY_NAME)
 _HOST: Final = frozenset(HOST_BY_NAME)
 # Far beyond any clock and any reading, and far within what sums of them can hold.
@@ -31,13 +31,12 @@ def validate_message(message: Message) -> Inventory | Sample:
     Raises:
         BadLineError: If it is anything else, or a value has the wrong type.
     """
-    if isinstance(message, Sample):
-        _check_sample(message)
-        return _without_unknown(message)
-    if isinstance(message, Inventory):
-        _check_inventory(message)
-        return message
-    raise BadLineError("neither a sample nor an inventory")
+    if not isinstance(message, Sample | Inventory):
+        raise BadLineError("neither a sample nor an inventory")
+    if len(message.devices) > MOST_CARDS:
+        raise BadLineError(f"no machine has {len(message.devices):,} cards")
+    _check_type(message, type(message))
+    return _without_unknown(message) if isinstance(message, Sample) else message
 
 
 def check_numbers(values: Iterable[object]) -> None:
@@ -62,20 +61,6 @@ def check_texts(values: Iterable[object]) -> None:
         raise BadLineError("a value that should be text is not")
 
 
-def _check_sample(sample: Sample) -> None:
-    check_numbers((sample.monotonic_seconds, sample.wall_seconds, *sample.cores))
-    _check_readings(sample.host)
-    _check_count(len(sample.devices))
-    for readings in sample.devices.values():
-        _check_readings(readings)
-    for process in sample.processes or ():
-        _check_process(process)
-    for xid in sample.xids:
-        check_texts([xid.uuid])
-        check_numbers([xid.number])
-    check_numbers(sample.cost or ())
-
-
 def _without_unknown(sample: Sample) -> Sample:
     if sample.host.keys() <= _HOST and all(readings.keys() <= _CARD for readings in sample.devices.values()):
         return sample
@@ -87,52 +72,42 @@ def _only(readings: Readings, names: frozenset[str]) -> Readings:
     return {name: reading for name, reading in readings.items() if name in names}
 
 
-def _check_readings(readings: Readings) -> None:
-    check_numbers(reading.value for reading in readings.values() if reading.value is not None)
+def _check_type(value: object, kind: object) -> None:
+    """Check a value, with everything inside it, against its declared type; any number may be whole or not."""
+    origin, inner, fields = _form(kind)
+    if origin is UnionType:
+        if value is not None:
+            _check_type(value, inner[0])
+    elif origin is tuple and isinstance(value, tuple):
+        _check_values(value, inner[0])
+    elif origin is Mapping and isinstance(value, Mapping):
+        _check_values(value.values(), inner[1])
+    elif kind is str:
+        check_texts([value])
+    elif kind in (int, float):
+        check_numbers([value])
+    elif not (isinstance(value, kind) if isinstance(kind, type) else value in inner):
+        raise BadLineError(f"{str(value)[:40]!r} is none of {inner or kind}")
+    for name, declared in fields.items():
+        _check_type(getattr(value, name), declared)
 
 
-def _check_process(process: CardProcess) -> None:
-    check_numbers([process.pid])
-    check_texts([process.uuid])
-    _check_readings(process.quantities)
-    _check_choice(process.kind, _PROCESS_KINDS)
-    _check_choice(process.is_reliable, (True, False))
-    if process.host is not None:
-        _check_host(process.host)
+def _check_values(values: Iterable[Any], kind: object) -> None:
+    # Numbers all at once: a day of cards has a hundred million readings.
+    if kind is Reading:
+        check_numbers(reading.value for reading in values if reading.value is not None)
+    elif kind is float:
+        check_numbers(values)
+    else:
+        for value in values:
+            _check_type(value, kind)
 
 
-def _check_host(host: HostProcess) -> None:
-    check_texts((host.name, host.user, host.command))
-    check_numbers((host.started_seconds, host.memory_bytes, host.cpu_fraction or 0.0))
-    _check_choice(host.is_own, (True, False))
-
-
-def _check_inventory(inventory: Inventory) -> None:
-    check_texts((inventory.driver_version, inventory.nvml_version, inventory.cuda_version))
-    _check_count(len(inventory.devices))
-    for device in inventory.devices:
-        _check_device(device)
-    for fault in inventory.faults:
-        check_texts((fault.detail, fault.uuid or ""))
-        check_numbers([fault.since_seconds])
-
-
-def _check_device(device: Device) -> None:
-    check_texts((device.uuid, device.name, device.pci_bus_id, device.mig_parent or "", device.raw_name or ""))
-    check_numbers((device.index, *(device.mig_instance or ())))
-    _check_choice(device.state, _STATES)
-    _check_readings(device.facts)
-
-
-def _check_count(cards: int) -> None:
-    if cards > MOST_CARDS:
-        raise BadLineError(f"no machine has {cards:,} cards")
-
-
-def _check_choice(value: object, choices: tuple[object, ...]) -> None:
-    # 1 equals True, and is no answer.
-    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
-        raise BadLineError(f"{str(value)[:40]!r} is none of {choices}")
+@cache
+def _form(kind: object) -> tuple[object, tuple[Any, ...], dict[str, Any]]:
+    """Return the origin and the arguments of a declared type, and the types of its fields if it is a record."""
+    fields = get_type_hints(kind) if is_dataclass(kind) or hasattr(kind, "_fields") else {}
+    return get_origin(kind), get_args(kind), fields
 
 
 VERSION: Final = 1
