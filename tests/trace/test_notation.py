@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import SpecError
-from planner.trace.notation import input_text, parse_input
-from planner.trace.request import DTYPES, Input, ListInput, PlainInput, TensorInput
+from planner.trace.notation import arguments_text, input_text, parse_arguments, parse_input
+from planner.trace.request import DTYPES, Argument, Input, ListInput, PlainInput, TensorInput
 
 
 def tensor(*shape, dtype="float32", high=None):
@@ -102,3 +102,20 @@ nests = st.recursive(
 @given(st.builds(Input, name=st.from_regex(r"[a-z_]\w{0,8}", fullmatch=True) | st.just(""), value=nests))
 def test_what_is_shown_is_read_as_it_was(one):
     assert repr(parse_input(input_text(one))) == repr(one)
+
+
+def test_arguments_are_read_and_written():
+    text = "width=64, bias=False, name='a, b', scale=0.5, sizes=(1, 2), none=None, sign=-1"
+    arguments = parse_arguments(text)
+    assert arguments[0] == Argument(name="width", value=64)
+    assert arguments[4].value == (1, 2)
+    assert arguments_text(arguments) == text
+    assert parse_arguments(" ") == ()
+    assert parse_arguments("sizes=[1, 2]")[0].value == (1, 2)
+
+
+@pytest.mark.parametrize("text", ["64", "width=", "f(x)=3", "width=torch.float32", "**more", "a={}", "a=1)(b=2", "x\0"])
+def test_what_is_not_understood_is_said(text):
+    with pytest.raises(SpecError) as error:
+        parse_arguments(text)
+    assert "width=64" in error.value.hint

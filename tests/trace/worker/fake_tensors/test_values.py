@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_ledger_books import Books
+from ledger_kit import Books
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from planner.errors import PlannerError

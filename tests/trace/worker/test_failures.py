@@ -61,7 +61,7 @@ def test_each_has_its_words(error, reason, hint, monkeypatch):
     failure = explain_failure(raised(error), "forward", HERE)
     assert reason in failure.reason
     assert hint in failure.hint
-    assert "test_trace_failures.py" in failure.traceback
+    assert "test_failures.py" in failure.traceback
     assert not failure.environment
 
 
@@ -117,4 +117,4 @@ def test_our_own_errors_are_passed_on(error, stage, reason):
     failure = explain_failure(raised(error), "build", [])
     assert (failure.stage, failure.reason, failure.hint) == (stage, reason, error.hint)
     assert failure.traceback == ""
-    assert "test_trace_failures.py" in explain_failure(raised(error), "build", HERE).traceback
+    assert "test_failures.py" in explain_failure(raised(error), "build", HERE).traceback
