@@ -53,7 +53,7 @@ def test_a_card_that_waits_for_data():
 def test_a_card_in_steady_use_is_told_so_and_its_thresholds_are_called_heuristics():
     found = said(diagnose(a_history(), UUID))
     assert (found.tone, found.sentence) == ("ok", "Steadily used. Utilization is steadily above 70 %.")
-    assert f"Utilisation: 95{T}% at the 25th percentile (≥ 70{T}%; heuristic: three quarters" in found.details
+    assert f"Utilisation: 95{T}% at the 25th percentile (≥ 70{T}%; heuristic: at AWS" in found.details
 
 
 def test_a_lost_card_has_advice_alone():

@@ -75,7 +75,7 @@ DRIVER = (
     Case(
         FaultKind.DRIVER_ERROR,
         "The driver cannot be accessed (nvmlInit returned 999)",
-        "start it anew",
+        "Restart a container",
         GONE,
         _opening(999),
         state="no answer",
@@ -93,7 +93,7 @@ CARDS = (
     Case(
         FaultKind.LOST,
         "Card 0: the card no longer responds (seen by nvmlDeviceGetPowerUsage)",
-        "Xid 79. The others are still read.",
+        "Xid 79. Other cards are still read.",
         first(error__nvmlDeviceGetPowerUsage=15),
         uuid=A,
         state="lost",
@@ -101,7 +101,7 @@ CARDS = (
     Case(
         FaultKind.LOST,
         "Card 0: the card no longer responds (seen by every call)",
-        "only a reboot helps",
+        "A reboot often helps",
         (card(0, A) | {"0.error.*": 999}, card(1, B)),
         uuid=A,
         state="lost",
@@ -117,7 +117,7 @@ CARDS = (
     Case(
         FaultKind.BAD_NAME,
         "Card 0: the driver's name for the card is not valid text (\\xf8\\x9d)",
-        "named by its place",
+        "its PCI address is shown",
         first(name="\\xf8\\x9d"),
         uuid=A,
         opens_anew=True,
@@ -125,7 +125,7 @@ CARDS = (
     Case(
         FaultKind.IMPLAUSIBLE,
         "Card 0: the driver reports an implausible value (temperature_celsius)",
-        "shown as it was told, and marked",
+        "shown as reported, and marked",
         first(temperature__0=900),
         uuid=A,
     ),
@@ -139,7 +139,7 @@ CARDS = (
     Case(
         FaultKind.DRIVER_RESET,
         "The driver was reset or replaced",
-        "found again",
+        "detected again",
         first(error__nvmlDeviceGetMemoryInfo_v2="1 0"),
     ),
 )

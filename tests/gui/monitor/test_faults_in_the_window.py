@@ -54,14 +54,14 @@ def test_a_driver_that_is_let_go_and_a_card_that_sleeps_are_told_and_recorded(wa
     with Probe() as probe:
         began = time()
         window.tab.feed.release()
-        released = Case(FaultKind.RELEASED, "The driver was released", "when it is asked for", state="let go")
+        released = Case(FaultKind.RELEASED, "The driver was released", "Reconnect to resume", state="let go")
         window.see(released, began)
         assert driver.calls()[-1] == "nvmlShutdown "
         driver.say_power_state("suspended")
         calls = len(driver.calls())
         window.tab.feed.resume()
         asleep = "The card is asleep"
-        window.see(Case(FaultKind.ASLEEP, asleep, "as soon as something uses it", state="asleep"), began)
+        window.see(Case(FaultKind.ASLEEP, asleep, "as soon as a program uses it", state="asleep"), began)
         assert len(driver.calls()) == calls
         driver.say_power_state("active")
         window.wait_until_well((FaultKind.ASLEEP, None))
@@ -84,12 +84,15 @@ def test_a_sampler_that_crashes_is_killed_or_hangs_is_told_recorded_and_started_
         state="no answer",
     )
     failed = Case(
-        FaultKind.SAMPLER_FAILED, "The process that reads the cards ended (SIGKILL)", "started again", state="no answer"
+        FaultKind.SAMPLER_FAILED,
+        "The process that reads the cards ended (SIGKILL)",
+        "restarts after a pause",
+        state="no answer",
     )
     silent = Case(
         FaultKind.NOT_ANSWERING,
         f"The driver does not respond (nvmlDeviceGetPowerUsage of {A})",
-        "see dmesg",
+        "check dmesg",
         hangs,
         state="no answer",
     )
@@ -157,7 +160,7 @@ STARTS: tuple[tuple[Case, Callable[[FakeNvml, pytest.MonkeyPatch], None]], ...] 
         lambda driver, patch: _shadow(driver, patch, "pynvml.py", "raise ImportError('gone')"),
     ),
     (
-        Case(FaultKind.WRONG_BINDING, "Another package named pynvml stands in the way", "pip uninstall", state=""),
+        Case(FaultKind.WRONG_BINDING, "Another package named pynvml hides", "pip uninstall", state=""),
         lambda driver, patch: _shadow(driver, patch, "pynvml/__init__.py", ""),
     ),
     (
@@ -169,7 +172,7 @@ STARTS: tuple[tuple[Case, Callable[[FakeNvml, pytest.MonkeyPatch], None]], ...] 
         lambda driver, _: driver.say_surroundings(has_own_pids=True),
     ),
     (
-        Case(FaultKind.WSL, "some readings are unavailable under WSL", "a monitor on Windows sees more"),
+        Case(FaultKind.WSL, "Some readings are unavailable under WSL", "a monitor on Windows shows more"),
         lambda driver, _: driver.say_surroundings(is_wsl=True),
     ),
 )

@@ -173,7 +173,7 @@ def test_a_process_that_is_not_of_this_machine_is_not_ended(qtbot, make_tab, dri
     table.enter()
     with qtbot.waitSignal(workspace.failed) as told:
         tab.processes.end.click()
-    assert "number means nothing here" in told.args[0].hint
+    assert "PID is not valid here" in told.args[0].hint
     assert tab.processes.kill_process.box is None
 
 
