@@ -170,7 +170,7 @@ _BRIEF_ACTIVITY_QUANTILE: Final = 0.95
 
 
 class WorkPhase(NamedTuple):
-    """Start of the current phase, and of the present wait, if any: whether work goes on after it is not yet known."""
+    """Start of the current phase, and of the present wait, if any: whether work continues after it is unknown."""
 
     start: float
     wait_start: float | None = None

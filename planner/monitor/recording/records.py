@@ -40,10 +40,10 @@ def validate_message(message: Message) -> Inventory | Sample:
 
 
 def check_numbers(values: Iterable[object]) -> None:
-    """See that all are ordinary numbers.
+    """Check that all values are finite numbers of plausible size.
 
     Raises:
-        BadLineError: If one is a text, infinite, no number, or beyond anything that is measured.
+        BadLineError: If one is a text, infinite, not a number, or beyond anything that is measured.
     """
     for value in values:
         # Not-a-number fails every comparison.
@@ -52,7 +52,7 @@ def check_numbers(values: Iterable[object]) -> None:
 
 
 def check_texts(values: Iterable[object]) -> None:
-    """See that all are texts.
+    """Check that all values are texts.
 
     Raises:
         BadLineError: If one is not.

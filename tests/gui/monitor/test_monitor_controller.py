@@ -180,7 +180,7 @@ def test_a_process_that_is_not_of_this_machine_is_not_ended(qtbot, make_tab, dri
 def test_a_diagnosis_is_shown_in_full_with_its_evidence(qtbot, make_tab, driver):
     tab = make_tab(without_driver=True)
     tab.controller.show_demo()
-    wait(qtbot, lambda: tab.cards.texts and "Waits for data" in tab.cards.texts[0])
+    wait(qtbot, lambda: tab.cards.texts and "Waiting for data" in tab.cards.texts[0])
     tab.cards.opened.emit(tab.feed.latest.inventory.devices[0].uuid)
     text = tab.controller.dialog.text.toPlainText()
     assert "Host" in text or "CPU" in text

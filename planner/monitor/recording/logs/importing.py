@@ -121,10 +121,10 @@ _DECIMAL_COMMA: Final = re.compile(r"(\d),(\d)")
 
 
 class _Table:
-    """The lines of such a log; what is said of it is complete once they were gone through.
+    """Lines of a tabular log; its attributes are complete once `lines` is exhausted.
 
-    `day` dates times without a date. `has_times` says whether there is a column for them, `tells_processes` whether the
-    log is of processes.
+    `day` dates times without a date. `has_times` says whether there is a time column, `tells_processes` whether the log
+    lists processes.
     """
 
     def __init__(self, text: str, day: date) -> None:
@@ -137,7 +137,7 @@ class _Table:
         self._at: datetime | None = None
 
     def lines(self) -> Iterator[LogLine]:
-        """Yield what each line says."""
+        """Yield the readings of each line."""
         rows = [row for row in map(self._cells, self._rows) if row]
         for place, row in enumerate(rows):
             if (header := parse_header(row)) is not None:
@@ -221,7 +221,7 @@ _BETWEEN: Final = re.compile(r"[\s,]*")
 
 
 def _read_nvtop(text: str) -> Iterator[LogLine]:
-    """Yield what each of nvtop's snapshots says of each card; what is half written at the end is left out."""
+    """Yield the readings of each card in each of nvtop's snapshots; an incomplete one at the end is left out."""
     for snapshot in _values(_NO_COMMA.sub(r"\1,\2", text)):
         cards = snapshot.get("gpus") if isinstance(snapshot, dict) else snapshot
         for number, card in enumerate(cards if isinstance(cards, list) else ()):

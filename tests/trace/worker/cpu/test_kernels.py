@@ -9,9 +9,8 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._pytree import tree_leaves
 
-from planner.trace.request import Target, TraceRequest
 from planner.trace.worker.cpu.convolutions import vector_units
-from planner.trace.worker.cpu.kernels import differences, hidden_bytes
+from planner.trace.worker.cpu.kernels import hidden_bytes
 from planner.trace.worker.cpu.rnn import rnn_workspace_bytes
 
 aten = torch.ops.aten
@@ -230,33 +229,3 @@ def test_operators_that_hold_nothing() -> None:
     for func in views:
         (leaf,) = tree_leaves(func(ROWS[0]))
         assert hidden_bytes(func, (ROWS[0],), {}, leaf) == 0
-
-
-PLAIN = TraceRequest(target=Target(kind="file", place="net.py", name="Net"), device="cpu")
-
-
-HALF = PLAIN.evolve(autocast="bf16")
-
-
-@pytest.mark.parametrize(
-    ("request_", "operators", "words"),
-    [
-        (PLAIN, ("aten::convolution", "aten::mm"), []),
-        (HALF, ("aten::convolution", "aten::relu"), ["convolutions"]),
-        (PLAIN.evolve(dtype="fp16"), ("aten::convolution_backward",), ["convolutions"]),
-        (HALF, ("aten::convolution", "aten::addmm"), ["convolutions", "matrices"]),
-        (HALF, ("aten::add.Tensor",), []),
-    ],
-)
-def test_scratch_memory_in_half_precision_is_bounded(
-    request_: TraceRequest, operators: tuple[str, ...], words: list[str]
-) -> None:
-    found = list(differences(request_, operators))
-    assert [any(word in difference.name for word in words) for difference in found] == [True] * len(words)
-    for difference in found:
-        assert difference.low_bytes <= difference.bytes == 0 < difference.high_bytes
-
-
-def test_another_processor_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "DEFAULT")
-    assert [difference.name for difference in differences(PLAIN, ())] == ["this processor's kernels"]
