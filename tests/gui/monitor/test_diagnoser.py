@@ -31,7 +31,7 @@ class OneFeed:
 def test_a_verdict_is_said_and_begins_a_span_on_the_time_line():
     feed = OneFeed(a_history(utilization_fraction=0.4, memory_used_bytes=5e9))
     diagnoser = Diagnoser(feed)
-    assert diagnoser.look()[UUID].title == "Has room for more"
+    assert diagnoser.look()[UUID].title == "Has spare capacity"
     assert diagnoser.is_under_filled
     events = [event for event in feed.history.events(0.0, 150.0) if event.kind is EventKind.DIAGNOSIS]
     assert [(event.what, event.uuid, event.ended) for event in events] == [("under-filled", UUID, None)]
@@ -69,7 +69,7 @@ def test_the_dialog_tells_what_was_seen_and_what_to_do_next_and_copies_both(qtbo
     copy.click()
     copied = QGuiApplication.clipboard().text()
     assert copied.startswith("Slowed by heat.")
-    assert "Fill the card with the batch: ✓ done" in copied
+    assert "Use a larger batch: ✓ done" in copied
 
 
 def test_a_recording_is_diagnosed_as_a_whole_while_it_is_read(qapp):

@@ -70,7 +70,7 @@ def test_the_demo_is_labelled_and_says_what_holds_the_cards_back(qtbot, make_tab
     tab.empty_state.demo.click()
     wait(qtbot, lambda: not tab.feed.is_live)
     assert tab.toolbar.source.text() == "Demo: invented readings"
-    wait(qtbot, lambda: all("Waits for data: the processor is full" in text for text in tab.cards.texts))
+    wait(qtbot, lambda: all("Waiting for data: the CPU is fully used" in text for text in tab.cards.texts))
     assert "invented" in tab.copy_result()
     tab.replay_bar.slider.setValue(8800)
     assert "lost" in tab.cards.texts[1]
@@ -173,14 +173,14 @@ def test_a_process_that_is_not_of_this_machine_is_not_ended(qtbot, make_tab, dri
     table.enter()
     with qtbot.waitSignal(workspace.failed) as told:
         tab.processes.end.click()
-    assert "number means nothing here" in told.args[0].hint
+    assert "PID is not valid here" in told.args[0].hint
     assert tab.processes.kill_process.box is None
 
 
 def test_a_diagnosis_is_shown_in_full_with_its_evidence(qtbot, make_tab, driver):
     tab = make_tab(without_driver=True)
     tab.controller.show_demo()
-    wait(qtbot, lambda: tab.cards.texts and "Waits for data" in tab.cards.texts[0])
+    wait(qtbot, lambda: tab.cards.texts and "Waiting for data" in tab.cards.texts[0])
     tab.cards.opened.emit(tab.feed.latest.inventory.devices[0].uuid)
     text = tab.controller.dialog.text.toPlainText()
     assert "Host" in text or "CPU" in text

@@ -24,7 +24,7 @@ def test_everything_has_its_place(two_cards):
     hot = shapes["Slowed", "", 1]
     assert (hot.left, hot.right, hot.is_hatched) == (600, 609, True)
     assert shapes["Events", "X", 0].left == 356
-    assert shapes["Diagnosis", "waits for data", 0].right == 170
+    assert shapes["Diagnosis", "waiting for data", 0].right == 170
     assert shapes["Marks", "larger batch", 0].left == 410
     assert gaps_of(two_cards, PLACE) == [(209, 270)]
 
@@ -84,7 +84,7 @@ def test_spans_side_by_side_become_one(two_cards):
 def test_all_events_are_told_as_text(two_cards):
     rows = event_rows(two_cards, 0.0, 600.0, LABELS)
     assert len(rows) == 7
-    assert rows[0].endswith("card 0: waits for data, 1\u2009min 0\u2009s")
+    assert rows[0].endswith("card 0: waiting for data, 1\u2009min 0\u2009s")
 
 
 def test_the_band_shows_the_lanes_that_there_are(grid):
