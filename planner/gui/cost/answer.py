@@ -45,11 +45,11 @@ class AnswerText(NamedTuple):
     @property
     def text(self) -> str:
         """Return all of it, a line each."""
-        told = (self.sentence, self.dates, *self.lines, *(f"- {note}" for note in self.notes))
-        return "\n".join(line for line in told if line)
+        answer_text = (self.sentence, self.dates, *self.lines, *(f"- {note}" for note in self.notes))
+        return "\n".join(line for line in answer_text if line)
 
 
-class Answer(QWidget):
+class CostAnswer(QWidget):
     """A sentence, its dates, lines under it, and notes that unfold; `add` says what is found later."""
 
     def __init__(self, theme: Theme) -> None:
@@ -98,12 +98,12 @@ class Answer(QWidget):
         self._say_lines()
 
     def _say_lines(self) -> None:
-        told = (*self._shown.lines, *((self._later,) if self._later else ()))
-        self._lines.setText("\n".join(told))
-        self._lines.setVisible(bool(told))
+        answer_text = (*self._shown.lines, *((self._later,) if self._later else ()))
+        self._lines.setText("\n".join(answer_text))
+        self._lines.setVisible(bool(answer_text))
 
 
-def told(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, today: date) -> AnswerText:
+def answer_text(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, today: date) -> AnswerText:
     """Return what is said about `cost` on a day; without an estimate, why there is none."""
     time = (*if_it_ran(evaluation.memory), *_time_lines(evaluation))
     if cost.estimate is None:

@@ -23,7 +23,7 @@ from planner.gui.widgets.layout import (
 from planner.gui.workspace import Workspace
 
 
-class Controls(QWidget):
+class CostControls(QWidget):
     """Questions that scroll above buttons that stay; what those do is set from outside, but for `reset`."""
 
     def __init__(self, workspace: Workspace, theme: Theme, width: int) -> None:

@@ -90,7 +90,7 @@ class _Line(NamedTuple):
     detail: QLabel
 
 
-class Amounts(QWidget):
+class AmountList(QWidget):
     """A line for each amount with how sure it is, all in one column; what is open stays open while the plan changes."""
 
     def __init__(self, theme: Theme) -> None:
@@ -209,13 +209,13 @@ def _detail(row: MoneyRow, muted: str) -> str:
     return f"<table>{fact_rows(facts, muted)}</table><table>{''.join(symbols)}</table>"
 
 
-class Ledger(QWidget):
+class CostFigures(QWidget):
     """Both ways in two columns; below them what is rented, bought and paid each month."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.ways = FigureGrid(theme, ("Rented", "Owned"))
-        self.amounts = Amounts(theme)
+        self.amounts = AmountList(theme)
         in_column(self.ways, self.amounts, STRETCH, owner=self, spacing=theme.spacing.medium)
 
     def show_estimate(self, estimate: CostEstimate) -> None:
@@ -236,7 +236,7 @@ def _group(heading: str, terms: tuple[MoneyTerm, ...], usd: float) -> AmountGrou
     return AmountGroup(heading, fmt.money(usd), money_rows(terms))
 
 
-class Beside(QWidget):
+class PinnedComparison(QWidget):
     """Shown while a plan is pinned."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:

@@ -4,7 +4,7 @@ from typing import Final
 
 from planner.cost.job import DailyHours, Job, Run
 from planner.cost.terms import CostTerms
-from planner.gui.cost.questions import USUAL_JOBS, MoneyQuestions
+from planner.gui.cost.questions import DEFAULT_JOBS, MoneyQuestions
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import RadioField
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
@@ -35,7 +35,7 @@ class JobQuestions(MoneyQuestions):
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__(workspace, theme)
-        self._jobs: dict[str, Job] = dict(USUAL_JOBS)
+        self._jobs: dict[str, Job] = dict(DEFAULT_JOBS)
         first, form, more = LabelledForm(theme), LabelledForm(theme), LabelledForm(theme)
         self.kind = RadioField(theme, _KINDS)
         first.add("The job is", self.kind, lambda: "daily-hours", "What the cards are paid for.", wide=True)

@@ -20,7 +20,7 @@ from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 
-USUAL_JOBS: dict[str, Job] = {
+DEFAULT_JOBS: dict[str, Job] = {
     "run": Run(amount=50_000_000, unit="tokens"),
     "service": Service(requests_per_day=10_000),
     "daily-hours": DailyHours(hours_per_day=8.0),
@@ -30,7 +30,7 @@ YES_OR_NO: Final = ((True, "yes"), (False, "no"))
 _WIDEST: Final = "Colocation, $/kW·m"
 
 
-def value_of(terms: CostTerms, path: str) -> object:
+def term_value(terms: CostTerms, path: str) -> object:
     """Return the field at `path`; none where the job is of a kind that has no such field."""
     held: object = terms
     for name in path.split("."):
@@ -38,12 +38,12 @@ def value_of(terms: CostTerms, path: str) -> object:
     return held
 
 
-def usual_value(terms: CostTerms, path: str) -> object:
+def default_value(terms: CostTerms, path: str) -> object:
     """Return what the field at `path` is unless somebody says otherwise, for a job of the same kind."""
-    return value_of(CostTerms(job=USUAL_JOBS[terms.job.kind]), path)
+    return term_value(CostTerms(job=DEFAULT_JOBS[terms.job.kind]), path)
 
 
-def changed(terms: CostTerms, path: str, value: object) -> CostTerms:
+def with_value(terms: CostTerms, path: str, value: object) -> CostTerms:
     """Return `terms` with another value at `path`.
 
     Raises:
@@ -87,7 +87,7 @@ class MoneyQuestions(QWidget):
     def refresh(self) -> None:
         """Show the terms of the plan."""
         for path, (form, field) in self._fields.items():
-            value = value_of(self.terms, path)
+            value = term_value(self.terms, path)
             meant = self.has_meaning(path)
             if meant and (value is not None or not isinstance(field, ChoiceField)):
                 field.set_value(value)
@@ -103,12 +103,12 @@ class MoneyQuestions(QWidget):
     def ask(self, form: LabelledForm, path: str, label: str, field: Field, hint: str) -> None:
         """Add the question for the field at `path`."""
         self._fields[path] = form, field
-        form.add(label, field, lambda: usual_value(self.terms, path), hint)
+        form.add(label, field, lambda: default_value(self.terms, path), hint)
         step = label.replace("&", "").lower()
 
         def apply(value: object) -> None:
             try:
-                self.workspace.apply(step, cost=changed(self.terms, path, value))
+                self.workspace.apply(step, cost=with_value(self.terms, path, value))
             except PlannerError as error:
                 field.show_problem(error.explained if isinstance(error, SpecError) else error.message)
 

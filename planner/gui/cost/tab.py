@@ -14,12 +14,12 @@ from PySide6.QtWidgets import QDialog, QWidget
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.rent_or_buy.uncertainty import Simulation, simulate, tornado
 from planner.cost.terms import RentMode
-from planner.gui.cost.answer import Answer, told
-from planner.gui.cost.controls import Controls
+from planner.gui.cost.answer import CostAnswer, answer_text
+from planner.gui.cost.controls import CostControls
 from planner.gui.cost.curve_data import cost_curve, with_draws
 from planner.gui.cost.curve_panel import CostCurvePanel
-from planner.gui.cost.figures import Beside, Ledger
-from planner.gui.cost.tables import Elsewhere, Offers
+from planner.gui.cost.figures import CostFigures, PinnedComparison
+from planner.gui.cost.tables import CarbonByRegion, OfferList
 from planner.gui.cost.tornado import Tornado
 from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
@@ -63,15 +63,15 @@ class CostTab(QuestionTab):
         self._today = today
         self.cost = PlanCost(None)
         self.dialog: QDialog | None = None
-        self.controls = Controls(workspace, theme, _CONTROLS_WIDTH)
-        self.answer = Answer(theme)
+        self.controls = CostControls(workspace, theme, _CONTROLS_WIDTH)
+        self.answer = CostAnswer(theme)
         self.curve = CostCurvePanel(theme)
         self.curve.setMinimumHeight(_CURVE_HEIGHT)
         self.tornado = Tornado(theme)
-        self.offers = Offers(theme)
-        self.beside = Beside(workspace, theme)
-        self.figures = Ledger(theme)
-        self.elsewhere = Elsewhere(theme)
+        self.offers = OfferList(theme)
+        self.beside = PinnedComparison(workspace, theme)
+        self.figures = CostFigures(theme)
+        self.elsewhere = CarbonByRegion(theme)
         self.drawn = False
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._fill_column()
@@ -93,7 +93,7 @@ class CostTab(QuestionTab):
         self.controls.refresh()
         self.cost = evaluate_cost(evaluation, self.workspace.catalog, self._today())
         estimate = self.cost.estimate
-        self.answer.show_answer(told(self.cost, evaluation, self.workspace.catalog, self._today()))
+        self.answer.show_answer(answer_text(self.cost, evaluation, self.workspace.catalog, self._today()))
         if self.cost.estimate is None:
             self.controls.point_to(self.cost.field.removeprefix("cost."), self.cost.reason)
         self.controls.buy.show_card_price(_card_price(estimate))
@@ -140,7 +140,7 @@ class CostTab(QuestionTab):
             return
         catalog, today = self.workspace.catalog, self._today()
         other = evaluate_cost(pinned, catalog, today)
-        answer = told(other, pinned, catalog, today).sentence
+        answer = answer_text(other, pinned, catalog, today).sentence
         subject = plan_phrase(pinned, catalog)
         mine = Scenario(evaluation.time, self.cost.estimate)
         self.beside.show_scenarios(mine, Scenario(pinned.time, other.estimate), subject, answer)

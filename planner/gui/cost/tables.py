@@ -25,7 +25,7 @@ _OFFERS_HEIGHT = 220
 _REGIONS_HEIGHT: Final = 200
 
 
-class Offers(QWidget):
+class OfferList(QWidget):
     """Sorted as it comes, what can be compared first; `used` carries the id and the mode of an offer to rent."""
 
     used = Signal(str, str)
@@ -95,7 +95,7 @@ _COLUMNS: Final[tuple[Column[RegionCarbon], ...]] = (
 )
 
 
-class Elsewhere(QWidget):
+class CarbonByRegion(QWidget):
     """A section with a row for each region, the least carbon first; `chosen` carries the code of one to stand in."""
 
     chosen = Signal(str)

@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QDialog, QFileDialog, QInputDialog, QMenu, QWidget
 from planner.errors import PlannerError
 from planner.gui.monitor.dialogs import DoctorDialog, SpeedDialog, SummaryDialog
 from planner.gui.monitor.feed import Feed
-from planner.gui.monitor.replay import Loader
-from planner.gui.monitor.settings import MonitorSettings, Unfinished
+from planner.gui.monitor.replay import RecordingLoader
+from planner.gui.monitor.settings import MonitorSettings, UnfinishedRecording
 from planner.gui.monitor.settings_dialog import SettingsDialog
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
@@ -62,7 +62,7 @@ class Controller(QObject):
     def note_recorded(self, path: Path | None) -> None:
         """Remember at once which file is being written: the next start tells of it, should this one break off."""
         self._recorded_since = monotonic()
-        self.change(unfinished=None if path is None else Unfinished.of_this_process(path))
+        self.change(unfinished=None if path is None else UnfinishedRecording.of_this_process(path))
         self._workspace.settings.flush()
 
     @property
@@ -133,11 +133,11 @@ class Controller(QObject):
     @Slot()
     def show_demo(self) -> None:
         """Play the demo that comes with the program."""
-        self._load(Loader(DEMO, is_demo=True))
+        self._load(RecordingLoader(DEMO, is_demo=True))
 
     def open(self, path: Path) -> None:
         """Play the recording or log at `path`; it is read in the background."""
-        self._load(Loader(path))
+        self._load(RecordingLoader(path))
 
     @Slot()
     def choose_export(self) -> None:
@@ -223,7 +223,7 @@ class Controller(QObject):
         self._tasks.cancel(_EXPORTING)
         self._tasks.cancel(_SUMMING)
 
-    def _load(self, loader: Loader) -> None:
+    def _load(self, loader: RecordingLoader) -> None:
         self._tasks.run(_LOADING, loader.load, self._feed.play, self._fail, loader.stop)
 
     def _fail(self, error: BaseException) -> None:

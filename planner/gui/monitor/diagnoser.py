@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Final
 
-from planner.gui.monitor.chronicle import Chronicle
 from planner.gui.monitor.feed import Feed
+from planner.gui.monitor.verdict_timeline import VerdictTimeline
 from planner.monitor.diagnosis.checklist import agreeing, check
 from planner.monitor.diagnosis.verdict import Kind, Verdict
 from planner.present.monitor.diagnosis import ChecklistRow, Said, checklist_rows, said
@@ -31,7 +31,7 @@ class Diagnoser:
     def forget(self) -> None:
         """Begin anew, for another source."""
         # The time line of a recording was told as a whole when it was read in.
-        self._chronicle = Chronicle(self._feed.history if self._feed.is_live else None)
+        self._chronicle = VerdictTimeline(self._feed.history if self._feed.is_live else None)
         self._due = float("-inf")
         self._end = float("-inf")
         self._states: tuple[tuple[str, str], ...] = ()

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from planner.errors import RecordingError
-from planner.gui.monitor.replay import Loaded, Replay
+from planner.gui.monitor.replay import LoadedRecording, RecordingReplay
 from planner.monitor.alert_rules import AlertRules
 from planner.monitor.alerts import AlertWatch
 from planner.monitor.history import History, Series
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 _KEPT: Final = "What was written until then can be replayed."
 
 
-class Live(QObject):
+class LiveSource(QObject):
     """Watches this machine. `arrived` carries updates, oldest first, on the window's thread.
 
     Nothing here but `stop` waits for the driver or for a process, and that not for ever: starting and stopping happen
@@ -103,7 +103,7 @@ class Live(QObject):
             self.arrived.emit(tuple(updates))
 
 
-class Shown(NamedTuple):
+class DisplayedReadings(NamedTuple):
     """What stands at the time that is shown, and everything read around it; a diagnosis asks for no more."""
 
     latest: Latest
@@ -134,13 +134,13 @@ class Feed(QObject):
         pace: Settings | None = None,
     ) -> None:
         super().__init__()
-        self.replay: Replay | None = None
+        self.replay: RecordingReplay | None = None
         self.is_released = False
         self._history = History()
         self._watch = AlertWatch(rules)
         self._recorder: Recorder | None = None
         self._is_started = False
-        self._live = Live((pace or Settings())._replace(fast_seconds=interval_seconds), timeouts, environment)
+        self._live = LiveSource((pace or Settings())._replace(fast_seconds=interval_seconds), timeouts, environment)
         self._live.arrived.connect(self._take)
 
     @property
@@ -169,9 +169,9 @@ class Feed(QObject):
         return self._history.end if self.replay is None else self.replay.now
 
     @property
-    def shown(self) -> Shown:
+    def shown(self) -> DisplayedReadings:
         """Return what a diagnosis looks at."""
-        return Shown(self.latest, self.latest.inventory, self.now, self.history.series)
+        return DisplayedReadings(self.latest, self.latest.inventory, self.now, self.history.series)
 
     @property
     def is_busy_unseen(self) -> bool:
@@ -241,10 +241,10 @@ class Feed(QObject):
                 self.failed.emit(RecordingError(recorder.path, recorder.failure, _KEPT))
             self.recording_changed.emit()
 
-    def play(self, loaded: Loaded) -> None:
+    def play(self, loaded: LoadedRecording) -> None:
         """Show a recording from its beginning."""
         self.end_replay()
-        self.replay = Replay(loaded)
+        self.replay = RecordingReplay(loaded)
         # Before anyone listens: the views draw the switch, and need not draw the same again for the first move.
         self.replay.play()
         self.replay.moved.connect(self.updated)

@@ -21,7 +21,7 @@ _ICONS: Final[dict[Tone, tuple[str, str]]] = {
 }
 
 
-class Outlook(QWidget):
+class HeadlinePanel(QWidget):
     """A sentence with a mark, under it what else there is to know; `opened` carries the card to tell more of."""
 
     opened = Signal(str)

@@ -1,7 +1,7 @@
 """What the Monitor has to tell: faults, alerts, and a recording that was cut off."""
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
@@ -9,11 +9,11 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtWidgets import QFrame, QPushButton, QSystemTrayIcon, QWidget
 
 from planner.gui.monitor.feed import Feed
-from planner.gui.monitor.settings import unfinished_words
+from planner.gui.monitor.settings import unfinished_message
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.labels import ElidedLabel, make_label
-from planner.gui.widgets.layout import in_column, in_row
+from planner.gui.widgets.layout import WidgetPool, in_column, in_row
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.monitor.alerts import Alert
@@ -24,58 +24,38 @@ _TONES: Final = {"error": "", "warning": "warning", "note": "notice"}
 
 
 class FaultList(QWidget):
-    """Errors and warnings as strips, notes under a heading."""
+    """Errors and warnings as banners, and notes in a collapsible section."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._theme = theme
-        self._urgent, self._notes = _Stack(theme), _Stack(theme)
-        self._section = Section(theme, "", self._notes)
-        in_column(self._urgent, self._section, owner=self, spacing=theme.spacing.tiny)
+        self._faults: Sequence[FaultView] = ()
+        notes, make = QWidget(), partial(_FaultBanner, theme)
+        self._section = Section(theme, "", notes)
+        self._urgent = WidgetPool(in_column(self._section, owner=self, spacing=theme.spacing.tiny), make)
+        self._notes = WidgetPool(in_column(owner=notes, spacing=theme.spacing.tiny), make)
         self.show_faults(())
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return what is shown, the worst first."""
-        return self._urgent.texts + self._notes.texts
+        """Return the text of each fault, the worst first."""
+        return tuple(fault.as_text for fault in self._faults)
 
     def show_faults(self, faults: Sequence[FaultView]) -> None:
-        """Show these faults, which come with the worst first."""
+        """Show `faults`, which are sorted with the worst first."""
+        self._faults = faults
+        urgent = [fault for fault in faults if fault.severity != "note"]
         notes = [fault for fault in faults if fault.severity == "note"]
-        self._urgent.show_faults([fault for fault in faults if fault.severity != "note"])
-        self._urgent.setVisible(len(notes) < len(faults))
-        self._notes.show_faults(notes)
+        for pool, shown in ((self._urgent, urgent), (self._notes, notes)):
+            for banner, fault in zip(pool.show(len(shown)), shown, strict=True):
+                banner.show_fault(fault)
         self._section.set_title(fmt.plural(len(notes), "note"))
         self._section.set_summary("; ".join(fault.title for fault in notes))
         self._section.setVisible(bool(notes))
         self.setVisible(bool(faults))
 
 
-class _Stack(QWidget):
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self._theme = theme
-        self._strips: list[_Strip] = []
-        self._column = in_column(owner=self, spacing=theme.spacing.tiny)
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        return tuple(strip.text for strip in self._strips)
-
-    def show_faults(self, faults: Sequence[FaultView]) -> None:
-        while len(self._strips) < len(faults):
-            self._strips.append(_Strip(self._theme))
-            self._column.addWidget(self._strips[-1])
-        while len(self._strips) > len(faults):
-            strip = self._strips.pop()
-            self._column.removeWidget(strip)
-            strip.deleteLater()
-        for strip, fault in zip(self._strips, faults, strict=True):
-            strip.show_fault(fault)
-
-
-class _Strip(QFrame):
-    """One fault: its title and since when, and beneath what to do."""
+class _FaultBanner(QFrame):
+    """A fault: its title and start, and below them the advice."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -98,7 +78,7 @@ class _Strip(QFrame):
         self.setAccessibleName(self.text)
 
 
-class LeftOver(QFrame):
+class UnfinishedBanner(QFrame):
     """Hidden while there is none; `opened` carries the file, `settled` says that it was opened or is not wanted."""
 
     opened = Signal(object)
@@ -124,7 +104,7 @@ class LeftOver(QFrame):
         self._path = path
         self.setVisible(path is not None)
         if path is not None:
-            self._words.setText(" ".join(unfinished_words(path)))
+            self._words.setText(" ".join(unfinished_message(path)))
 
     def _on_opened(self) -> None:
         if self._path is not None:
@@ -136,7 +116,7 @@ class LeftOver(QFrame):
         self.settled.emit()
 
 
-class Notifier(QObject):
+class AlertNotifier(QObject):
     """Puts each alert of a feed on the time line, and tells it."""
 
     def __init__(self, feed: Feed, workspace: Workspace, theme: Theme, parent: QWidget) -> None:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from planner.gui.monitor.chronicle import LookBack
+from planner.gui.monitor.verdict_timeline import RecordingDiagnosis
 from planner.monitor.history import History
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
@@ -27,7 +27,7 @@ _DEMO_BEGINS_SECONDS: Final = 150.0
 _SLACK_SECONDS: Final = 60.0
 
 
-class Loaded(NamedTuple):
+class LoadedRecording(NamedTuple):
     """A recording and everything that is in it; `is_demo` says that its readings are invented."""
 
     recording: Recording
@@ -40,7 +40,7 @@ class Loaded(NamedTuple):
         return "Demo: invented readings" if self.is_demo else f"Replay of {self.recording.path.name}"
 
 
-class Loader:
+class RecordingLoader:
     """Reads a recording, or another program's log, in the background; `stop` makes it end early."""
 
     def __init__(self, path: Path, *, is_demo: bool = False) -> None:
@@ -51,7 +51,7 @@ class Loader:
         """End soon; what is returned then is not to be used."""
         self._is_stopped = True
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedRecording:
         """Return the recording with its whole history, and what was to be said of it all along.
 
         Raises:
@@ -59,7 +59,7 @@ class Loader:
         """
         recording = open_recording(self._path)
         history = History(max(_DAY_SECONDS, recording.seconds + _SLACK_SECONDS))
-        look_back = LookBack(history, recording.seconds)
+        look_back = RecordingDiagnosis(history, recording.seconds)
         for update in recording:
             if self._is_stopped:
                 break
@@ -67,15 +67,15 @@ class Loader:
             look_back.note()
         for mark in recording.marks:
             history.add_mark(mark.monotonic_seconds, mark.text)
-        return Loaded(recording, history, self._is_demo)
+        return LoadedRecording(recording, history, self._is_demo)
 
 
-class Replay(QObject):
+class RecordingReplay(QObject):
     """Moves through a recording at a speed; `moved` says that another time is shown, or that it goes on or stands."""
 
     moved = Signal()
 
-    def __init__(self, loaded: Loaded, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, loaded: LoadedRecording, clock: Callable[[], float] = monotonic) -> None:
         super().__init__()
         self.loaded, self.history = loaded, loaded.history
         self.latest = Latest()

@@ -12,7 +12,7 @@ from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS
 from planner.present import format as fmt
 
 
-class Unfinished(Spec):
+class UnfinishedRecording(Spec):
     """A file that is being written, and the process that writes it; a number alone may be another's by now."""
 
     path: str
@@ -20,7 +20,7 @@ class Unfinished(Spec):
     process_started_seconds: float | None
 
     @classmethod
-    def of_this_process(cls, path: Path) -> "Unfinished":
+    def of_this_process(cls, path: Path) -> "UnfinishedRecording":
         """Return that this process writes `path`."""
         return cls(path=str(path.absolute()), pid=os.getpid(), process_started_seconds=_started(os.getpid()))
 
@@ -36,7 +36,7 @@ class Unfinished(Spec):
         return started is not None and started == self.process_started_seconds
 
 
-def unfinished_words(path: Path) -> tuple[str, str]:
+def unfinished_message(path: Path) -> tuple[str, str]:
     """Return what is to be said of a recording that was cut off, and what can be done."""
     size = fmt.size(path.stat().st_size)
     told = f"The recording {path.name} was cut off when the program ended."
@@ -77,6 +77,6 @@ class MonitorSettings(Spec):
     may_end_others: bool = False
     shows_processes: bool = False
     usd_per_kwh: float | None = Field(default=None, gt=0, description="None: energy has no price")
-    unfinished: Unfinished | None = Field(default=None, description="the recording that is being written")
+    unfinished: UnfinishedRecording | None = Field(default=None, description="the recording that is being written")
     alerts: AlertRules = AlertRules()
     plots: PlotSettings = PlotSettings()

@@ -12,11 +12,11 @@ from planner.gui.monitor.controller import Controller
 from planner.gui.monitor.diagnoser import Diagnoser
 from planner.gui.monitor.dialogs import VerdictDialog
 from planner.gui.monitor.feed import Feed
-from planner.gui.monitor.headline import EmptyState, Outlook
-from planner.gui.monitor.notices import FaultList, LeftOver, Notifier
+from planner.gui.monitor.headline import EmptyState, HeadlinePanel
+from planner.gui.monitor.notices import AlertNotifier, FaultList, UnfinishedBanner
 from planner.gui.monitor.plan_strip import PlanLines, PlanStrip
 from planner.gui.monitor.plots.grid import PlotGrid
-from planner.gui.monitor.plots.time_view import TimeView
+from planner.gui.monitor.plots.time_view import TimeSpanView
 from planner.gui.monitor.processes import Processes
 from planner.gui.monitor.toolbar import ReplayBar, Toolbar
 from planner.gui.tab import Tab
@@ -38,13 +38,13 @@ _LEAST_SHARE_SECONDS: Final = 2.0
 _MINUTE_MS: Final = 60_000
 
 
-class FirstSpan:
+class GrowingSpan:
     """Begins with a minute, which grows in steps to the usual span: ten minutes would be empty for nine of them.
 
     It ends as soon as somebody zooms, pans or chooses a span.
     """
 
-    def __init__(self, view: TimeView) -> None:
+    def __init__(self, view: TimeSpanView) -> None:
         self._view = view
         self._usual: float | None = None
         self._shown: float | None = None
@@ -73,7 +73,7 @@ class FirstSpan:
             self._view.set_span(self._shown)
 
 
-class OwnShare:
+class OwnCpuShare:
     """The share since it was last found out, which takes a while: over less than two seconds it would only flicker."""
 
     def __init__(self) -> None:
@@ -104,12 +104,12 @@ class MonitorTab(Tab):
         self.feed.setParent(self)
         self.controller = Controller(self.feed, workspace, theme, tasks, self)
         self.diagnoser = Diagnoser(self.feed)
-        self.notifier = Notifier(self.feed, workspace, theme, self)
+        self.notifier = AlertNotifier(self.feed, workspace, theme, self)
         self.more = self.controller.menu()
         self.toolbar = Toolbar(theme, settings, self.more)
         self.replay_bar = ReplayBar(theme)
-        self.left_over = LeftOver(theme)
-        self.outlook = Outlook(theme)
+        self.left_over = UnfinishedBanner(theme)
+        self.outlook = HeadlinePanel(theme)
         self.faults = FaultList(theme)
         self.cards = CardLines(theme)
         self.empty_state = EmptyState(theme)
@@ -117,13 +117,13 @@ class MonitorTab(Tab):
         self.machine = ElidedLabel(role="muted")
         self.take_up = QPushButton("Take up the GPU again")
         self.plots = PlotGrid(theme, self.feed.history, workspace.settings)
-        self._first_span = FirstSpan(self.plots.view)
+        self._first_span = GrowingSpan(self.plots.view)
         self.more.aboutToShow.connect(self._offer_plots)
         self.processes = Processes(workspace, theme)
         self.process_section = Section(theme, "Processes", self.processes)
         self.is_paused = False
         self._released_unseen = False
-        self._share = OwnShare()
+        self._share = OwnCpuShare()
         self._plots_menu: QMenu | None = None
         self._plan_lines = PlanLines(self.plots, "plan")
         self._hidden = QTimer(self, singleShot=True)

@@ -5,7 +5,7 @@ from typing import Final
 from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtWidgets import QComboBox, QMenu, QPushButton, QSlider, QWidget
 
-from planner.gui.monitor.replay import SPEEDS, Replay
+from planner.gui.monitor.replay import SPEEDS, RecordingReplay
 from planner.gui.monitor.settings import MonitorSettings
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.buttons import IconButton, push_button
@@ -89,7 +89,7 @@ class Toolbar(QWidget):
     def set_paused(self, is_paused: bool) -> None:
         """Show whether the view stands still."""
         self.pause.set_icon("play" if is_paused else "pause")
-        self.pause.set_words("Go on" if is_paused else "Pause")
+        self.pause.set_text("Go on" if is_paused else "Pause")
 
     def set_recording(self, *, is_on: bool) -> None:
         """Show whether what is read is written to a file."""
@@ -100,7 +100,7 @@ class Toolbar(QWidget):
     def set_alerts(self, *, is_on: bool) -> None:
         """Show whether alerts are on."""
         self.alerts.set_icon("bell", "accent" if is_on else "muted")
-        self.alerts.set_words("Alerts: on" if is_on else "Alerts: off")
+        self.alerts.set_text("Alerts: on" if is_on else "Alerts: off")
 
     def _fill(self, settings: MonitorSettings) -> None:
         for title, seconds in SPANS:
@@ -133,7 +133,7 @@ class ReplayBar(QWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._replay: Replay | None = None
+        self._replay: RecordingReplay | None = None
         self.play = IconButton(theme, "play", "Play")
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setAccessibleName("Time in the recording")
@@ -150,7 +150,7 @@ class ReplayBar(QWidget):
         self.speed.activated.connect(self._on_speed)
         self.hide()
 
-    def set_replay(self, replay: Replay | None) -> None:
+    def set_replay(self, replay: RecordingReplay | None) -> None:
         """Stand for this replay, or for none."""
         self._replay = replay
         self.setVisible(replay is not None)
@@ -170,7 +170,7 @@ class ReplayBar(QWidget):
         at = clock(replay.history.wall_of(replay.now))
         self.time.setText(f"{at}  ·  {elapsed(replay.seconds)} of {elapsed(replay.length)}")
         self.play.set_icon("pause" if replay.is_playing else "play")
-        self.play.set_words("Pause" if replay.is_playing else "Play")
+        self.play.set_text("Pause" if replay.is_playing else "Play")
 
     @Slot()
     def toggle(self) -> None:

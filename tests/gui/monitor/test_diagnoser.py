@@ -7,8 +7,8 @@ from PySide6.QtWidgets import QPushButton, QWidget
 from planner.gui.monitor.controller import DEMO
 from planner.gui.monitor.diagnoser import Diagnoser
 from planner.gui.monitor.dialogs import VerdictDialog
-from planner.gui.monitor.feed import Shown
-from planner.gui.monitor.replay import Loader
+from planner.gui.monitor.feed import DisplayedReadings
+from planner.gui.monitor.replay import RecordingLoader
 from planner.monitor.history import History
 from planner.monitor.readings.events import EventKind
 from planner.monitor.readings.inventory import Inventory
@@ -25,7 +25,7 @@ class OneFeed:
     @property
     def shown(self):
         history = self.history
-        return Shown(history.latest, history.inventory, history.end, history.series)
+        return DisplayedReadings(history.latest, history.inventory, history.end, history.series)
 
 
 def test_a_verdict_is_said_and_begins_a_span_on_the_time_line():
@@ -73,7 +73,7 @@ def test_the_dialog_tells_what_was_seen_and_what_to_do_next_and_copies_both(qtbo
 
 
 def test_a_recording_is_diagnosed_as_a_whole_while_it_is_read(qapp):
-    history = Loader(DEMO, is_demo=True).load().history
+    history = RecordingLoader(DEMO, is_demo=True).load().history
     told = [event for event in history.events(history.start, history.end) if event.kind is EventKind.DIAGNOSIS]
     assert {"idle", "input-bound", "compute-bound", "thermal-throttled", "idle-held"} <= {event.what for event in told}
 

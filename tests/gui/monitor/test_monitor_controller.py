@@ -10,7 +10,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QInputDialog
 
 from planner.gui.monitor.dialogs import SummaryDialog
-from planner.gui.monitor.replay import Loader, Replay
+from planner.gui.monitor.replay import RecordingLoader, RecordingReplay
 from planner.monitor.alert_rules import AlertRules
 from planner.monitor.alerts import AlertKind
 from planner.monitor.readings.inventory import Inventory
@@ -83,7 +83,7 @@ def test_a_replay_moves_with_the_clock_and_stops_at_its_end(qapp, qtbot):
     now = [0.0]
     from planner.gui.monitor.controller import DEMO
 
-    replay = Replay(Loader(DEMO, is_demo=False).load(), lambda: now[0])
+    replay = RecordingReplay(RecordingLoader(DEMO, is_demo=False).load(), lambda: now[0])
     replay.set_speed(10.0)
     replay.play()
     now[0] = 6.0

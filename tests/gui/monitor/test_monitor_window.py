@@ -8,13 +8,13 @@ from PySide6.QtWidgets import QLabel
 from planner.gui.monitor.controller import DEMO
 from planner.gui.monitor.tab import MonitorTab
 from planner.gui.tab import TABS
-from planner.gui.window import Window
+from planner.gui.window import MainWindow
 
 LONGEST_MS = 30_000
 
 
-def make_window(qtbot, workspace, theme, tasks) -> Window:
-    window = Window(workspace, theme, tasks, TABS)
+def make_window(qtbot, workspace, theme, tasks) -> MainWindow:
+    window = MainWindow(workspace, theme, tasks, TABS)
     qtbot.addWidget(window, before_close_func=lambda _window: workspace.undo_stack.setClean())
     window.show()
     return window

@@ -3,7 +3,6 @@
 from typing import Final
 
 from planner.errors import SpecError
-from planner.gui.widgets.inputs.field import stack_up
 from planner.gui.widgets.inputs.number_field import TypedNumber
 from planner.present import format as fmt
 from planner.units import GIB, TIB, parse_bytes
@@ -18,7 +17,7 @@ class SizeField(TypedNumber):
     def __init__(self) -> None:
         super().__init__()
         self._value: int = 0
-        stack_up(self, self._edit, self._message)
+        self._lay_out(self._edit)
         self._show_value()
 
     @property

@@ -53,7 +53,7 @@ class TimeScale(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class BandItem:
     """A span or a sign in a lane: from `left` to `right`, in the row `row` of as many as the lane has cards.
 
     `events` or `mark` is what it stands for; `is_hatched` sets what comes of heat apart from what comes of power.
@@ -70,7 +70,7 @@ class Shape:
     mark: Mark | None = None
 
 
-def shapes_of(history: History, scale: TimeScale, labels: Mapping[str, str], sign_width: float) -> list[Shape]:
+def band_items(history: History, scale: TimeScale, labels: Mapping[str, str], sign_width: float) -> list[BandItem]:
     """Return what is to be drawn; `labels` are the shown cards, events of others are left out.
 
     Spans and signs that would touch become one.
@@ -88,18 +88,18 @@ def shapes_of(history: History, scale: TimeScale, labels: Mapping[str, str], sig
     return [*_merged(spans), *_clustered(signs), *_side_by_side(found), *_flags(history, scale)]
 
 
-def gaps_of(history: History, scale: TimeScale) -> list[tuple[float, float]]:
+def gap_spans(history: History, scale: TimeScale) -> list[tuple[float, float]]:
     """Return from where to where nothing was read."""
     return [(scale.x(gap.began), scale.x(gap.ended)) for gap in history.gaps(scale.start, scale.end)]
 
 
-def shape_words(shape: Shape, history: History, labels: Mapping[str, str]) -> tuple[str, ...]:
+def item_lines(shape: BandItem, history: History, labels: Mapping[str, str]) -> tuple[str, ...]:
     """Return all that a shape stands for, a line each."""
     marks = () if shape.mark is None else (_mark_words(shape.mark, history),)
     return (*(_words(event, history, labels) for event in shape.events), *marks)
 
 
-def event_rows(history: History, start: float, end: float, labels: Mapping[str, str]) -> tuple[str, ...]:
+def event_lines(history: History, start: float, end: float, labels: Mapping[str, str]) -> tuple[str, ...]:
     """Return a line for each event and mark, in the order of their times."""
     events = history.events(start, end)
     lines = [(event.began.monotonic_seconds, _words(event, history, labels)) for event in events]
@@ -126,30 +126,30 @@ def _ends(event: Event, scale: TimeScale, now: float) -> tuple[float, float]:
     return left, max(right, left + 1)
 
 
-def _slowed(event: Event, scale: TimeScale, row: int, now: float) -> Shape:
+def _slowed(event: Event, scale: TimeScale, row: int, now: float) -> BandItem:
     role = _ROLES.get(event.what, "muted")
-    return Shape("Slowed", *_ends(event, scale, now), role, (event,), row=row, is_hatched="thermal" in event.what)
+    return BandItem("Slowed", *_ends(event, scale, now), role, (event,), row=row, is_hatched="thermal" in event.what)
 
 
-def _verdict(event: Event, scale: TimeScale, now: float) -> Shape:
-    return Shape("Diagnosis", *_ends(event, scale, now), "accent", (event,), text=event_title(event))
+def _verdict(event: Event, scale: TimeScale, now: float) -> BandItem:
+    return BandItem("Diagnosis", *_ends(event, scale, now), "accent", (event,), text=event_title(event))
 
 
-def _sign(event: Event, scale: TimeScale, width: float) -> Shape:
+def _sign(event: Event, scale: TimeScale, width: float) -> BandItem:
     sign, role = _SIGNS[event.kind]
     middle = scale.x(event.began.monotonic_seconds)
-    return Shape("Events", middle - width / 2, middle + width / 2, role, (event,), text=sign)
+    return BandItem("Events", middle - width / 2, middle + width / 2, role, (event,), text=sign)
 
 
-def _flags(history: History, scale: TimeScale) -> list[Shape]:
+def _flags(history: History, scale: TimeScale) -> list[BandItem]:
     """Return the marks, the words of each as long as there is room before the next."""
     marks = [mark for mark in history.marks if scale.start <= mark.time <= scale.end]
     ends = [*(scale.x(mark.time) for mark in marks[1:]), scale.x(scale.end)]
     flags = zip(marks, ends, strict=False)
-    return [Shape("Marks", scale.x(mark.time), end, "accent", text=mark.text, mark=mark) for mark, end in flags]
+    return [BandItem("Marks", scale.x(mark.time), end, "accent", text=mark.text, mark=mark) for mark, end in flags]
 
 
-def _merged(spans: Iterable[Shape]) -> list[Shape]:
+def _merged(spans: Iterable[BandItem]) -> list[BandItem]:
     """Return the spans, those of one kind that are next to each other as one: a limit may be met many times."""
     ordered = sorted(spans, key=lambda span: (span.row, span.role, span.is_hatched, span.left))
     merged = []
@@ -161,17 +161,17 @@ def _merged(spans: Iterable[Shape]) -> list[Shape]:
     return merged
 
 
-def _side_by_side(verdicts: list[Shape]) -> list[Shape]:
+def _side_by_side(verdicts: list[BandItem]) -> list[BandItem]:
     """Return the verdicts on all cards one after the other: where several hold at a time, they are one piece."""
     borders = sorted({border for span in verdicts for border in (span.left, span.right)})
-    pieces: list[Shape] = []
+    pieces: list[BandItem] = []
     for left, right in pairwise(borders):
         held = [span for span in verdicts if span.left < right and span.right > left]
         if not held:
             continue
         # The commonest first; among equals what began first.
         texts = Counter(span.text for span in held)
-        piece = Shape("Diagnosis", left, right, "accent", _events_of(held), ", ".join(dict(texts.most_common())))
+        piece = BandItem("Diagnosis", left, right, "accent", _events_of(held), ", ".join(dict(texts.most_common())))
         before = pieces[-1] if pieces else None
         if before is not None and before.text == piece.text and before.right == left:
             pieces[-1] = replace(before, right=right, events=tuple(dict.fromkeys((*before.events, *piece.events))))
@@ -180,19 +180,19 @@ def _side_by_side(verdicts: list[Shape]) -> list[Shape]:
     return pieces
 
 
-def _events_of(shapes: Iterable[Shape]) -> tuple[Event, ...]:
+def _events_of(shapes: Iterable[BandItem]) -> tuple[Event, ...]:
     return tuple(event for shape in shapes for event in shape.events)
 
 
-def _clustered(signs: Iterable[Shape]) -> list[Shape]:
+def _clustered(signs: Iterable[BandItem]) -> list[BandItem]:
     """Return the signs, those that touch as one; the worst of them gives its colour."""
     runs = _runs(sorted(signs, key=lambda sign: sign.left), 0.0)
     return [run[0] if len(run) == 1 else _joined(run) for run in runs]
 
 
-def _runs(shapes: list[Shape], room: float) -> list[list[Shape]]:
+def _runs(shapes: list[BandItem], room: float) -> list[list[BandItem]]:
     """Part shapes that are ordered from left to right where one is `room` away from the one before."""
-    runs: list[list[Shape]] = []
+    runs: list[list[BandItem]] = []
     for shape in shapes:
         if runs and shape.left < runs[-1][-1].right + room:
             runs[-1].append(shape)
@@ -201,9 +201,9 @@ def _runs(shapes: list[Shape], room: float) -> list[list[Shape]]:
     return runs
 
 
-def _joined(signs: list[Shape]) -> Shape:
+def _joined(signs: list[BandItem]) -> BandItem:
     worst = min(signs, key=lambda sign: ("bad", "warn", "ok", "muted").index(sign.role))
     texts = {sign.text for sign in signs}
     text = texts.pop() if len(texts) == 1 else worst.text if worst.role == "bad" else "…"
     events = _events_of(signs)
-    return Shape("Events", signs[0].left, signs[-1].right, worst.role, events, text=text)
+    return BandItem("Events", signs[0].left, signs[-1].right, worst.role, events, text=text)

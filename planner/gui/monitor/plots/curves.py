@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from planner.gui.monitor.plots.specs import PlotSpec, Range
+from planner.gui.monitor.plots.specs import AxisRange, PlotSpec
 from planner.monitor.history import HOST, Columns, Gap, History
 from planner.monitor.readings.inventory import Device
 
@@ -51,7 +51,7 @@ class LimitLine(NamedTuple):
     stroke: int | None = None
 
 
-def owners_of(history: History) -> tuple[Owner, ...]:
+def plotted_owners(history: History) -> tuple[Owner, ...]:
     """Return the cards that something is known of: those in place by their numbers, then those that are gone."""
     known = set(history.owners) - {HOST}
     devices = [device for device in history.inventory.devices if device.uuid in known]
@@ -69,7 +69,7 @@ def _title(device: Device, are_alike: bool) -> str:
     return f"Card {device.index}" if are_alike else f"{device.index} · {short}"
 
 
-def keys_of(spec: PlotSpec, owners: tuple[Owner, ...]) -> tuple[tuple[Key, str, int], ...]:
+def curve_keys(spec: PlotSpec, owners: tuple[Owner, ...]) -> tuple[tuple[Key, str, int], ...]:
     """Return the curves that a plot can have, each with its label and its stroke."""
     if spec.is_host:
         return tuple(((HOST, name), spec.metric(name).title, stroke) for stroke, name in enumerate(spec.metrics))
@@ -81,7 +81,7 @@ def is_known(history: History, spec: PlotSpec) -> bool:
     return any(history.knows(metric, of_host=spec.is_host) for metric in spec.metrics)
 
 
-def curve(history: History, key: Key, label: str, stroke: int, span: Range, pixels: int) -> Curve:
+def curve(history: History, key: Key, label: str, stroke: int, span: AxisRange, pixels: int) -> Curve:
     """Return one curve of a time on so many pixels."""
     series = history.series(*key)
     columns = series.between(span.low, span.high, pixels)
@@ -90,12 +90,12 @@ def curve(history: History, key: Key, label: str, stroke: int, span: Range, pixe
     return Curve(key, label, stroke, columns, *_points(columns, points), breaks)
 
 
-def range_of(curves: list[Curve]) -> Range | None:
+def value_range(curves: list[Curve]) -> AxisRange | None:
     """Return the lowest and the highest value of all, none where there is none."""
     drawn = [curve.columns for curve in curves if len(curve.columns.times)]
     if not drawn:
         return None
-    return Range(min(float(each.low.min()) for each in drawn), max(float(each.high.max()) for each in drawn))
+    return AxisRange(min(float(each.low.min()) for each in drawn), max(float(each.high.max()) for each in drawn))
 
 
 def _points(columns: Columns, points: int) -> tuple[Floats, Floats]:

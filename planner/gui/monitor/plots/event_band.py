@@ -17,16 +17,16 @@ from PySide6.QtWidgets import QMenu, QSizePolicy, QToolTip, QWidget
 
 from planner.gui.monitor.plots.band_layout import (
     LANES,
+    BandItem,
     Lane,
-    Shape,
     TimeScale,
-    event_rows,
-    gaps_of,
-    shape_words,
-    shapes_of,
+    band_items,
+    event_lines,
+    gap_spans,
+    item_lines,
 )
 from planner.gui.monitor.plots.curves import Owner
-from planner.gui.monitor.plots.time_view import Gestures, TimeView, axis_width, handle_key, time_ticks
+from planner.gui.monitor.plots.time_view import Gestures, TimeSpanView, axis_width, handle_key, time_ticks
 from planner.gui.plot.pens import cosmetic_pen
 from planner.gui.theme import Theme
 from planner.monitor.history import History, Mark
@@ -45,12 +45,12 @@ class EventBand(QWidget):
 
     mark_wanted = Signal(float)
 
-    def __init__(self, theme: Theme, history: History, view: TimeView) -> None:
+    def __init__(self, theme: Theme, history: History, view: TimeSpanView) -> None:
         super().__init__()
         self._theme, self.history, self._view = theme, history, view
         self._labels: dict[str, str] = {}
         self._lanes: tuple[Lane, ...] = ("Events",)
-        self.shapes: list[Shape] = []
+        self.shapes: list[BandItem] = []
         self._right = 0
         self.setFont(theme.font("small"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -71,14 +71,14 @@ class EventBand(QWidget):
 
     def text(self) -> str:
         """Return what happened in the time that is shown, a line each."""
-        return "\n".join(event_rows(self.history, self._view.start, self._view.end, self._labels))
+        return "\n".join(event_lines(self.history, self._view.start, self._view.end, self._labels))
 
     def time_at(self, x: float) -> float:
         """Return the time at a horizontal place."""
         scale = self._scale
         return min(max(scale.start + (x - scale.left) / scale.per_second, scale.start), scale.end)
 
-    def shapes_at(self, x: float, y: float) -> list[Shape]:
+    def shapes_at(self, x: float, y: float) -> list[BandItem]:
         """Return what is drawn at a place; where spans overlap, all of them."""
         lane = self._lane_at(y)
         return [shape for shape in self.shapes if shape.lane == lane and shape.left - 3 <= x <= shape.right + 3]
@@ -95,7 +95,7 @@ class EventBand(QWidget):
         """Tell what is under the pointer."""
         if isinstance(event, QHelpEvent):
             shapes = self.shapes_at(event.x(), event.y())
-            words = [line for shape in shapes for line in shape_words(shape, self.history, self._labels)]
+            words = [line for shape in shapes for line in item_lines(shape, self.history, self._labels)]
             more = [f"and {len(words) - _MOST_WORDS} more"] if len(words) > _MOST_WORDS else []
             QToolTip.showText(event.globalPos(), "\n".join([*words[:_MOST_WORDS], *more]), self)
             return True
@@ -145,7 +145,7 @@ class EventBand(QWidget):
 
     def _draw(self) -> None:
         width = QFontMetrics(self.font()).horizontalAdvance("M")
-        self.shapes = shapes_of(self.history, self._scale, self._labels, width)
+        self.shapes = band_items(self.history, self._scale, self._labels, width)
         # That of events is always there, so that the band is never bare.
         used = {shape.lane for shape in self.shapes} | {"Events"}
         lanes = tuple(lane for lane in LANES if lane in used)
@@ -184,10 +184,10 @@ class EventBand(QWidget):
             painter.setPen(cosmetic_pen(self._theme.color("border"), 1))
             painter.drawLine(QPointF(scale.left, (number + 1) * line), QPointF(self.width(), (number + 1) * line))
         hatch = QBrush(self._theme.color("border"), Qt.BrushStyle.BDiagPattern)
-        for left, right in gaps_of(self.history, scale):
+        for left, right in gap_spans(self.history, scale):
             painter.fillRect(QRectF(left, 0, max(1.0, right - left), line * len(self._lanes)), hatch)
 
-    def _paint_shape(self, painter: QPainter, shape: Shape, line: int) -> None:
+    def _paint_shape(self, painter: QPainter, shape: BandItem, line: int) -> None:
         box = self._box(shape, line)
         color = self._theme.color(shape.role)
         if shape.lane == "Slowed":
@@ -207,7 +207,7 @@ class EventBand(QWidget):
         if shape.lane == "Diagnosis":
             painter.drawLine(box.bottomLeft(), box.bottomRight())
 
-    def _box(self, shape: Shape, line: int) -> QRectF:
+    def _box(self, shape: BandItem, line: int) -> QRectF:
         top = self._lanes.index(shape.lane) * line
         if shape.lane != "Slowed":
             return QRectF(shape.left, top + 1, shape.right - shape.left, line - 2)

@@ -7,16 +7,16 @@ from PySide6.QtCore import QSize, QTimer, Signal, Slot
 from PySide6.QtGui import QActionGroup, QFontMetrics, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QScrollArea, QWidget
 
-from planner.gui.monitor.plots.curves import Owner, is_known, owners_of
+from planner.gui.monitor.plots.curves import Owner, is_known, plotted_owners
 from planner.gui.monitor.plots.event_band import EventBand
 from planner.gui.monitor.plots.panel import MetricPanel
 from planner.gui.monitor.plots.specs import PlotSpec, arranged
-from planner.gui.monitor.plots.time_view import TimeView
+from planner.gui.monitor.plots.time_view import TimeSpanView
 from planner.gui.monitor.settings import MOST_COLUMNS, PlotSettings
 from planner.gui.plot.legend import Legend, LegendEntry
 from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme
-from planner.gui.threads import is_imported
+from planner.gui.threads import import_finished
 from planner.gui.widgets.layout import in_column
 from planner.monitor.history import HOST, History
 
@@ -41,7 +41,7 @@ class PlotGrid(QWidget):
     def __init__(self, theme: Theme, history: History, settings: SettingsStore) -> None:
         super().__init__()
         self._theme, self._history, self._settings = theme, history, settings
-        self.view = TimeView(self)
+        self.view = TimeSpanView(self)
         self.legend = Legend(theme)
         self.band = EventBand(theme, history, self.view)
         self._panels: dict[str, MetricPanel] = {}
@@ -89,7 +89,7 @@ class PlotGrid(QWidget):
         self._is_busy = True
         self.view.set_known(start, end)
         self._is_busy = False
-        self._owners = owners_of(self._history)
+        self._owners = plotted_owners(self._history)
         self.legend.set_entries(tuple(LegendEntry(owner.uuid, owner.name, owner.stroke) for owner in self._owners))
         self.legend.setVisible(len(self._owners) > 1)
         if self._panels:
@@ -216,7 +216,7 @@ class PlotGrid(QWidget):
             return
         owners = tuple(owner for owner in self._owners if owner.uuid not in self.legend.hidden)
         self.band.refresh(owners, self._scroll.width() - self._scroll.viewport().width())
-        if not is_imported(_DRAWING):
+        if not import_finished(_DRAWING):
             self._draw_soon(_IMPORTING_MS)
             return
         seen = [panel for panel in self.panels if not panel.visibleRegion().isEmpty()]
@@ -236,7 +236,7 @@ class PlotGrid(QWidget):
     @Slot()
     def _draw_again(self) -> None:
         if self.isVisible() and self._history.end is not None:
-            self._owners = owners_of(self._history)
+            self._owners = plotted_owners(self._history)
             self._place()
         # To make a plot takes some hundredths of a second, in which no other is to be made.
         self._draw_panels(most_new=1)

@@ -9,8 +9,8 @@ from PySide6.QtCore import QPointF, QRectF, Qt, Slot
 from PySide6.QtGui import QBrush, QFontMetrics, QPainter, QPen, QPolygonF
 
 from planner.gui.monitor.plots.curves import Curve, Floats, LimitLine
-from planner.gui.monitor.plots.specs import Range, axis_ticks
-from planner.gui.monitor.plots.time_view import Gestures, TimeView, axis_width, time_ticks
+from planner.gui.monitor.plots.specs import AxisRange, metric_ticks
+from planner.gui.monitor.plots.time_view import Gestures, TimeSpanView, axis_width, time_ticks
 from planner.gui.plot.axis import PlainAxis
 from planner.gui.plot.chart import Chart, Item, Look
 from planner.gui.plot.pens import blended, cosmetic_pen, series_pen
@@ -30,7 +30,7 @@ class MetricPlot(Chart):
     The axis of time always goes from 0 to 1: to move it would cost the library more than it costs to draw the curves.
     """
 
-    def __init__(self, theme: Theme, title: str, unit: Unit, view: TimeView) -> None:
+    def __init__(self, theme: Theme, title: str, unit: Unit, view: TimeSpanView) -> None:
         axes = {name: PlainAxis(name) for name in ("left", "bottom")}
         super().__init__(theme, f"{title} over time; the same figures are in its table", axes, is_dense=True)
         self._unit, self._view = unit, view
@@ -38,7 +38,7 @@ class MetricPlot(Chart):
         self._shown: tuple[list[Curve], list[Curve]] = ([], [])
         self._lines: list[tuple[Item, Item, LimitLine]] = []
         self._marks: list[Item] = []
-        self._ends = Range(0.0, 0.0)
+        self._ends = AxisRange(0.0, 0.0)
         self._wall_of: Callable[[float], float] = float
         self._cursor = self._add(pg.InfiniteLine(angle=90), Look("muted"), z=20)
         self._cursor.hide()
@@ -56,9 +56,11 @@ class MetricPlot(Chart):
         place: QPointF = self._item.getViewBox().mapSceneToView(self._plot.mapToScene(round(x), 0))
         return self._view.start + min(max(place.x(), 0.0), 1.0) * self._view.span
 
-    def draw(self, curves: list[Curve], limits: list[Curve], ends: Range, wall_of: Callable[[float], float]) -> None:
+    def draw(
+        self, curves: list[Curve], limits: list[Curve], ends: AxisRange, wall_of: Callable[[float], float]
+    ) -> None:
         """Show these curves and no others over the view's present span."""
-        span = Range(self._view.start, self._view.end)
+        span = AxisRange(self._view.start, self._view.end)
         self._shown = curves, limits
         self._curves.set_curves([(curve, self._pen(curve)) for curve in curves], span)
         self._limits.set_curves([(curve, self._limit_pen(curve)) for curve in limits], span)
@@ -88,7 +90,7 @@ class MetricPlot(Chart):
             if number < len(marks):
                 line.setPos(self._place_of(marks[number].time))
 
-    def _set_ends(self, ends: Range) -> None:
+    def _set_ends(self, ends: AxisRange) -> None:
         if ends != self._ends:
             self._ends = ends
             box = self._item.getViewBox()
@@ -114,7 +116,7 @@ class MetricPlot(Chart):
         box = self._item.getViewBox()
         times = time_ticks(self._view, self._theme, box.width(), self._wall_of)
         self._item.getAxis("bottom").set_ticks([(self._place_of(time), text) for time, text in times])
-        self._item.getAxis("left").set_ticks(axis_ticks(self._unit, self._ends, int(box.height() / _PIXELS_A_VALUE)))
+        self._item.getAxis("left").set_ticks(metric_ticks(self._unit, self._ends, int(box.height() / _PIXELS_A_VALUE)))
 
     def _dress(self) -> None:
         super()._dress()
@@ -166,7 +168,7 @@ class CurvesItem(pg.GraphicsObject):  # type: ignore[misc]  # the library has no
         super().__init__()
         self._drawn: list[_Drawn] = []
 
-    def set_curves(self, curves: list[tuple[Curve, QPen]], span: Range) -> None:
+    def set_curves(self, curves: list[tuple[Curve, QPen]], span: AxisRange) -> None:
         """Draw these curves and no others; `span` is the time from 0 to 1 on the axis."""
         self._drawn = [_Drawn(pen, _pieces(curve, span)) for curve, pen in curves]
         self.update()
@@ -192,7 +194,7 @@ class CurvesItem(pg.GraphicsObject):  # type: ignore[misc]  # the library has no
                 painter.drawPolyline(piece)
 
 
-def _pieces(curve: Curve, span: Range) -> tuple[QPolygonF, ...]:
+def _pieces(curve: Curve, span: AxisRange) -> tuple[QPolygonF, ...]:
     x, y = (curve.x - span.low) / (span.high - span.low), curve.y
     if not curve.breaks:
         return (_polygon(x, y),) if len(x) else ()

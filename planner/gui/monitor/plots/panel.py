@@ -9,9 +9,9 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QMenu
 
-from planner.gui.monitor.plots.curves import Curve, Key, LimitLine, Owner, curve, keys_of, range_of
-from planner.gui.monitor.plots.specs import PlotSpec, Range, axis_range, value_text
-from planner.gui.monitor.plots.time_view import TimeView
+from planner.gui.monitor.plots.curves import Curve, Key, LimitLine, Owner, curve, curve_keys, value_range
+from planner.gui.monitor.plots.specs import AxisRange, PlotSpec, metric_range, value_text
+from planner.gui.monitor.plots.time_view import TimeSpanView
 from planner.gui.plot.legend import Legend, LegendEntry
 from planner.gui.plot.panel import PlotPanel, Rows
 from planner.gui.plot.ticks import clock_text
@@ -48,7 +48,7 @@ class MetricPanel(PlotPanel):
     hidden = Signal()
     double_clicked = Signal(float)
 
-    def __init__(self, theme: Theme, spec: PlotSpec, history: History, view: TimeView) -> None:
+    def __init__(self, theme: Theme, spec: PlotSpec, history: History, view: TimeSpanView) -> None:
         super().__init__(theme, spec.title, "plot", spec.key)
         self.spec = spec
         self.history, self._view = history, view
@@ -74,21 +74,21 @@ class MetricPanel(PlotPanel):
         """Show these cards."""
         self._owners = owners
         if self.spec.is_host:
-            entries = [LegendEntry(key, label, number) for key, label, number in keys_of(self.spec, ())]
+            entries = [LegendEntry(key, label, number) for key, label, number in curve_keys(self.spec, ())]
             self.legend.set_entries(tuple(entries))
 
     @Slot()
     def refresh(self) -> None:
         """Draw what the view shows; the first time makes the plot."""
         plot = self._plot or self._make_plot()
-        span = Range(self._view.start, self._view.end)
+        span = AxisRange(self._view.start, self._view.end)
         self.curves = self._curves(span, plot.columns)
         limits = self._limits(span, plot.columns)
         lines = self._all_lines()
-        seen = range_of([*self.curves, *limits])
+        seen = value_range([*self.curves, *limits])
         plot.set_lines(lines)
         plot.set_marks(self.history.marks)
-        ends = axis_range(self.spec.unit, seen, tuple(line.value for line in lines))
+        ends = metric_range(self.spec.unit, seen, tuple(line.value for line in lines))
         plot.draw(self.curves, limits, ends, self.history.wall_of)
         self._show_page()
         self._say(self._view.cursor)
@@ -96,23 +96,23 @@ class MetricPanel(PlotPanel):
     def csv_rows(self) -> Rows:
         """Return a header and a row a reading; of very many a row a stretch of time with its extremes."""
         rows = [_HEADER]
-        for each in self._curves(Range(self._view.start, self._view.end), _EXPORTED_COLUMNS):
+        for each in self._curves(AxisRange(self._view.start, self._view.end), _EXPORTED_COLUMNS):
             for time, low, high in zip(*(column.tolist() for column in each.columns), strict=True):
                 clock = datetime.fromtimestamp(self.history.wall_of(time)).isoformat(timespec="milliseconds")
                 rows.append((clock, f"{time:.3f}", each.label, each.key[1], f"{low:g}", f"{high:g}"))
         return tuple(rows)
 
-    def _curves(self, span: Range, columns: int) -> list[Curve]:
-        shown = [each for each in keys_of(self.spec, self._owners) if each[0] not in self.legend.hidden]
+    def _curves(self, span: AxisRange, columns: int) -> list[Curve]:
+        shown = [each for each in curve_keys(self.spec, self._owners) if each[0] not in self.legend.hidden]
         return self._known(shown, span, columns)
 
-    def _limits(self, span: Range, columns: int) -> list[Curve]:
+    def _limits(self, span: AxisRange, columns: int) -> list[Curve]:
         if self.spec.limit is None:
             return []
         keys = [((owner.uuid, self.spec.limit), owner.label, owner.stroke) for owner in self._owners]
         return self._known(keys, span, columns)
 
-    def _known(self, keys: Iterable[tuple[Key, str, int]], span: Range, columns: int) -> list[Curve]:
+    def _known(self, keys: Iterable[tuple[Key, str, int]], span: AxisRange, columns: int) -> list[Curve]:
         return [curve(self.history, *each, span, columns) for each in keys if len(self.history.series(*each[0]))]
 
     def _all_lines(self) -> list[LimitLine]:

@@ -96,7 +96,7 @@ def arranged(order: tuple[str, ...]) -> tuple[PlotSpec, ...]:
     return tuple(known[key] for key in keys)
 
 
-class Range(NamedTuple):
+class AxisRange(NamedTuple):
     """The ends of an axis, in the quantity's own unit."""
 
     low: float
@@ -117,20 +117,20 @@ def value_text(unit: Unit, value: float | None) -> str:
     return fmt.quantity(value, unit)
 
 
-def axis_range(unit: Unit, seen: Range | None, lines: tuple[float, ...]) -> Range:
+def metric_range(unit: Unit, seen: AxisRange | None, lines: tuple[float, ...]) -> AxisRange:
     """Return the ends of an axis that shows what is seen and the lines in it, moving as little as can be."""
     highest = max((seen.high if seen else 0.0, *lines))
     if unit == "fraction":
-        return Range(0.0, max(_FRACTION_TOP, highest) * 1.02)
+        return AxisRange(0.0, max(_FRACTION_TOP, highest) * 1.02)
     if unit == "°C":
         lowest = min(seen.low if seen else _COOLEST, _COOLEST)
-        return Range(10.0 * (lowest // 10), max(highest, 2 * _COOLEST) + 5)
+        return AxisRange(10.0 * (lowest // 10), max(highest, 2 * _COOLEST) + 5)
     if lines and highest == max(lines):
-        return Range(0.0, highest * _ROOM)
-    return Range(0.0, _ceiling(highest * _ROOM) if highest > 0 else 1.0)
+        return AxisRange(0.0, highest * _ROOM)
+    return AxisRange(0.0, _ceiling(highest * _ROOM) if highest > 0 else 1.0)
 
 
-def axis_ticks(unit: Unit, ends: Range, wanted: int) -> Ticks:
+def metric_ticks(unit: Unit, ends: AxisRange, wanted: int) -> Ticks:
     """Return about `wanted` ticks at round numbers, each with its unit."""
     per, name = _axis_unit(unit, ends.high)
     ticks = round_ticks(ends.low / per, ends.high / per, wanted)

@@ -22,7 +22,7 @@ _SIDES: Final = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 _ZOOMS: Final = {Qt.Key.Key_Plus: _ZOOM, Qt.Key.Key_Equal: _ZOOM, Qt.Key.Key_Minus: 1 / _ZOOM}
 
 
-class TimeView(QObject):
+class TimeSpanView(QObject):
     """A span of time within what is known, which follows the latest reading or stands still.
 
     `span` seconds are shown up to `end`, which is the latest reading if `follow`. `moved` is emitted when the span is
@@ -117,7 +117,7 @@ class Gestures(QObject):
 
     double_clicked = Signal(float)
 
-    def __init__(self, surface: QWidget, view: TimeView, time_at: Callable[[float], float]) -> None:
+    def __init__(self, surface: QWidget, view: TimeSpanView, time_at: Callable[[float], float]) -> None:
         super().__init__(surface)
         self._view, self._time_at = view, time_at
         self._pressed: float | None = None
@@ -172,7 +172,7 @@ class Gestures(QObject):
         self._view.point_at(self._time_at(x))
 
 
-def handle_key(event: QKeyEvent, view: TimeView) -> bool:
+def handle_key(event: QKeyEvent, view: TimeSpanView) -> bool:
     """Move the cursor (arrows), the span (with Shift), zoom (+, −) or go to an end; return whether the key does any."""
     key = Qt.Key(event.key())
     middle = (view.start + view.end) / 2
@@ -199,7 +199,7 @@ def axis_width(theme: Theme) -> int:
     return QFontMetrics(theme.font("small")).horizontalAdvance(_WIDEST_TICK) + theme.spacing.small
 
 
-def time_ticks(view: TimeView, theme: Theme, width: float, wall_of: Callable[[float], float]) -> Ticks:
+def time_ticks(view: TimeSpanView, theme: Theme, width: float, wall_of: Callable[[float], float]) -> Ticks:
     """Return the ticks of the time that is shown over so many pixels."""
     clock = QFontMetrics(theme.font("small")).horizontalAdvance(_CLOCK)
     return clock_ticks(view.start, view.end, int(width / (2 * clock)), wall_of)

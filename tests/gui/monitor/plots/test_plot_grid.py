@@ -50,7 +50,7 @@ def test_nothing_is_drawn_of_an_empty_history(qtbot, theme, settings):
 def test_plots_that_are_put_away_while_they_wait_for_the_drawing_wait_no_more(
     qapp, theme, settings, two_cards, monkeypatch
 ):
-    monkeypatch.setattr("planner.gui.monitor.plots.grid.is_imported", lambda _module: False)
+    monkeypatch.setattr("planner.gui.monitor.plots.grid.import_finished", lambda _module: False)
     grid = PlotGrid(theme, two_cards, settings)
     grid.show()
     grid.refresh()
@@ -75,9 +75,9 @@ def test_a_gap_breaks_the_curves(grid):
 def test_a_gap_breaks_thinned_curves_too(grid):
     grid.view.set_span(None)
     from planner.gui.monitor.plots.curves import curve
-    from planner.gui.monitor.plots.specs import Range
+    from planner.gui.monitor.plots.specs import AxisRange
 
-    thinned = curve(grid._history, (A, "utilization_fraction"), "0", 0, Range(0.0, 599.0), 50)
+    thinned = curve(grid._history, (A, "utilization_fraction"), "0", 0, AxisRange(0.0, 599.0), 50)
     (place,) = thinned.breaks
     assert len(thinned.x) <= 104
     assert thinned.x[place] == 260.0
@@ -101,9 +101,9 @@ def test_what_is_drawn_keeps_its_place_on_an_axis_that_never_moves(grid, theme):
 
 def test_extremes_are_joined_at_one_end(grid):
     from planner.gui.monitor.plots.curves import curve
-    from planner.gui.monitor.plots.specs import Range
+    from planner.gui.monitor.plots.specs import AxisRange
 
-    condensed = curve(grid._history, (A, "utilization_fraction"), "0", 0, Range(0.0, 599.0), 50)
+    condensed = curve(grid._history, (A, "utilization_fraction"), "0", 0, AxisRange(0.0, 599.0), 50)
     assert condensed.is_condensed
     low, high = condensed.columns.low, condensed.columns.high
     assert condensed.y[:6].tolist() == [low[0], high[0], high[1], low[1], low[2], high[2]]
@@ -286,9 +286,9 @@ def test_a_thinned_table_tells_both_ends(grid):
 
 
 def shown_range(grid: PlotGrid):
-    from planner.gui.monitor.plots.specs import Range
+    from planner.gui.monitor.plots.specs import AxisRange
 
-    return Range(grid.view.start, grid.view.end)
+    return AxisRange(grid.view.start, grid.view.end)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".png", ".svg"])

@@ -13,7 +13,7 @@ _LEAST_SECONDS: Final = 5.0
 _MOST_LOOKS: Final = 360
 
 
-class Chronicle:
+class VerdictTimeline:
     """Follows the verdicts on all cards; what changes becomes an event of `history`, where one is given."""
 
     def __init__(self, history: History | None) -> None:
@@ -29,11 +29,11 @@ class Chronicle:
         return self.verdicts
 
 
-class LookBack:
+class RecordingDiagnosis:
     """Diagnoses a recording of so many seconds while its history is read in, so that its whole time line is told."""
 
     def __init__(self, history: History, seconds: float) -> None:
-        self._history, self._chronicle = history, Chronicle(history)
+        self._history, self._chronicle = history, VerdictTimeline(history)
         self._every = max(_LEAST_SECONDS, seconds / _MOST_LOOKS)
         self._due = float("-inf")
 
