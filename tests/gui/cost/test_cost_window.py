@@ -80,4 +80,4 @@ def test_the_status_line_says_how_old_prices_are(window: MainWindow, qtbot, cata
 def test_pinning_stays_in_the_tab(window: MainWindow):
     window.commands["plan.pin"].trigger()
     assert isinstance(window.tab, CostTab)
-    assert window.tab.beside.isVisible()
+    assert window.tab.comparison.isVisible()
