@@ -366,7 +366,7 @@ def draw_readme_monitor(window: "MainWindow", folder: Path) -> None:
     tab.controller.show_demo()
     wait_until(lambda: not tab.feed.is_live and bool(tab.plan_strip.expected))
     save(window, folder / "monitor-light.png")
-    tab.outlook.open()
+    tab.headline.open()
     settle(window)
     dialog = tab.controller.dialog
     if dialog is not None:

@@ -1,4 +1,4 @@
-"""What the Monitor has to tell: faults, alerts, and a recording that was cut off."""
+"""Notices of the Monitor tab: faults, alerts, and an interrupted recording."""
 
 from collections.abc import Sequence
 from functools import cached_property, partial
@@ -79,7 +79,7 @@ class _FaultBanner(QFrame):
 
 
 class UnfinishedBanner(QFrame):
-    """Hidden while there is none; `opened` carries the file, `settled` says that it was opened or is not wanted."""
+    """Offers an interrupted recording; `opened` carries its file, `settled` follows opening and dismissing."""
 
     opened = Signal(object)
     settled = Signal()
@@ -89,22 +89,22 @@ class UnfinishedBanner(QFrame):
         mark(self, "banner")
         mark(self, "notice", "tone")
         self._path: Path | None = None
-        self._words = ElidedLabel()
+        self._message = ElidedLabel()
         self.open = QPushButton("Open &it")
-        self.dismiss = IconButton(theme, "close", "Dismiss this message; the file stays")
+        self.dismiss = IconButton(theme, "close", "Dismiss this message and keep the file")
         in_row(
-            (self._words, 1), self.open, self.dismiss, owner=self, margins=(theme.spacing.medium, theme.spacing.tiny)
+            (self._message, 1), self.open, self.dismiss, owner=self, margins=(theme.spacing.medium, theme.spacing.tiny)
         )
         self.open.clicked.connect(self._on_opened)
         self.dismiss.clicked.connect(self._settle)
         self.hide()
 
     def offer(self, path: Path | None) -> None:
-        """Offer this file; none takes the strip away."""
+        """Offer a file; None hides the banner."""
         self._path = path
         self.setVisible(path is not None)
         if path is not None:
-            self._words.setText(" ".join(unfinished_message(path)))
+            self._message.setText(" ".join(unfinished_message(path)))
 
     def _on_opened(self) -> None:
         if self._path is not None:
@@ -117,15 +117,15 @@ class UnfinishedBanner(QFrame):
 
 
 class AlertNotifier(QObject):
-    """Puts each alert of a feed on the time line, and tells it."""
+    """Shows each alert in the banner and on the desktop, and marks it on the timeline."""
 
     def __init__(self, feed: Feed, workspace: Workspace, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
         self._feed, self._workspace, self._theme = feed, workspace, theme
-        feed.alerted.connect(self._tell)
+        feed.alerted.connect(self._show_alert)
 
     def close(self) -> None:
-        """Take the icon off the desktop."""
+        """Hide the tray icon."""
         if "_tray" in self.__dict__ and self._tray is not None:
             self._tray.hide()
 
@@ -134,14 +134,14 @@ class AlertNotifier(QObject):
         if not QSystemTrayIcon.isSystemTrayAvailable():
             return None
         tray = QSystemTrayIcon(self._theme.icon("monitor"), self)
-        tray.setToolTip("GPU Planner: alerts of the cards")
+        tray.setToolTip("GPU Planner: alerts")
         tray.show()
         return tray
 
     @Slot(object)
-    def _tell(self, alert: Alert) -> None:
+    def _show_alert(self, alert: Alert) -> None:
         sentence = alert_sentence(alert)
         self._feed.mark_live(alert.at_seconds, sentence)
-        self._workspace.noticed.emit(sentence, "An alert of the monitor; its settings are in the Monitor tab.")
+        self._workspace.noticed.emit(sentence, "Alerts are set in the Monitor tab.")
         if self._tray is not None and QSystemTrayIcon.supportsMessages():
             self._tray.showMessage("GPU Planner", sentence, self._theme.icon("monitor"))

@@ -1,4 +1,4 @@
-"""Verdicts from look to look, put on a time line."""
+"""Recording of changing verdicts as events of a history."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,19 +9,19 @@ from planner.monitor.history import History
 from planner.monitor.readings.protocols import Past
 
 _LEAST_SECONDS: Final = 5.0
-# A look at a card takes a millisecond: with so many, a day of eight cards takes three seconds.
-_MOST_LOOKS: Final = 360
+# A diagnosis of a card takes a millisecond: with this many, a day of eight cards takes three seconds.
+_MOST_DIAGNOSES: Final = 360
 
 
 class VerdictTimeline:
-    """Follows the verdicts on all cards; what changes becomes an event of `history`, where one is given."""
+    """Diagnoses all cards and adds changed verdicts as events to `history`, if given."""
 
     def __init__(self, history: History | None) -> None:
         self._history, self._tracker = history, Tracker()
         self.verdicts: Mapping[str, Verdict] = {}
 
-    def look(self, past: Past, at: float) -> Mapping[str, Verdict]:
-        """Return the verdicts that stand at a time."""
+    def diagnose(self, past: Past, at: float) -> Mapping[str, Verdict]:
+        """Return the verdicts at a time, by UUID."""
         before, self.verdicts = self.verdicts, self._tracker.note(past, at)
         if self._history is not None:
             for event in span_changes(before, self.verdicts, self._history.wall_of):
@@ -30,16 +30,16 @@ class VerdictTimeline:
 
 
 class RecordingDiagnosis:
-    """Diagnoses a recording of so many seconds while its history is read in, so that its whole time line is told."""
+    """Diagnoses a recording while its history is loaded, so that the whole timeline has verdicts."""
 
     def __init__(self, history: History, seconds: float) -> None:
-        self._history, self._chronicle = history, VerdictTimeline(history)
-        self._every = max(_LEAST_SECONDS, seconds / _MOST_LOOKS)
+        self._history, self._timeline = history, VerdictTimeline(history)
+        self._every = max(_LEAST_SECONDS, seconds / _MOST_DIAGNOSES)
         self._due = float("-inf")
 
     def note(self) -> None:
-        """Look, if it is time to."""
+        """Diagnose the cards if the last diagnosis is old enough."""
         end = self._history.end
         if end is not None and end >= self._due:
             self._due = end + self._every
-            self._chronicle.look(self._history, end)
+            self._timeline.diagnose(self._history, end)

@@ -231,7 +231,7 @@ def test_a_recording_is_laid_beside_the_plan_that_it_was_made_with(qtbot, make_t
     tab.toolbar.record.click()
     workspace.apply("card", gpu="tesla-t4")
     tab.controller.open(recording)
-    wait(qtbot, lambda: tab.plan_strip.sentence.text().endswith("yet. This is the plan that was recorded."))
+    wait(qtbot, lambda: tab.plan_strip.sentence.text().endswith("yet. This is the recorded plan."))
     assert set(tab.plan_strip.expected) == {A}
     tab.toolbar.live.click()
     wait(qtbot, lambda: "none of the cards here" in tab.plan_strip.sentence.text())
@@ -247,7 +247,7 @@ def test_a_recording_whose_plan_cannot_be_read_is_laid_beside_the_window_s(
     tab = make_tab(without_driver=True)
     with qtbot.waitSignal(workspace.noticed, timeout=LONGEST_MS) as told:
         tab.controller.open(recording)
-    assert told.args[0] == "The recording's plan cannot be read here, so yours stands beside it."
+    assert told.args[0] == "The recorded plan cannot be read; the readings are compared with your current plan."
     assert "newer version" in told.args[1]
 
 

@@ -1,4 +1,4 @@
-"""What the band of events shows where; arithmetic only."""
+"""Layout of the band of events: the items of each lane and their positions."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ _NEAR: Final = 2.0
 
 
 class TimeScale(NamedTuple):
-    """Where a time lies on the band: `left` is the start's scale, `per_second` the pixels of a second."""
+    """Conversion of times to x positions: `left` is the position of `start`, `per_second` the pixels per second."""
 
     start: float
     end: float
@@ -48,15 +48,15 @@ class TimeScale(NamedTuple):
     per_second: float
 
     def x(self, time: float) -> float:
-        """Return the horizontal place of a time, kept within the span."""
+        """Return the x position of a time, clamped to the span."""
         return self.left + (min(max(time, self.start), self.end) - self.start) * self.per_second
 
 
 @dataclass(frozen=True, slots=True)
 class BandItem:
-    """A span or a sign in a lane: from `left` to `right`, in the row `row` of as many as the lane has cards.
+    """A span or a symbol in a lane, from `left` to `right`, in the card's row of the lane.
 
-    `events` or `mark` is what it stands for; `is_hatched` sets what comes of heat apart from what comes of power.
+    It represents `events` or `mark`; hatched spans are thermal slowdowns.
     """
 
     lane: Lane
@@ -71,9 +71,9 @@ class BandItem:
 
 
 def band_items(history: History, scale: TimeScale, labels: Mapping[str, str], sign_width: float) -> list[BandItem]:
-    """Return what is to be drawn; `labels` are the shown cards, events of others are left out.
+    """Return the items to draw; events of cards that are not in `labels` are omitted.
 
-    Spans and signs that would touch become one.
+    Spans and symbols that would touch are merged.
     """
     now = scale.end if history.end is None else history.end
     rows = {uuid: row for row, uuid in enumerate(labels)}
@@ -83,40 +83,41 @@ def band_items(history: History, scale: TimeScale, labels: Mapping[str, str], si
         if event.kind is not EventKind.GAP and (event.uuid in labels or not event.uuid)
     ]
     spans = [_slowed(event, scale, rows.get(event.uuid, 0), now) for event in events if event.kind is EventKind.SLOWED]
-    found = [_verdict(event, scale, now) for event in events if event.kind is EventKind.DIAGNOSIS]
+    verdicts = [_verdict(event, scale, now) for event in events if event.kind is EventKind.DIAGNOSIS]
     signs = [_sign(event, scale, sign_width) for event in events if event.kind in _SIGNS]
-    return [*_merged(spans), *_clustered(signs), *_side_by_side(found), *_flags(history, scale)]
+    return [*_merged(spans), *_clustered(signs), *_without_overlap(verdicts), *_flags(history, scale)]
 
 
 def gap_spans(history: History, scale: TimeScale) -> list[tuple[float, float]]:
-    """Return from where to where nothing was read."""
+    """Return the x positions of the start and end of each gap in the readings."""
     return [(scale.x(gap.began), scale.x(gap.ended)) for gap in history.gaps(scale.start, scale.end)]
 
 
-def item_lines(shape: BandItem, history: History, labels: Mapping[str, str]) -> tuple[str, ...]:
-    """Return all that a shape stands for, a line each."""
-    marks = () if shape.mark is None else (_mark_words(shape.mark, history),)
-    return (*(_words(event, history, labels) for event in shape.events), *marks)
+def item_lines(item: BandItem, history: History, labels: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a line for each event and mark that an item represents."""
+    marks = () if item.mark is None else (_mark_line(item.mark, history),)
+    return (*(_event_line(event, history, labels) for event in item.events), *marks)
 
 
 def event_lines(history: History, start: float, end: float, labels: Mapping[str, str]) -> tuple[str, ...]:
-    """Return a line for each event and mark, in the order of their times."""
+    """Return a line for each event and mark in chronological order."""
     events = history.events(start, end)
-    lines = [(event.began.monotonic_seconds, _words(event, history, labels)) for event in events]
-    lines += [(mark.time, _mark_words(mark, history)) for mark in history.marks if start <= mark.time <= end]
-    return tuple(words for _, words in sorted(lines))
+    lines = [(event.began.monotonic_seconds, _event_line(event, history, labels)) for event in events]
+    lines += [(mark.time, _mark_line(mark, history)) for mark in history.marks if start <= mark.time <= end]
+    return tuple(line for _, line in sorted(lines))
 
 
-def _words(event: Event, history: History, labels: Mapping[str, str]) -> str:
+def _event_line(event: Event, history: History, labels: Mapping[str, str]) -> str:
     began = event.began.monotonic_seconds
     ended = (history.end or began) if event.ended is None else event.ended.monotonic_seconds
     card = f"card {labels.get(event.uuid, event.uuid)}: " if event.uuid else ""
     lasted = f", {lasting(ended - began)}" if ended > began else ""
-    goes_on = " so far" if event.ended is None else ""
-    return f"{clock_text(history.wall_of(began))}  {card}{event_title(event)}{lasted}{goes_on}"
+
+    ongoing = " so far" if event.ended is None else ""
+    return f"{clock_text(history.wall_of(began))}  {card}{event_title(event)}{lasted}{ongoing}"
 
 
-def _mark_words(mark: Mark, history: History) -> str:
+def _mark_line(mark: Mark, history: History) -> str:
     return f"{clock_text(history.wall_of(mark.time))}  {mark.text}"
 
 
@@ -142,7 +143,7 @@ def _sign(event: Event, scale: TimeScale, width: float) -> BandItem:
 
 
 def _flags(history: History, scale: TimeScale) -> list[BandItem]:
-    """Return the marks, the words of each as long as there is room before the next."""
+    """Return the marks; each extends to the next one, which limits its text."""
     marks = [mark for mark in history.marks if scale.start <= mark.time <= scale.end]
     ends = [*(scale.x(mark.time) for mark in marks[1:]), scale.x(scale.end)]
     flags = zip(marks, ends, strict=False)
@@ -150,7 +151,7 @@ def _flags(history: History, scale: TimeScale) -> list[BandItem]:
 
 
 def _merged(spans: Iterable[BandItem]) -> list[BandItem]:
-    """Return the spans, those of one kind that are next to each other as one: a limit may be met many times."""
+    """Merge adjacent spans of the same kind and row, since a limit may be reached many times."""
     ordered = sorted(spans, key=lambda span: (span.row, span.role, span.is_hatched, span.left))
     merged = []
     for _, members in groupby(ordered, key=lambda span: (span.row, span.role, span.is_hatched)):
@@ -161,17 +162,17 @@ def _merged(spans: Iterable[BandItem]) -> list[BandItem]:
     return merged
 
 
-def _side_by_side(verdicts: list[BandItem]) -> list[BandItem]:
-    """Return the verdicts on all cards one after the other: where several hold at a time, they are one piece."""
+def _without_overlap(verdicts: list[BandItem]) -> list[BandItem]:
+    """Divide the verdicts on all cards into pieces that do not overlap; a piece combines simultaneous verdicts."""
     borders = sorted({border for span in verdicts for border in (span.left, span.right)})
     pieces: list[BandItem] = []
     for left, right in pairwise(borders):
-        held = [span for span in verdicts if span.left < right and span.right > left]
-        if not held:
+        current = [span for span in verdicts if span.left < right and span.right > left]
+        if not current:
             continue
-        # The commonest first; among equals what began first.
-        texts = Counter(span.text for span in held)
-        piece = BandItem("Diagnosis", left, right, "accent", _events_of(held), ", ".join(dict(texts.most_common())))
+        # The most common first; among equals the one that began first.
+        texts = Counter(span.text for span in current)
+        piece = BandItem("Diagnosis", left, right, "accent", _events_of(current), ", ".join(dict(texts.most_common())))
         before = pieces[-1] if pieces else None
         if before is not None and before.text == piece.text and before.right == left:
             pieces[-1] = replace(before, right=right, events=tuple(dict.fromkeys((*before.events, *piece.events))))
@@ -185,13 +186,13 @@ def _events_of(shapes: Iterable[BandItem]) -> tuple[Event, ...]:
 
 
 def _clustered(signs: Iterable[BandItem]) -> list[BandItem]:
-    """Return the signs, those that touch as one; the worst of them gives its colour."""
+    """Merge symbols that touch; the worst of them determines the color."""
     runs = _runs(sorted(signs, key=lambda sign: sign.left), 0.0)
     return [run[0] if len(run) == 1 else _joined(run) for run in runs]
 
 
 def _runs(shapes: list[BandItem], room: float) -> list[list[BandItem]]:
-    """Part shapes that are ordered from left to right where one is `room` away from the one before."""
+    """Split items, ordered from left to right, where the gap between two is at least `room`."""
     runs: list[list[BandItem]] = []
     for shape in shapes:
         if runs and shape.left < runs[-1][-1].right + room:
