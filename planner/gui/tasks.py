@@ -51,11 +51,12 @@ class TaskRunner(QObject):
         key: str,
         work: Callable[[], Result],
         on_done: Callable[[Result], None],
-        on_error: Callable[[BaseException], None],
+        on_error: Callable[[BaseException], None] | None = None,
         stop: Callable[[], None] | None = None,
     ) -> None:
         """Run `work` in the background; call `on_done` with its result or `on_error` with its exception.
 
+        Without `on_error` the exception is raised on the window's thread, as an unexpected error.
         `stop` makes `work` end early; it is called once its outcome is no longer needed.
         """
         self._stop(key)
@@ -63,7 +64,7 @@ class TaskRunner(QObject):
             self._stops[key] = stop
         generation = self._generations.get(key, 0) + 1
         self._generations[key] = generation
-        self._waiting[key] = (on_done, on_error)
+        self._waiting[key] = (on_done, on_error or _raise)
         self.busy_changed.emit(True)
         self._pool.submit(work).add_done_callback(partial(self._announce, key, generation))
 
@@ -114,6 +115,10 @@ class TaskRunner(QObject):
         else:
             _log.info("Task %s failed", outcome.key, exc_info=error)
             on_error(error)
+
+
+def _raise(error: BaseException) -> None:
+    raise error
 
 
 def _is_gone(on_done: Callable[[Any], None]) -> bool:

@@ -21,7 +21,7 @@ _PLACES: Final = (
     ("colocation", "colocation"),
     ("data-centre", "data center"),
 )
-_POWER: Final = ((None, "default of the location"), ("included", "included"), ("metered", "metered separately"))
+_POWER: Final = ((None, "by location"), ("included", "included"), ("metered", "metered separately"))
 _METHODS: Final = (("straight-line", "straight line"), ("declining", "declining"), ("macrs-5", "MACRS, 5 years"))
 _MILLIONS: Final = (0.0, 1e8)
 _SHARE: Final = (0.0, 100.0)
@@ -63,7 +63,7 @@ class BuyQuestions(MoneyQuestions):
         self, form: LabelledForm, name: str, label: str, ends: tuple[float, float], hint: str, scale: float = 1.0
     ) -> None:
         """Add a number that has a default for each location."""
-        field = DecimalField(*ends, placeholder="default of the location", scale=scale)
+        field = DecimalField(*ends, placeholder="by location", scale=scale)
         self._from_place[name] = field, scale
         self.ask(form, f"buy.{name}", label, field, hint)
 

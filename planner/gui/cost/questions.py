@@ -27,7 +27,7 @@ DEFAULT_JOBS: dict[str, Job] = {
 }
 """The initial job of each kind."""
 YES_OR_NO: Final = ((True, "yes"), (False, "no"))
-_WIDEST: Final = "Colocation, $/kW·m"
+_WIDEST: Final = "Server cost per GPU cost"
 
 
 def term_value(terms: CostTerms, path: str) -> object:

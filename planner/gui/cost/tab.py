@@ -177,7 +177,7 @@ class CostTab(QuestionTab):
         self.curve.draw()
         stop = Event()
         work = partial(simulate, estimate.case, cancelled=stop.is_set)
-        self.tasks.run(_DRAWS, work, self._take_draws, self._fail, stop.set)
+        self.tasks.run(_DRAWS, work, self._take_draws, stop=stop.set)
 
     def _take_draws(self, simulation: Simulation | None) -> None:
         curve = self.curve.data
@@ -185,9 +185,6 @@ class CostTab(QuestionTab):
             self.answer.add(chance_sentence(simulation))
             self.curve.set_data(with_draws(curve, simulation))
             self.drawn = True
-
-    def _fail(self, error: BaseException) -> None:
-        raise error
 
     @Slot(str, str)
     def _use(self, offer: str, mode: RentMode) -> None:

@@ -211,7 +211,7 @@ class PlanBar(QWidget):
 
             return evaluate_cost(evaluation, catalog, today)
 
-        self._tasks.run(_MONEY, work, self._take_cost, self._fail)
+        self._tasks.run(_MONEY, work, self._take_cost)
 
     @Slot()
     def pick_model(self) -> None:
@@ -247,14 +247,14 @@ class PlanBar(QWidget):
         form = LabelledForm(self._theme)
         form.add("&Number of cards", self._count, lambda: 1)
         popover = SearchPopover(self, self._theme, "Search cards", header=form)
-        popover.chosen.connect(self._choose_card)
+        popover.chosen.connect(partial(self._answer, "card", "gpu"))
         popover.anchor_clicked.connect(partial(self._navigator.tab_requested.emit, "catalog"))
         return popover
 
     @cached_property
     def _count(self) -> NumberField:
         field = NumberField(1, 100_000)
-        field.edited.connect(self._choose_count)
+        field.edited.connect(partial(self._answer, "number of cards", "count"))
         field.finished.connect(self._workspace.end_gesture)
         return field
 
@@ -280,9 +280,6 @@ class PlanBar(QWidget):
         self._show_part(self._cost, money)
         self.priced.emit()
 
-    def _fail(self, error: BaseException) -> None:
-        raise error
-
     def _show_time(self, text: str) -> None:
         self._time.show_text(text, ("time", "muted"))
         self._show_part(self._time, text)
@@ -299,15 +296,9 @@ class PlanBar(QWidget):
         with self._workspace.reporting():
             choose_model(self._workspace, key)
 
-    @Slot(object)
-    def _choose_card(self, key: object) -> None:
+    def _answer(self, label: str, field: str, value: object) -> None:
         with self._workspace.reporting():
-            self._workspace.answer("card", {"gpu": key})
-
-    @Slot(object)
-    def _choose_count(self, count: object) -> None:
-        with self._workspace.reporting():
-            self._workspace.answer("number of cards", {"count": count})
+            self._workspace.answer(label, {field: value})
 
     def _connect(self) -> None:
         self._model.clicked.connect(self.pick_model)

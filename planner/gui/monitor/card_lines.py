@@ -108,10 +108,6 @@ class CardLineWidget(QWidget):
         """Return the height of one or two lines."""
         return QSize(0, self._first_height() + (self._second_height() if self._is_tall else 0))
 
-    def minimumSizeHint(self) -> QSize:
-        """Return the size hint."""
-        return self.sizeHint()
-
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the values and the sentence."""
         if self._line is None:

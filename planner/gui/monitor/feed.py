@@ -45,7 +45,7 @@ class LiveSource(QObject):
         self._is_announced = False
         self._over = Event()
         self._timeouts = timeouts or Timeouts()
-        self._supervisor = Supervisor(self._queue, settings, self._timeouts, environment)
+        self.supervisor = Supervisor(self._queue, settings, self._timeouts, environment)
         self._thread = Thread(target=self._run_supervisor, name="live", daemon=True)
         self._queued.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
 
@@ -67,20 +67,8 @@ class LiveSource(QObject):
         self._over.set()
         self._updates.clear()
 
-    def set_interval(self, seconds: float) -> None:
-        """Set the interval of readings."""
-        self._supervisor.set_interval(seconds)
-
-    def release(self) -> None:
-        """Release the driver; the host is still read."""
-        self._supervisor.release()
-
-    def resume(self) -> None:
-        """Reconnect to the driver."""
-        self._supervisor.resume()
-
     def _run_supervisor(self) -> None:
-        with self._supervisor:
+        with self.supervisor:
             self._over.wait()
 
     def _queue(self, update: Update) -> None:
@@ -197,7 +185,7 @@ class Feed(QObject):
 
     def set_interval(self, seconds: float) -> None:
         """Set the interval of readings."""
-        self._live.set_interval(seconds)
+        self._live.supervisor.set_interval(seconds)
 
     def set_rules(self, rules: AlertRules) -> None:
         """Replace the alert rules."""
@@ -206,13 +194,13 @@ class Feed(QObject):
     def release(self) -> None:
         """Release the driver, so that it can be unloaded or the card can sleep."""
         self.is_released = True
-        self._live.release()
+        self._live.supervisor.release()
         self.updated.emit()
 
     def resume(self) -> None:
         """Reconnect to the driver."""
         self.is_released = False
-        self._live.resume()
+        self._live.supervisor.resume()
         self.updated.emit()
 
     def record_to(self, path: Path) -> None:

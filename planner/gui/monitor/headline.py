@@ -34,7 +34,7 @@ class HeadlinePanel(QWidget):
         self._sentence = make_label(font=theme.font("title", bold=True), wrap=True, selectable=True)
         self._more, self._advice = ElidedLabel(role="muted"), ElidedLabel()
         self.why = link_button(
-            "Explain and advise",
+            "Details and advice",
             "Show the evidence with its thresholds, and the optimization checklist.",
         )
         space = self._theme.spacing

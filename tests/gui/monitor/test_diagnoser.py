@@ -63,7 +63,7 @@ def test_the_dialog_tells_what_was_seen_and_what_to_do_next_and_copies_both(qtbo
     dialog = VerdictDialog("card 0", diagnoser.diagnose()[UUID], diagnoser.checklist(UUID), theme, parent)
     qtbot.addWidget(dialog)
     told = dialog.text.toPlainText()
-    assert "What to try, the likeliest first" in told
+    assert "What to try, most likely first" in told
     assert "1. Profile first: not measured here" in told
     copy = next(button for button in dialog.findChildren(QPushButton) if button.text() == "&Copy")
     copy.click()

@@ -184,7 +184,7 @@ def test_a_diagnosis_is_shown_in_full_with_its_evidence(qtbot, make_tab, driver)
     tab.cards.opened.emit(tab.feed.latest.inventory.devices[0].uuid)
     text = tab.controller.dialog.text.toPlainText()
     assert "Host" in text or "CPU" in text
-    assert "What to try, the likeliest first" in text
+    assert "What to try, most likely first" in text
     tab.controller.dialog.close()
 
 

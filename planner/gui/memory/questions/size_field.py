@@ -25,12 +25,6 @@ class SizeField(TypedNumber):
         """Return the bytes."""
         return self._value
 
-    def set_value(self, value: object) -> None:
-        """Show `value`; what is being typed right now is left alone if it means the same."""
-        if not isinstance(value, int):
-            raise TypeError(f"a size field cannot show {value!r}")
-        self._set(value)
-
     def _read(self, text: str) -> tuple[int, str]:
         plain = text.replace(fmt.THIN, " ").strip()
         bare = plain.replace(",", "").replace(".", "", 1)

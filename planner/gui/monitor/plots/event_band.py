@@ -87,10 +87,6 @@ class EventBand(QWidget):
         """Return the height of the visible lanes and the time axis."""
         return QSize(0, self._line * (len(self._lanes) + 1))
 
-    def minimumSizeHint(self) -> QSize:
-        """Return the size hint."""
-        return self.sizeHint()
-
     def event(self, event: QEvent) -> bool:
         """Show a tooltip for the items under the pointer."""
         if isinstance(event, QHelpEvent):

@@ -54,7 +54,7 @@ PLOTS: Final = (
         "temperature",
         "temperature_celsius",
         facts=(
-            ("target_celsius", "target limit"),
+            ("target_celsius", "highest operating"),
             ("slowdown_celsius", "slows down"),
             ("shutdown_celsius", "shuts down"),
         ),

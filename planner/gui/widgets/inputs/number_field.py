@@ -58,8 +58,10 @@ class TypedNumber(TypedField):
         """Return whether Escape restores the value."""
         return bool(self._message.text())
 
-    def _set(self, value: float | None) -> None:
-        """Show `value`; a text that is being typed is left alone if it means the same."""
+    def set_value(self, value: object) -> None:
+        """Show `value`, None or a number; a text that is being typed is left alone if it means the same."""
+        if not (value is None or isinstance(value, int | float)):
+            raise TypeError(f"a number field cannot show {value!r}")
         typing_the_same = self._edit.hasFocus() and self._read(self._edit.text()) == (value, "")
         self._value = value
         self._show_value(keep_text=typing_the_same)
@@ -122,12 +124,6 @@ class NumberField(TypedNumber):
     def value(self) -> int | None:
         """Return the number; `None` for an empty field."""
         return self._value
-
-    def set_value(self, value: object) -> None:
-        """Show `value`; a number that is being typed is left alone if it means the same."""
-        if not (value is None or isinstance(value, int)):
-            raise TypeError(f"a number field cannot show {value!r}")
-        self._set(value)
 
     def set_name(self, name: str) -> None:
         """Set the accessible names of the input and its slider."""
@@ -219,12 +215,6 @@ class DecimalField(TypedNumber):
     def text(self) -> str:
         """Return the typed text, valid or not."""
         return self._edit.text()
-
-    def set_value(self, value: object) -> None:
-        """Show `value`; a number that is being typed is left alone if it means the same."""
-        if not (value is None or isinstance(value, int | float)):
-            raise TypeError(f"a decimal field cannot show {value!r}")
-        self._set(value)
 
     def _read(self, text: str) -> tuple[float | None, str]:
         plain = text.translate(_DECIMAL_SEPARATORS)

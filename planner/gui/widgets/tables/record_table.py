@@ -54,34 +54,6 @@ def default_layout(
     return TableLayout(shown=shown, sort_key=sort_key, descending=descending)
 
 
-def layout_of(view: QTableView, model: RecordTableModel[Any]) -> TableLayout:
-    """Return the current layout of `view`."""
-    header = view.horizontalHeader()
-    order = [header.logicalIndex(visual) for visual in range(header.count())]
-    shown = tuple(model.columns[position].key for position in order if not header.isSectionHidden(position))
-    widths = {key: header.sectionSize(model.column_of(key)) for key in shown}
-    usual = {key: usual_width(model.columns[model.column_of(key)], view.fontMetrics()) for key in shown}
-    return TableLayout(
-        shown=shown,
-        widths={key: width for key, width in widths.items() if width != usual[key]},
-        sort_key=model.sort_key,
-        descending=model.descending,
-    )
-
-
-def arrange_columns(view: QTableView, model: RecordTableModel[Any], layout: TableLayout) -> None:
-    """Apply `layout` to the columns of `view`; the first column stays first and visible."""
-    header = view.horizontalHeader()
-    known = {column.key: position for position, column in enumerate(model.columns)}
-    wanted = [0, *(known[key] for key in layout.shown if known.get(key))]
-    rest = [position for position in range(len(model.columns)) if position not in wanted]
-    for visual, position in enumerate((*wanted, *rest)):
-        header.moveSection(header.visualIndex(position), visual)
-        column = model.columns[position]
-        header.resizeSection(position, layout.widths.get(column.key, usual_width(column, view.fontMetrics())))
-        header.setSectionHidden(position, position not in wanted)
-
-
 def usual_width(column: Column[Any], metrics: QFontMetrics) -> int:
     """Return the default width in pixels, at least that of the title and of the unit with the sort arrow."""
     title = metrics.horizontalAdvance(column.title) + _SLACK
@@ -186,14 +158,30 @@ class RecordTable(CellView):
 
     def layout_now(self) -> TableLayout:
         """Return the current layout."""
-        return layout_of(self, self.records())
+        model, header = self.records(), self.horizontalHeader()
+        order = [header.logicalIndex(visual) for visual in range(header.count())]
+        shown = tuple(model.columns[position].key for position in order if not header.isSectionHidden(position))
+        widths = {key: header.sectionSize(model.column_of(key)) for key in shown}
+        usual = {key: usual_width(model.columns[model.column_of(key)], self.fontMetrics()) for key in shown}
+        return TableLayout(
+            shown=shown,
+            widths={key: width for key, width in widths.items() if width != usual[key]},
+            sort_key=model.sort_key,
+            descending=model.descending,
+        )
 
     def arrange(self, layout: TableLayout) -> None:
-        """Apply a layout and its sort order; columns that it does not list are hidden."""
-        model = self.records()
-        with QSignalBlocker(self.horizontalHeader()):
-            arrange_columns(self, model, layout)
-        known = {column.key for column in model.columns}
+        """Apply a layout and its sort order; other columns than those it lists and the first are hidden."""
+        model, header = self.records(), self.horizontalHeader()
+        known = {column.key: position for position, column in enumerate(model.columns)}
+        wanted = [0, *(known[key] for key in layout.shown if known.get(key))]
+        rest = [position for position in range(len(model.columns)) if position not in wanted]
+        with QSignalBlocker(header):
+            for visual, position in enumerate((*wanted, *rest)):
+                header.moveSection(header.visualIndex(position), visual)
+                column = model.columns[position]
+                header.resizeSection(position, layout.widths.get(column.key, usual_width(column, self.fontMetrics())))
+                header.setSectionHidden(position, position not in wanted)
         self.sort_by(layout.sort_key if layout.sort_key in known else None, layout.descending)
         self._pinned.place()
 

@@ -206,12 +206,12 @@ def test_a_curve_of_the_machine_can_be_switched_off(grid):
 
 
 def test_limits_and_lines_are_in_the_plots(grid):
-    assert [line.title for line in panel(grid, "memory_used")._all_lines()] == ["all memory: 24.0\u2009GiB"]
+    assert [line.title for line in panel(grid, "memory_used")._all_lines()] == ["total memory: 24.0\u2009GiB"]
     assert [line.value for line in panel(grid, "temperature")._all_lines()] == [92.0]
     grid.set_line("memory_used_bytes", A, 17.2 * GIB, "plan: 17.2 GiB")
     grid.refresh()
     plot = panel(grid, "memory_used")._chart
-    assert [line.title for *_, line in plot._lines] == ["all memory: 24.0\u2009GiB", "plan: 17.2 GiB"]
+    assert [line.title for *_, line in plot._lines] == ["total memory: 24.0\u2009GiB", "plan: 17.2 GiB"]
     grid.set_line("memory_used_bytes", A, None)
     grid.refresh()
     assert len(plot._lines) == 1
@@ -228,7 +228,7 @@ def test_which_plots_are_shown_is_remembered(grid, settings):
     assert "power" in settings.current.monitor.plots.hidden
     titles = {action.text(): action for action in grid.plots_menu().actions()}
     assert not titles["Power"].isChecked()
-    assert "Fan (not measured here)" in titles
+    assert "Fan (no readings)" in titles
     titles["Power"].toggle()
     assert "power" in keys(grid)
 
@@ -245,7 +245,7 @@ def test_the_number_of_columns_can_be_chosen(grid, settings):
     assert settings.current.monitor.plots.columns == 3
     grid._grid.activate()
     assert in_one_row() == 3
-    choose("as many as there is room for")
+    choose("as many as fit")
     assert settings.current.monitor.plots.columns is None
     grid._grid.activate()
     assert in_one_row() == 1
