@@ -33,7 +33,7 @@ class ChoiceField(Field):
         self._box = ChoiceBox(theme)
         self._lay_out(self._box)
         self.set_options(options)
-        self._box.activated.connect(self._on_activated)
+        self._box.activated.connect(lambda index: self.choose(self._values[index]))
 
     @property
     def value(self) -> object:
@@ -63,13 +63,6 @@ class ChoiceField(Field):
             self._box.setCurrentIndex(self._values.index(value))
         self.show_problem("")
         self.shown.emit()
-
-    @Slot(int)
-    def _on_activated(self, index: int) -> None:
-        self.show_problem("")
-        self.shown.emit()
-        self.edited.emit(self._values[index])
-        self.finished.emit()
 
 
 class ChoiceBox(QComboBox):
@@ -142,9 +135,7 @@ class RadioField(Field):
 
     def _on_toggled(self, value: object, checked: bool) -> None:
         if checked and value != self._value:
-            self.set_value(value)
-            self.edited.emit(value)
-            self.finished.emit()
+            self.choose(value)
 
 
 class PickerField(Field):
@@ -202,9 +193,7 @@ class PickerField(Field):
 
     @Slot(object)
     def _on_chosen(self, value: object) -> None:
-        self.set_value(value)
-        self.edited.emit(value)
-        self.finished.emit()
+        self.choose(value)
         self._box.setFocus()
 
 

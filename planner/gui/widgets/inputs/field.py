@@ -52,6 +52,12 @@ class Field(QWidget):
         for widget in self._inputs:
             widget.setAccessibleDescription(message)
 
+    def choose(self, value: object) -> None:
+        """Show `value` and emit it as chosen by the user in a finished gesture."""
+        self.set_value(value)
+        self.edited.emit(self.value)
+        self.finished.emit()
+
     def _lay_out(self, line: QLayout | QWidget, *inputs: QWidget) -> None:
         """Place `line` above the message; `inputs` are the widgets within a layout that screen readers know."""
         in_column(line, self._message, owner=self, spacing=2)

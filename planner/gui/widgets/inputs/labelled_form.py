@@ -130,9 +130,7 @@ class LabelledForm(QWidget):
 
     def _reset(self, row: _Row) -> None:
         row.field.setFocus()
-        row.field.set_value(row.default())
-        row.field.edited.emit(row.field.value)
-        row.field.finished.emit()
+        row.field.choose(row.default())
 
 
 def _keep_space(widget: QWidget, keep: bool) -> None:
