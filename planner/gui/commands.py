@@ -184,7 +184,7 @@ _PLAN: Final[tuple[Command["MainWindow"], ...]] = (
     Command("plan.trace", "Trace a mo&dule…", "Plan/3", lambda w: w.navigator.trace(), "Ctrl+Shift+T", "trace"),
     Command(
         "plan.check-estimate",
-        "Chec&k the estimate by a trace",
+        "Chec&k the estimate with a trace",
         "Plan/3",
         lambda w: w.navigator.check_estimate(),
         "Ctrl+Shift+E",
@@ -239,7 +239,7 @@ _TAB: Final[tuple[Command["MainWindow"], ...]] = (
     ),
     Command(
         "plan.primary",
-        lambda w: w.tab.primary_action or "No main action here",
+        lambda w: w.tab.primary_action or "No main action in this tab",
         "Plan/5",
         lambda w: w.tab.run_primary_action(),
         "Ctrl+Return",

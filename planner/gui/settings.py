@@ -46,7 +46,7 @@ class WindowSettings(Spec):
     splitters: dict[str, tuple[int, ...]] = Field(default_factory=dict)
     open_sections: tuple[str, ...] = ()
     traced_files: tuple[str, ...] = ()
-    trusted_code: tuple[str, ...] = Field(default=(), description="SHA-256 of code of one's own that may be run")
+    trusted_code: tuple[str, ...] = Field(default=(), description="SHA-256 of the user's code that may be run")
     monitor: MonitorSettings = MonitorSettings()
 
 
