@@ -12,7 +12,7 @@ from fake_nvml_kit import A, B, FakeNvml, card
 from pytestqt.qtbot import QtBot
 from tab_kit import wait, wait_for_plots
 
-from planner.gui.monitor.replay import Loader
+from planner.gui.monitor.replay import RecordingLoader
 from planner.gui.monitor.tab import MonitorTab
 from planner.monitor.readings.events import EventKind
 from planner.monitor.readings.faults import Fault, FaultKind
@@ -212,7 +212,7 @@ class Watched:
         recording = open_recording(self.file)
         stands = _stands(recording)
         assert {fault for _, fault in self.seen} <= set(stands)
-        self.tab.feed.play(Loader(self.file).load())
+        self.tab.feed.play(RecordingLoader(self.file).load())
         replay = self.tab.feed.replay
         assert replay is not None
         replay.stop()

@@ -18,7 +18,7 @@ from fake_nvml_kit import CALM, HURRIED, LIBRARY, A, B, C, FakeNvml, card
 from fault_kit import CARDS, DRIVER, HEALTHY, Case, Watched, first
 from tab_kit import Probe, faults_of, wait
 
-from planner.gui.monitor.replay import Loader
+from planner.gui.monitor.replay import RecordingLoader
 from planner.monitor.readings.events import EventKind
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.supervisor.sampler_process import SamplerProcess
@@ -211,7 +211,7 @@ def test_cards_and_instances_come_and_go_and_errors_are_told_without_the_window_
         kinds
     )
     feed.stop_recording()
-    assert xids(Loader(window.file).load().history) == [(B, 79)]
+    assert xids(RecordingLoader(window.file).load().history) == [(B, 79)]
 
 
 def xids(history) -> list[tuple[str, int | None]]:

@@ -10,7 +10,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QInputDialog
 
 from planner.gui.monitor.dialogs import SummaryDialog
-from planner.gui.monitor.replay import Loader, Replay
+from planner.gui.monitor.replay import RecordingLoader, RecordingReplay
 from planner.monitor.alert_rules import AlertRules
 from planner.monitor.alerts import AlertKind
 from planner.monitor.readings.inventory import Inventory
@@ -83,7 +83,7 @@ def test_a_replay_moves_with_the_clock_and_stops_at_its_end(qapp, qtbot):
     now = [0.0]
     from planner.gui.monitor.controller import DEMO
 
-    replay = Replay(Loader(DEMO, is_demo=False).load(), lambda: now[0])
+    replay = RecordingReplay(RecordingLoader(DEMO, is_demo=False).load(), lambda: now[0])
     replay.set_speed(10.0)
     replay.play()
     now[0] = 6.0
@@ -184,7 +184,7 @@ def test_a_diagnosis_is_shown_in_full_with_its_evidence(qtbot, make_tab, driver)
     tab.cards.opened.emit(tab.feed.latest.inventory.devices[0].uuid)
     text = tab.controller.dialog.text.toPlainText()
     assert "Host" in text or "CPU" in text
-    assert "What to try, the likeliest first" in text
+    assert "What to try, most likely first" in text
     tab.controller.dialog.close()
 
 
@@ -231,7 +231,7 @@ def test_a_recording_is_laid_beside_the_plan_that_it_was_made_with(qtbot, make_t
     tab.toolbar.record.click()
     workspace.apply("card", gpu="tesla-t4")
     tab.controller.open(recording)
-    wait(qtbot, lambda: tab.plan_strip.sentence.text().endswith("yet. This is the plan that was recorded."))
+    wait(qtbot, lambda: tab.plan_strip.sentence.text().endswith("yet. This is the recorded plan."))
     assert set(tab.plan_strip.expected) == {A}
     tab.toolbar.live.click()
     wait(qtbot, lambda: "none of the cards here" in tab.plan_strip.sentence.text())
@@ -247,7 +247,7 @@ def test_a_recording_whose_plan_cannot_be_read_is_laid_beside_the_window_s(
     tab = make_tab(without_driver=True)
     with qtbot.waitSignal(workspace.noticed, timeout=LONGEST_MS) as told:
         tab.controller.open(recording)
-    assert told.args[0] == "The recording's plan cannot be read here, so yours stands beside it."
+    assert told.args[0] == "The recorded plan cannot be read; the readings are compared with your current plan."
     assert "newer version" in told.args[1]
 
 
