@@ -18,7 +18,7 @@ from planner.memory.corrections import (
 )
 from planner.memory.fit import CardFit, Held, device_share, judge_bytes, memory_result, platform_notes
 from planner.memory.overhead import Fixed, Overhead, fixed_overhead, framework_overhead, overhead_term
-from planner.memory.parallel.micro_batches import NeedByParts, Others, need_by_parts, with_others
+from planner.memory.parallel.micro_batches import Others, with_others
 from planner.memory.parallel.placing import Cards, Loaded, class_of, least_shards, place, spread_notes
 from planner.memory.parallel.spread import Rank, held_by_rank, is_spread
 from planner.memory.phases import Need, PhaseSnapshots
@@ -152,7 +152,6 @@ def _devices(
     """Return what stands on each of the cards that are `placed`: stages that hold the same are looked at once."""
     known: dict[tuple[int, Others, int], _Device] = {}
     kinds: dict[int, _Kind] = {}
-    parted: dict[int, NeedByParts] = {}
     found = []
     for one in placed:
         # By identity: cards and timelines that are the same are the same objects here, and hashing them takes longer.
@@ -161,10 +160,7 @@ def _devices(
             kinds[card] = _kind(settled, program, one.cards.gpu, corrections)
         same = (id(one.timeline), one.others, card)
         if same not in known:
-            alike = id(one.timeline)
-            if alike not in parted:
-                parted[alike] = need_by_parts(one.timeline)
-            known[same] = _device(settled.workload, one, kinds[card], parted[alike])
+            known[same] = _device(settled.workload, one, kinds[card])
             found.append(known[same])
         else:
             found.append(known[same]._replace(loaded=one))
@@ -179,11 +175,9 @@ def _kind(
     return _Kind(own, program.unsupported_reasons(workload, gpu) if gpu else (), fixed_overhead(gpu))
 
 
-def _device(workload: Training | Inference, loaded: Loaded, kind: _Kind, parts: NeedByParts) -> _Device:
+def _device(workload: Training | Inference, loaded: Loaded, kind: _Kind) -> _Device:
     cards, plain, others = loaded.cards, loaded.timeline, loaded.others
-    need = parts.with_others(others)
-    if kind.own:
-        need = corrected_timeline(with_others(plain, others), kind.own).need()
+    need = corrected_timeline(with_others(plain, others), kind.own).need() if kind.own else plain.need(others.bytes)
     estimated = framework_overhead(kind.overhead, plain.dynamic, need.largest, plain.threads)
     overhead = corrected_overhead(estimated, kind.own)
     held = _with_overhead(need.held, overhead)

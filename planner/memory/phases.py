@@ -1,6 +1,6 @@
 """From snapshots of a run to its peak: a maximum over phases, never one sum."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -8,6 +8,8 @@ from planner.memory.chance import Interval
 from planner.memory.result import CachePool, Phase, PhaseName, Term, TermName, TermShare
 
 _LARGE_TERMS: Final = ("logits", "activations")
+_PASSES: Final = ("forward", "loss", "backward")
+"""The phases in which activations of other micro-batches may be alive as well."""
 
 
 class Deferred(NamedTuple):
@@ -21,21 +23,31 @@ class Deferred(NamedTuple):
 
 
 class Snapshot:
-    """A phase, or a point within it, and the terms alive there: `total` bytes."""
+    """A phase, or a point within it, and the terms alive there.
 
-    __slots__ = ("explanation", "name", "terms", "total")
+    They hold `total` bytes, between `low` and `high`. `largest` is the largest tensor that the allocator gets back
+    soon, `activations` the bytes of the activations in a pass through the network, None where there are none.
+    """
 
-    def __init__(
-        self, name: PhaseName, terms: Sequence[Term | Deferred], explanation: str, total: int | None = None
-    ) -> None:
+    __slots__ = ("activations", "explanation", "high", "largest", "low", "name", "terms", "total")
+
+    def __init__(self, name: PhaseName, terms: Sequence[Term | Deferred], explanation: str) -> None:
         self.name: PhaseName = name
         self.terms = terms
         self.explanation = explanation
-        self.total = sum([term.bytes for term in terms]) if total is None else total
-
-    def beside(self, item: Term | Deferred) -> "Snapshot":
-        """Return the snapshot with `item` alive, too."""
-        return Snapshot(self.name, [*self.terms, item], self.explanation, self.total + item.bytes)
+        self.activations: int | None = None
+        total = low = high = largest = 0
+        for term in terms:
+            size = term.bytes
+            total += size
+            low += term.low_bytes
+            high += term.high_bytes
+            if term.name in _LARGE_TERMS:
+                if size > largest:
+                    largest = size
+                if self.activations is None and term.name == "activations" and name in _PASSES:
+                    self.activations = size
+        self.total, self.low, self.high, self.largest = total, low, high, largest
 
     def written(self) -> tuple[Term, ...]:
         """Return the terms with their formulas."""
@@ -105,10 +117,26 @@ class PhaseSnapshots(NamedTuple):
         """Return the snapshot with the most bytes alive, the earliest of equals."""
         return max(self.snapshots, key=attrgetter("total"))
 
-    def need(self) -> Need:
-        """Return what is held at the most; a program that reserves everything has no short-lived tensors."""
-        need = most_of(self.snapshots)
-        return need if self.dynamic else need._replace(largest=0)
+    def need(self, more: int = 0) -> Need:
+        """Return the most that any snapshot holds, with `more` bytes of activations wherever there are some.
+
+        What a prefill left behind is the largest tensor in decoding, too; a program that reserves everything has no
+        short-lived tensors.
+        """
+        low = most = high = largest = 0
+        for snapshot in self.snapshots:
+            added, tensor = 0, snapshot.largest
+            if more and snapshot.activations is not None:
+                added, tensor = more, max(tensor, snapshot.activations + more)
+            if snapshot.low + added > low:
+                low = snapshot.low + added
+            if snapshot.total + added > most:
+                most = snapshot.total + added
+            if snapshot.high + added > high:
+                high = snapshot.high + added
+            if tensor > largest:
+                largest = tensor
+        return Need(Interval(low, most, high), largest if self.dynamic else 0)
 
     def phases(self, fixed_bytes: int, slack_bytes: int) -> tuple[Phase, ...]:
         """Return each phase at its own highest snapshot, with the overhead alive in it.
@@ -137,16 +165,3 @@ def _phase(snapshot: Snapshot, overhead_bytes: int) -> Phase:
         explanation=snapshot.explanation,
     )
 
-
-def most_of(snapshots: Iterable[Snapshot]) -> Need:
-    """Return the most that any of `snapshots` holds: what a prefill left behind is the largest in decoding, too."""
-    low = most = high = largest = 0
-    for snapshot in snapshots:
-        least = at_most = 0
-        for term in snapshot.terms:
-            least += term.low_bytes
-            at_most += term.high_bytes
-            if term.bytes > largest and term.name in _LARGE_TERMS:
-                largest = term.bytes
-        low, most, high = max(low, least), max(most, snapshot.total), max(high, at_most)
-    return Need(Interval(low, most, high), largest)

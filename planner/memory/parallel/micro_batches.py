@@ -5,11 +5,8 @@ Stages that hold the same differ in these alone, so that what they need follows 
 
 from typing import Final, NamedTuple
 
-from planner.memory.chance import Interval
 from planner.memory.parallel.shares import Held, resized
-from planner.memory.phases import Need, PhaseSnapshots, Snapshot, most_of
-
-_PASSES: Final = ("forward", "loss", "backward")
+from planner.memory.phases import PhaseSnapshots, Snapshot
 
 
 class Others(NamedTuple):
@@ -40,53 +37,9 @@ def with_others(found: PhaseSnapshots, others: Others) -> PhaseSnapshots:
 
 
 def _with_activations(snapshot: Snapshot, more: int, why: str) -> Snapshot:
-    place = _place_of_activations(snapshot)
-    if place is None:
+    if snapshot.activations is None:
         return snapshot
     held: list[Held] = [*snapshot.terms]
+    place = [item.name for item in held].index("activations")
     held[place] = resized(held[place], more, why)
     return Snapshot(snapshot.name, held, snapshot.explanation)
-
-
-def _place_of_activations(snapshot: Snapshot) -> int | None:
-    """Return where the term of activations stands in a pass, or none in other snapshots."""
-    if snapshot.name not in _PASSES:
-        return None
-    for place, item in enumerate(snapshot.terms):
-        if item.name == "activations":
-            return place
-    return None
-
-
-class NeedByParts(NamedTuple):
-    """What a timeline needs where activations are, and elsewhere, and the most that activations are."""
-
-    passes: Need
-    rest: Need
-    activations: int
-    dynamic: int
-
-    def with_others(self, others: Others) -> Need:
-        """Return what `with_others` holds at the most.
-
-        **Formula**: the larger of what is held where activations are, with those of the others, and of what is held
-        elsewhere.
-        """
-        passes, rest, more = self.passes.held, self.rest.held, others.bytes
-        most = max(passes.bytes + more, rest.bytes)
-        held = Interval(max(passes.low + more, rest.low), most, max(passes.high + more, rest.high))
-        largest = max(self.activations + more, self.passes.largest, self.rest.largest) if self.dynamic else 0
-        return Need(held, largest)
-
-
-def need_by_parts(found: PhaseSnapshots) -> NeedByParts:
-    """Return what `found` needs with and without activations, once for all stages that hold the same."""
-    passes, rest, activations = [], [], 0
-    for snapshot in found.snapshots:
-        place = _place_of_activations(snapshot)
-        if place is None:
-            rest.append(snapshot)
-        else:
-            passes.append(snapshot)
-            activations = max(activations, snapshot.terms[place].bytes)
-    return NeedByParts(most_of(passes), most_of(rest), activations, found.dynamic)

@@ -144,7 +144,9 @@ def _with_communication(found: PhaseSnapshots, beside: Beside, *, with_loss: boo
         return found if with_loss else _without_loss(found)
     held = buffers((), "", beside)
     snapshots = [
-        snapshot if snapshot.name == "load" else snapshot.beside(held)
+        snapshot
+        if snapshot.name == "load"
+        else Snapshot(snapshot.name, [*snapshot.terms, held], snapshot.explanation)
         for snapshot in found.snapshots
         if with_loss or snapshot.name != "loss"
     ]
