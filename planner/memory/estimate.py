@@ -98,7 +98,7 @@ def estimate_settled(settled: Settled, cards: tuple[Cards, ...], corrections: tu
     fullest = min(range(len(devices)), key=lambda number: _left(devices[number])) if len(devices) > 1 else 0
     found, least_likely = devices[fullest], min([device.fit for device in devices], key=_chance)
     own, loaded, taken = found.kind.own, found.loaded, workload.other_processes_bytes
-    timeline = corrected_timeline(with_others(loaded.timeline, loaded.others), own)
+    timeline = corrected_timeline(loaded.whole_timeline(), own)
     added = found.overhead.total - found.estimated.total
     written = corrected_term(overhead_term(found.estimated, timeline.dynamic), added, sources(own))
     beside, on_disk, usable = _bytes_beside(devices), workload.parallel.offload == "nvme", loaded.cards.usable
@@ -176,8 +176,8 @@ def _kind(
 
 
 def _device(workload: Training | Inference, loaded: Loaded, kind: _Kind) -> _Device:
-    cards, plain, others = loaded.cards, loaded.timeline, loaded.others
-    need = corrected_timeline(with_others(plain, others), kind.own).need() if kind.own else plain.need(others.bytes)
+    cards, plain = loaded.cards, loaded.timeline
+    need = corrected_timeline(loaded.whole_timeline(), kind.own).need() if kind.own else loaded.need()
     estimated = framework_overhead(kind.overhead, plain.dynamic, need.largest, plain.threads)
     overhead = corrected_overhead(estimated, kind.own)
     held = _with_overhead(need.held, overhead)
@@ -227,18 +227,22 @@ def fits_on(
     """Yield the verdict of `estimate_memory` on each of `cards`, in numbers only, so that a whole catalog is quick."""
     settled = settle(architecture, workload, count)
     filled, program = settled.workload, memory_of(*settled)
-    by_class: dict[Hashable, tuple[PhaseSnapshots, Need]] = {}
+    by_class: dict[Hashable, tuple[Loaded, Need]] = {}
     for gpu, usable in cards:
         card_class = class_of(program, gpu)
         if card_class not in by_class:
-            estimated = timeline_of(settled.architecture, filled, card_class)
-            by_class[card_class] = (estimated, estimated.need())
-        timeline, plain = by_class[card_class]
+            placed = [(one, one.need()) for one in place(*settled, program, (Cards(gpu, usable, count),))]
+            by_class[card_class] = max(placed, key=_held_bytes)
+        loaded, plain = by_class[card_class]
         kind = _kind(settled, program, gpu, corrections)
-        need = corrected_timeline(timeline, kind.own).need() if kind.own else plain
-        overhead = framework_overhead(kind.overhead, timeline.dynamic, need.largest, timeline.threads)
+        need = corrected_timeline(loaded.whole_timeline(), kind.own).need() if kind.own else plain
+        overhead = framework_overhead(kind.overhead, loaded.timeline.dynamic, need.largest, loaded.timeline.threads)
         held = _with_overhead(need.held, corrected_overhead(overhead, kind.own))
         yield judge_bytes(held, usable, filled.other_processes_bytes, kind.unsupported, gpu.id)
+
+
+def _held_bytes(found: tuple[Loaded, Need]) -> int:
+    return found[1].held.bytes
 
 
 def _with_overhead(held: Interval, overhead: Overhead) -> Interval:

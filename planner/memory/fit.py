@@ -20,7 +20,11 @@ _SHARDABLE = ("weights", "gradients", "master_weights", "optimizer_states", "kv_
 
 
 class CardFit(NamedTuple):
-    """The verdict for one card, in numbers only."""
+    """The verdict for one card, in numbers only.
+
+    `free_bytes` are left as expected, `least_free_bytes` where the most is needed and the least is given; less than
+    nothing where the memory is not enough.
+    """
 
     gpu_id: str
     verdict: Verdict | None
@@ -29,6 +33,7 @@ class CardFit(NamedTuple):
     free_bytes: int | None
     unsupported: tuple[str, ...]
     fit_probability: float | None = None
+    least_free_bytes: int | None = None
 
     @property
     def likely(self) -> bool:
@@ -51,7 +56,8 @@ def judge_bytes(
     if unsupported:
         return CardFit(gpu_id, None, need.bytes, usable.bytes, margin.expected, unsupported)
     chance = chance_of(margin, usable.bytes)
-    return CardFit(gpu_id, verdict_of(margin), need.bytes, usable.bytes, margin.expected, unsupported, chance)
+    verdict = verdict_of(margin)
+    return CardFit(gpu_id, verdict, need.bytes, usable.bytes, margin.expected, unsupported, chance, margin.worst)
 
 
 def platform_notes(gpu: Gpu | None, fit: CardFit, taken: int) -> Iterator[str]:

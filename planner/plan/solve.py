@@ -1,7 +1,7 @@
 """The largest number, the fewest cards and the smallest card with which a plan fits.
 
-Each is found by asking the whole estimate again: it never falls as a number of the workload grows, so that doubling and
-bisection find the last one that fits.
+Each is found by repeating the whole estimate: it never falls as a number of the workload grows, so that bisection finds
+the last one that fits.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -120,10 +120,11 @@ def largest_that_fits(plan: Plan, catalog: Catalog, field: Field, at_worst: AtWo
         return judge(with_value(plan, field, value), catalog, architecture)
 
     most, bound = _most(plan, field, architecture)
-    value = _largest(lambda value: is_good(fit(value), at_worst), most)
-    if value is None:
-        return Solved(asked=field, reason=_why_none(fit(1)))
-    return _solved(field, value, with_value(plan, field, value), fit(value), bound if value == most else "memory")
+    least = fit(1)
+    if not is_good(least, at_worst):
+        return Solved(asked=field, reason=_why_none(least))
+    value, found = _largest(fit, at_worst, most, least)
+    return _solved(field, value, with_value(plan, field, value), found, bound if value == most else "memory")
 
 
 def fewest_cards(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> Solved:
@@ -204,21 +205,44 @@ def on_cards(plan: Plan, count: int, sharing: Mapping[str, object] = MappingProx
     return plan.evolve(count=count, workload=plan.workload.evolve(parallel=parallel))
 
 
-def _largest(passes: Callable[[int], bool], most: int) -> int | None:
-    """Return the largest number from 1 to `most` that passes, where those that pass are followed by those that fail."""
-    if most < 1 or not passes(1):
-        return None
-    low = 1
-    while 2 * low <= most and passes(2 * low):
-        low *= 2
-    high = min(2 * low, most + 1)
+def _largest(fit: Callable[[int], CardFit], at_worst: AtWorst, most: int, least: CardFit) -> tuple[int, CardFit]:
+    """Return the largest number up to `most` that fits, with its verdict; `least` is that of 1, which fits.
+
+    Doubling finds an interval. In it memory grows along straight pieces with most numbers, so that a line through what
+    is free at both ends leads close to the answer; after a step that has not halved the interval, the next one does.
+    """
+    low, at_low = 1, least
+    while low < most:
+        high = min(2 * low, most)
+        at_high = fit(high)
+        if not is_good(at_high, at_worst):
+            break
+        low, at_low = high, at_high
+    else:
+        return low, at_low
+    in_the_middle = False
     while high - low > 1:
-        middle = (low + high) // 2
-        if passes(middle):
-            low = middle
+        width = high - low
+        value = low + (width // 2 if in_the_middle else _share_that_fits(at_low, at_high, at_worst, width))
+        found = fit(value)
+        if is_good(found, at_worst):
+            low, at_low = value, found
         else:
-            high = middle
-    return low
+            high, at_high = value, found
+        in_the_middle = not in_the_middle and 2 * (high - low) > width
+    return low, at_low
+
+
+def _share_that_fits(low: CardFit, high: CardFit, at_worst: AtWorst, width: int) -> int:
+    """Return how much of `width` lies before the point at which nothing is free, if memory grows along a line."""
+    if at_worst == "fits" and low.least_free_bytes is not None and high.least_free_bytes is not None:
+        free, lacking = low.least_free_bytes, high.least_free_bytes
+    else:
+        # Of cards that differ, only what is free as expected is known; it leads to the same point, in more steps.
+        free, lacking = low.free_bytes or 0, high.free_bytes or 0
+    if free <= lacking:
+        return width // 2
+    return min(max(width * free // (free - lacking), 1), width - 1)
 
 
 def _first(passes: Callable[[int], bool], counts: Sequence[int]) -> int | None:

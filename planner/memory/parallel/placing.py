@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
-from planner.memory.parallel.micro_batches import NO_OTHERS, Others
+from planner.memory.parallel.micro_batches import NO_OTHERS, Others, with_others
 from planner.memory.parallel.spread import held_by_rank, is_spread, layers_of_stages
-from planner.memory.phases import PhaseSnapshots
+from planner.memory.phases import Need, PhaseSnapshots
 from planner.memory.software import sharder_of
 from planner.memory.software.base import SoftwareMemory
 from planner.models.architecture import Architecture
@@ -34,6 +34,14 @@ class Loaded(NamedTuple):
     stage: int
     layers: int
     others: Others = NO_OTHERS
+
+    def need(self) -> Need:
+        """Return the most that each of the cards holds."""
+        return self.timeline.need(self.others.bytes)
+
+    def whole_timeline(self) -> PhaseSnapshots:
+        """Return the timeline with the activations of the other micro-batches in it."""
+        return with_others(self.timeline, self.others)
 
 
 def place(
