@@ -76,8 +76,6 @@ def applicable_corrections(
 
     `workload` has its defaults filled in.
     """
-    if not corrections:
-        return ()
     key = (workload.profile, workload.task, gpu, model_type)
     return tuple(correction for correction in corrections if correction.key == key)
 

@@ -18,9 +18,8 @@ from planner.memory.corrections import (
 )
 from planner.memory.fit import CardFit, Held, device_share, judge_bytes, memory_result, platform_notes
 from planner.memory.overhead import Fixed, Overhead, fixed_overhead, framework_overhead, overhead_term
-from planner.memory.parallel.micro_batches import Others, with_others
-from planner.memory.parallel.placing import Cards, Loaded, class_of, least_shards, place, spread_notes
-from planner.memory.parallel.spread import Rank, held_by_rank, is_spread
+from planner.memory.parallel.micro_batches import Others
+from planner.memory.parallel.placing import Cards, Loaded, class_of, is_spread, least_shards, place, spread_notes
 from planner.memory.phases import Need, PhaseSnapshots
 from planner.memory.result import CachePool, DeviceShare, MemoryResult
 from planner.memory.software import memory_of
@@ -98,9 +97,11 @@ def estimate_settled(settled: Settled, cards: tuple[Cards, ...], corrections: tu
     fullest = min(range(len(devices)), key=lambda number: _left(devices[number])) if len(devices) > 1 else 0
     found, least_likely = devices[fullest], min([device.fit for device in devices], key=_chance)
     own, loaded, taken = found.kind.own, found.loaded, workload.other_processes_bytes
-    timeline = corrected_timeline(loaded.whole_timeline(), own)
-    added = found.overhead.total - found.estimated.total
-    written = corrected_term(overhead_term(found.estimated, timeline.dynamic), added, sources(own))
+    timeline = loaded.whole_timeline()
+    written = overhead_term(found.estimated, timeline.dynamic)
+    if own:
+        timeline = corrected_timeline(timeline, own)
+        written = corrected_term(written, found.overhead.total - found.estimated.total, sources(own))
     beside, on_disk, usable = _bytes_beside(devices), workload.parallel.offload == "nvme", loaded.cards.usable
     pool = timeline.pool.on(usable.bytes) if timeline.pool and usable else None
     memory = memory_result(
@@ -171,7 +172,11 @@ def _kind(
     settled: Settled, program: SoftwareMemory[Any], gpu: Gpu | None, corrections: tuple[Correction, ...]
 ) -> _Kind:
     architecture, workload = settled
-    own = applicable_corrections(corrections, workload, architecture.model_type, gpu.id if gpu else None)
+    own = (
+        applicable_corrections(corrections, workload, architecture.model_type, gpu.id if gpu else None)
+        if corrections
+        else ()
+    )
     return _Kind(own, program.unsupported_reasons(workload, gpu) if gpu else (), fixed_overhead(gpu))
 
 
@@ -179,7 +184,7 @@ def _device(workload: Training | Inference, loaded: Loaded, kind: _Kind) -> _Dev
     cards, plain = loaded.cards, loaded.timeline
     need = corrected_timeline(loaded.whole_timeline(), kind.own).need() if kind.own else loaded.need()
     estimated = framework_overhead(kind.overhead, plain.dynamic, need.largest, plain.threads)
-    overhead = corrected_overhead(estimated, kind.own)
+    overhead = corrected_overhead(estimated, kind.own) if kind.own else estimated
     held = _with_overhead(need.held, overhead)
     gpu_id = cards.gpu.id if cards.gpu else ""
     fit = judge_bytes(held, cards.usable, workload.other_processes_bytes, kind.unsupported, gpu_id)
@@ -258,19 +263,10 @@ def timeline_of(
     """
     if not is_spread(workload):
         return memory_of(architecture, workload).timeline(architecture, workload, card_class)
-    return max([timeline for _, timeline in timelines_by_stage(architecture, workload, card_class)], key=_peak_bytes)
+    from planner.memory.parallel.spread import timelines_by_stage  # most commands are about one card
 
-
-def timelines_by_stage(
-    architecture: Architecture, workload: Training | Inference, card_class: Hashable = None
-) -> tuple[tuple[Rank, PhaseSnapshots], ...]:
-    """Return what is alive in each phase in each stage of the pipeline."""
-    held = held_by_rank(architecture, workload, memory_of(architecture, workload), card_class)
-    return tuple([(rank, with_others(alone, others)) for rank, alone, others in held])
-
-
-def _peak_bytes(timeline: PhaseSnapshots) -> int:
-    return timeline.peak().total
+    timelines = [timeline for _, timeline in timelines_by_stage(architecture, workload, card_class)]
+    return max(timelines, key=lambda timeline: timeline.peak().total)
 
 
 def _correction_notes(corrections: tuple[Correction, ...], own: tuple[Correction, ...]) -> Iterator[str]:

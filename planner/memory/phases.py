@@ -164,4 +164,3 @@ def _phase(snapshot: Snapshot, overhead_bytes: int) -> Phase:
         shares=tuple(shares),
         explanation=snapshot.explanation,
     )
-

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
-from planner.base import Spec
 from planner.dtypes import AS_STORED, SCHEMES, Scheme
 from planner.memory.gguf import file_bytes
 from planner.memory.result import Part, Term
@@ -17,7 +16,7 @@ MATRIX_ROLES: tuple[Role, ...] = ("linear", "expert")
 """Roles whose tensors quantisation schemes replace."""
 
 
-class ParameterCounts(Spec):
+class ParameterCounts(NamedTuple):
     """Parameters by what the estimator treats differently."""
 
     total: int

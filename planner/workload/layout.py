@@ -6,7 +6,14 @@ from typing import Final
 from planner.errors import SpecError
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe
 from planner.workload.parallel import Parallel
-from planner.workload.rules import COUNT_HINT, OF_COUNT, OF_SHARED_INFERENCE, OF_SHARED_TRAINING, OF_SHARING
+from planner.workload.rules import (
+    COUNT_HINT,
+    OF_COUNT,
+    OF_REPLICAS,
+    OF_SHARED_INFERENCE,
+    OF_SHARED_TRAINING,
+    OF_SHARING,
+)
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
@@ -21,6 +28,8 @@ def laid_out(workload: Training | Inference, architecture: Architecture, count: 
             software cannot be shared so.
     """
     OF_COUNT.refuse(workload, count=count)
+    if isinstance(workload, Training):
+        OF_REPLICAS.refuse(workload, count=count)
     parallel = _with_replicas(workload.parallel, count)
     if not parallel.is_plain:
         _check_network(parallel, architecture)

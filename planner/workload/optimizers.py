@@ -90,7 +90,8 @@ class OptimizerKind(NamedTuple):
 
     A tensor has the first of `states` that it falls under; `formula` is that of all of them, `symbols` what it is made
     of. `foreach` and `loop` are what such steps work with; fused ones need nothing. `paged` says that states of large
-    tensors are in memory that the driver moves to RAM, `fp32_only` that what is trained must be in fp32.
+    tensors are in memory that the driver moves to RAM, `fp32_only` that what is trained must be in fp32,
+    `whole_matrices` that a step needs matrices in their shapes.
     """
 
     title: str
@@ -103,6 +104,7 @@ class OptimizerKind(NamedTuple):
     loop: StepWorkings | None = None
     paged: bool = False
     fp32_only: bool = False
+    whole_matrices: bool = False
 
 
 _ANY: Final[tuple[OptimizerStep, ...]] = ("fused", "foreach", "loop")
@@ -330,6 +332,8 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
         ),
         loop=StepWorkings("bases", "4 × (4 × m × n + m² + 7 × n²)", f"{_SOAP}; every tenth step decomposes anew"),
         fp32_only=True,
+        # `init_preconditioner` leaves tensors of one dimension alone: on flat shares nothing would be preconditioned.
+        whole_matrices=True,
     ),
     "shampoo": OptimizerKind(
         title="Shampoo in blocks",

@@ -462,6 +462,30 @@ OF_COUNT: Final = Rulebook(
 )
 """What is refused once the number of cards is known."""
 
+OF_REPLICAS: Final = Rulebook(
+    Rule(
+        ("optimizer", "parallel.zero"),
+        lambda optimizer, zero: not (zero and OPTIMIZERS[optimizer].whole_matrices),
+        lambda optimizer, _: f"{OPTIMIZERS[optimizer].title} preconditions whole matrices, and ZeRO divides them",
+        hint="Set zero to 0, or choose another optimizer.",
+        narrows=("parallel.zero",),
+        remedies=({"parallel.zero": 0}, {"optimizer": OPEN}),
+    ),
+    Rule(
+        ("optimizer", "profile", "count"),
+        lambda optimizer, profile, count: count == 1 or optimizer not in trainer(profile).refused_optimizers,
+        lambda optimizer, profile, _: (
+            f"{OPTIMIZERS[optimizer].title} preconditions whole matrices, and {SOFTWARE[profile].title} hands an "
+            "optimizer flat shares of them"
+        ),
+        hint=f"Choose another optimizer, or the profile {DEFAULT}.",
+        narrows=("profile",),
+        remedies=({"optimizer": OPEN}, {"profile": OPEN}),
+    ),
+    task="training",
+)
+"""What is refused of training once the number of cards is known."""
+
 OF_SHARING: Final = Rulebook(
     Rule(
         ("parallel.interleave", "parallel.pipeline", "model"),
@@ -587,6 +611,7 @@ _BOOKS: Final = (
     OF_FILES,
     OF_STAGES,
     OF_COUNT,
+    OF_REPLICAS,
     OF_SHARING,
     OF_SHARED_TRAINING,
     OF_SHARED_INFERENCE,

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.parallel.micro_batches import NO_OTHERS, Others, with_others
-from planner.memory.parallel.spread import held_by_rank, is_spread, layers_of_stages
 from planner.memory.phases import Need, PhaseSnapshots
 from planner.memory.software import sharder_of
 from planner.memory.software.base import SoftwareMemory
@@ -59,6 +58,8 @@ def place(
             timeline = program.timeline(architecture, workload, class_of(program, own.gpu))
             yield Loaded(own, timeline, 0, architecture.depth)
         return
+    from planner.memory.parallel.spread import held_by_rank  # most commands are about one card
+
     size = sum([own.number for own in cards]) // workload.parallel.pipeline
     in_order = [own._replace(number=1) for own in cards for _ in range(own.number)] if len(cards) > 1 else []
     counts = stage_counts(architecture, workload, program, cards, in_order, size)
@@ -72,6 +73,17 @@ def place(
         for own in _together(in_order[stage * size : (stage + 1) * size]) if in_order else together:
             rank, timeline, others = stages[own.gpu][stage]
             yield Loaded(own, timeline, stage, rank.stage.layers, others)
+
+
+def is_spread(workload: Training | Inference) -> bool:
+    """Return whether cards share something, or have to agree: replicas that train do.
+
+    What a step keeps beside the network may be an optimizer's own even on one card.
+    """
+    parallel = workload.parallel
+    if not isinstance(workload, Training):
+        return not parallel.is_plain
+    return not parallel.is_plain or parallel.state_shards > 1 or sharder_of(workload).shares_states
 
 
 def stage_counts(
@@ -89,6 +101,8 @@ def stage_counts(
     known = all(own.usable is not None for own in cards)
     if workload.parallel.pipeline == 1 or not in_order or not known:
         return ()
+    from planner.memory.parallel.spread import layers_of_stages  # most commands are about one card
+
     free = [max(own.usable.bytes - workload.other_processes_bytes, 1) if own.usable else 1 for own in in_order]
     least = tuple(min(free[start : start + size]) for start in range(0, len(free), size))
     return layers_of_stages(architecture, workload, program, least)

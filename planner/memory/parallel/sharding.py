@@ -104,14 +104,14 @@ def own_work(workload: Training | Inference, sharder: Sharder) -> Training | Inf
     """Return what one card does of `workload`, as if it were alone: its share of each sequence.
 
     Where replicas share parameters or states, autocast is left to what shares them: everything is in 16 bits, and the
-    gradients of one pass are there.
+    gradients of one pass are there. The rules for a whole run do not apply to that: its optimizer steps on fp32 copies.
     """
     cards = workload.parallel.context
     if isinstance(workload, Training):
         length = ceil_div(workload.sequence_length or 1, cards)
         shared = _in_sixteen_bits(workload) if sharder.shares_states else {}
-        return workload.evolve(**shared, sequence_length=length, parallel=ALONE, gpus=())
-    return workload.evolve(
+        return workload.replaced(**shared, sequence_length=length, parallel=ALONE, gpus=())
+    return workload.replaced(
         prompt_length=ceil_div(workload.prompt_length or 1, cards),
         context_length=ceil_div(workload.context_length or 1, cards),
         parallel=ALONE,

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
-from planner.memory.parallel.micro_batches import Others, others_of
+from planner.memory.parallel.micro_batches import Others, others_of, with_others
 from planner.memory.parallel.pipeline import Stage, in_flight, stages_of
 from planner.memory.parallel.sharding import REPLICAS, own_work, sharded_timeline
 from planner.memory.parallel.shares import Beside, buffers
@@ -47,17 +47,6 @@ class HeldByRank(NamedTuple):
     others: Others
 
 
-def is_spread(workload: Training | Inference) -> bool:
-    """Return whether cards share something, or have to agree: replicas that train do.
-
-    What a step keeps beside the network may be an optimizer's own even on one card.
-    """
-    parallel = workload.parallel
-    if not isinstance(workload, Training):
-        return not parallel.is_plain
-    return not parallel.is_plain or parallel.state_shards > 1 or sharder_of(workload).shares_states
-
-
 def held_by_rank(
     architecture: Architecture,
     workload: Training | Inference,
@@ -85,6 +74,14 @@ def held_by_rank(
         back = serving.with_outputs_back(found[0].alone, found[-1].alone, workload)
         found[0] = found[0]._replace(alone=back)
     return tuple(found)
+
+
+def timelines_by_stage(
+    architecture: Architecture, workload: Training | Inference, card_class: Hashable = None
+) -> tuple[tuple[Rank, PhaseSnapshots], ...]:
+    """Return what is alive in each phase in each stage of the pipeline."""
+    held = held_by_rank(architecture, workload, memory_of(architecture, workload), card_class)
+    return tuple([(rank, with_others(alone, others)) for rank, alone, others in held])
 
 
 def ranks(architecture: Architecture, workload: Training | Inference, counts: tuple[int, ...] = ()) -> list[Rank]:
@@ -144,9 +141,7 @@ def _with_communication(found: PhaseSnapshots, beside: Beside, *, with_loss: boo
         return found if with_loss else _without_loss(found)
     held = buffers((), "", beside)
     snapshots = [
-        snapshot
-        if snapshot.name == "load"
-        else Snapshot(snapshot.name, [*snapshot.terms, held], snapshot.explanation)
+        snapshot if snapshot.name == "load" else Snapshot(snapshot.name, [*snapshot.terms, held], snapshot.explanation)
         for snapshot in found.snapshots
         if with_loss or snapshot.name != "loss"
     ]

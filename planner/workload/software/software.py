@@ -45,7 +45,7 @@ class Trainer(NamedTuple):
 
     `quantised_compute` are the ways to compute with a quantised network under adapters, the usual first. `zero_limit`
     is the highest ZeRO stage, and `zero_limit_in_pipeline` that beside pipeline stages. `most_cards` is how many cards
-    are described, without a limit where it is none.
+    are described, without a limit where it is none. `refused_optimizers` do not work on several cards.
     """
 
     loss: Loss = "full-logits"
@@ -56,6 +56,7 @@ class Trainer(NamedTuple):
     zero_limit: int = 3
     zero_limit_in_pipeline: int = 3
     most_cards: int | None = None
+    refused_optimizers: tuple[str, ...] = ()
 
 
 class Software(NamedTuple):
