@@ -1,4 +1,4 @@
-"""From snapshots of a run to its peak: a maximum over phases, never one sum."""
+"""Snapshots of a run and its peak: a maximum over phases, never one sum."""
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
@@ -13,7 +13,7 @@ _PASSES: Final = ("forward", "loss", "backward")
 
 
 class Deferred(NamedTuple):
-    """A term of which only the bytes are known yet: most snapshots are not the peak, and their terms are never read."""
+    """A term whose formula is written on demand: most snapshots are not the peak, and their terms are never read."""
 
     name: TermName
     bytes: int
@@ -23,10 +23,10 @@ class Deferred(NamedTuple):
 
 
 class Snapshot:
-    """A phase, or a point within it, and the terms alive there.
+    """A phase, or a point within it, with the terms alive there.
 
-    They hold `total` bytes, between `low` and `high`. `largest` is the largest tensor that the allocator gets back
-    soon, `activations` the bytes of the activations in a pass through the network, None where there are none.
+    Together they are `total` bytes, between `low` and `high`. `largest` is the largest short-lived tensor,
+    `activations` the bytes of activations during a forward or backward pass, None elsewhere.
     """
 
     __slots__ = ("activations", "explanation", "high", "largest", "low", "name", "terms", "total")
@@ -55,10 +55,10 @@ class Snapshot:
 
 
 class PagePool(NamedTuple):
-    """A cache in pages that takes what is left of a share of the card.
+    """A paged cache that fills the rest of a share of the card's memory.
 
-    `page_bytes` are those of one page of every layer, `pages` how many a sequence of `tokens` takes; `beside_bytes`
-    is what stands beside the cache.
+    `page_bytes` is one page of every layer, `pages` the pages of a sequence of `tokens`; `beside_bytes` is all memory
+    other than the cache.
     """
 
     page_bytes: int
@@ -68,10 +68,10 @@ class PagePool(NamedTuple):
     utilization: float
 
     def on(self, usable_bytes: int) -> CachePool:
-        """Return what the cache holds on a card that gives a process `usable_bytes`.
+        """Return the capacity of the cache on a card with `usable_bytes` for a process.
 
-        **Formula**: pages = ⌊(u · C − beside) / page⌋; sequences = pages / pages a sequence; tokens = sequences · their
-        length. C is the total that a process sees (79.19 GiB on an H100 with 80 GB), not the label.
+        **Formula**: pages = ⌊(u · C − beside) / page⌋; sequences = pages / pages per sequence; tokens = sequences ·
+        their length. C is the total that a process sees (79.19 GiB on an H100 with 80 GB), not the label.
 
         **Source**: vLLM 0.33 v1/worker/gpu_worker.py determine_available_memory, v1/core/kv_cache_utils.py
         get_max_concurrency_for_kv_cache_config.
@@ -88,7 +88,7 @@ class PagePool(NamedTuple):
 
 
 class Need(NamedTuple):
-    """The most bytes of all snapshots with their bounds, and the largest short-lived tensor."""
+    """The highest bytes of any snapshot with their bounds, and the largest short-lived tensor."""
 
     held: Interval
     largest: int
@@ -97,10 +97,10 @@ class Need(NamedTuple):
 class PhaseSnapshots(NamedTuple):
     """The snapshots of a run, in order.
 
-    `dynamic` are the bytes that come and go in each step, `threads` those that launch matrix products, `host_bytes`
-    what stays in RAM, `pool` how the engine fills the card with its cache, `notes` what it was estimated as.
-    `layer_bytes` are the activations that go with each layer in the backward pass, `behind_bytes` those that go before
-    the last of them, `outside_bytes` what libraries hold beside the framework's allocator.
+    `dynamic` are the bytes allocated and freed in each step, `threads` the threads that launch matrix products,
+    `host_bytes` the offloaded bytes, `pool` the cache with which an engine fills the card, `notes` the assumptions.
+    `layer_bytes` are the activations freed with each layer in the backward pass, `behind_bytes` those freed before the
+    last layer, `outside_bytes` memory of libraries outside the framework's allocator.
     """
 
     snapshots: tuple[Snapshot, ...]
@@ -114,14 +114,14 @@ class PhaseSnapshots(NamedTuple):
     outside_bytes: int = 0
 
     def peak(self) -> Snapshot:
-        """Return the snapshot with the most bytes alive, the earliest of equals."""
+        """Return the snapshot with the most bytes, the earliest of equals."""
         return max(self.snapshots, key=attrgetter("total"))
 
     def need(self, more: int = 0) -> Need:
-        """Return the most that any snapshot holds, with `more` bytes of activations wherever there are some.
+        """Return the most that any snapshot holds, with `more` bytes of activations in each pass.
 
-        What a prefill left behind is the largest tensor in decoding, too; a program that reserves everything has no
-        short-lived tensors.
+        The largest tensor of a prefill also counts in decoding; a program that reserves everything has no short-lived
+        tensors.
         """
         low = most = high = largest = 0
         for snapshot in self.snapshots:
@@ -139,9 +139,9 @@ class PhaseSnapshots(NamedTuple):
         return Need(Interval(low, most, high), largest if self.dynamic else 0)
 
     def phases(self, fixed_bytes: int, slack_bytes: int) -> tuple[Phase, ...]:
-        """Return each phase at its own highest snapshot, with the overhead alive in it.
+        """Return each phase at its own highest snapshot, including the overhead.
 
-        Loading has no slack yet, unless nothing later needs more: all slack belongs to the peak.
+        Loading has no allocator slack yet, unless it is the peak, to which all slack belongs.
         """
         without_slack = () if self.peak().name == "load" else ("load",)
         highest: dict[PhaseName, Snapshot] = {}

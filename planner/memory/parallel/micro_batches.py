@@ -1,38 +1,38 @@
-"""The activations of other micro-batches, which are on their way between the stages of a pipeline.
+"""Activations of further micro-batches in flight between the stages of a pipeline.
 
-Stages that hold the same differ in these alone, so that what they need follows from one of them.
+Stages with equal layers differ in these alone, so that one timeline serves them all.
 """
 
 from typing import Final, NamedTuple
 
-from planner.memory.parallel.shares import Held, resized
+from planner.memory.parallel.shares import Held, with_more_bytes
 from planner.memory.phases import PhaseSnapshots, Snapshot
 
 
-class Others(NamedTuple):
-    """So many more micro-batches, and the bytes of their activations."""
+class ExtraMicroBatches(NamedTuple):
+    """Further micro-batches in flight, and the bytes of their activations."""
 
     micro_batches: float = 0.0
     bytes: int = 0
 
 
-NO_OTHERS: Final = Others()
+NO_EXTRA: Final = ExtraMicroBatches()
 
 
-def others_of(found: PhaseSnapshots, in_flight: int, groups: int) -> Others:
-    """Return what is on its way beside the micro-batch of `found`; `in_flight` are counted in groups of layers."""
+def extra_micro_batches(found: PhaseSnapshots, in_flight: int, groups: int) -> ExtraMicroBatches:
+    """Return the micro-batches in flight beyond that of `found`; `in_flight` counts groups of layers."""
     more = max(found.dynamic * (in_flight - groups) // groups, 0)
-    return Others(in_flight / groups - 1, more) if more else NO_OTHERS
+    return ExtraMicroBatches(in_flight / groups - 1, more) if more else NO_EXTRA
 
 
-def with_others(found: PhaseSnapshots, others: Others) -> PhaseSnapshots:
-    """Return `found` with the activations of `others`."""
-    if not others.bytes:
+def with_extra_micro_batches(found: PhaseSnapshots, extra: ExtraMicroBatches) -> PhaseSnapshots:
+    """Return `found` with the activations of `extra`."""
+    if not extra.bytes:
         return found
-    batches = "micro-batch" if others.micro_batches == 1 else "micro-batches"
-    why = f"activations of {others.micro_batches:g} more {batches} on their way"
+    batches = "micro-batch" if extra.micro_batches == 1 else "micro-batches"
+    why = f"activations of {extra.micro_batches:g} more {batches} in flight"
     return found._replace(
-        snapshots=tuple([_with_activations(snapshot, others.bytes, why) for snapshot in found.snapshots])
+        snapshots=tuple([_with_activations(snapshot, extra.bytes, why) for snapshot in found.snapshots])
     )
 
 
@@ -41,5 +41,5 @@ def _with_activations(snapshot: Snapshot, more: int, why: str) -> Snapshot:
         return snapshot
     held: list[Held] = [*snapshot.terms]
     place = [item.name for item in held].index("activations")
-    held[place] = resized(held[place], more, why)
+    held[place] = with_more_bytes(held[place], more, why)
     return Snapshot(snapshot.name, held, snapshot.explanation)
