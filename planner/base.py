@@ -28,6 +28,13 @@ class Spec(BaseModel):
         fields = {name: getattr(self, name) for name in self.model_fields_set}
         return type(self).model_validate({**fields, **changes})
 
+    def replaced(self, **changes: object) -> Self:
+        """Return a copy with `changes` that are known to be right: nothing is validated, no rule is applied."""
+        copy = self.model_copy(update=changes)
+        for name in copy.__dict__.keys() - type(self).model_fields.keys():
+            del copy.__dict__[name]  # a cached property, which is that of the values before
+        return copy
+
     @cached_property
     def _hash(self) -> int:
         return hash((type(self), *(getattr(self, name) for name in type(self).model_fields)))

@@ -1,4 +1,4 @@
-"""Corrections from a person's own logs: what a run showed beyond the estimate, as a part of its own in each term."""
+"""Corrections from the user's own logs: measured minus estimated bytes, as a separate part of each term."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -19,9 +19,9 @@ _FORMULA: Final = "measured − estimated"
 
 
 class TermCorrection(Spec):
-    """What is added to one term: a factor for what grows with the workload, bytes for what does not.
+    """Correction of one term: a factor for memory that grows with the workload, bytes for memory that does not.
 
-    `part` says of the framework's overhead whether PyTorch's allocator holds it (slack) or not (context).
+    `part` tells for the framework's overhead whether it is inside PyTorch's allocator (slack) or not (context).
     """
 
     term: TermName
@@ -31,18 +31,18 @@ class TermCorrection(Spec):
 
     @property
     def title(self) -> str:
-        """Return what it is about, in words."""
+        """Return the name of the corrected term."""
         if self.term == _OVERHEAD:
             return "allocator slack" if self.part == "slack" else "device context"
         return self.term.replace("_", " ")
 
     def of(self, count_bytes: int) -> int:
-        """Return how many bytes are added to a term of `count_bytes`, which never falls below nothing."""
+        """Return the bytes to add to a term of `count_bytes`, which never becomes negative."""
         return max(round(count_bytes * (self.factor - 1)) + self.added_bytes, -count_bytes)
 
 
 class Correction(Spec):
-    """What one log showed for one kind of model, run in one way on one card. In a plan, it is switched on."""
+    """Corrections from one log, for one model type, task and program on one card; those in a plan are active."""
 
     terms: tuple[TermCorrection, ...]
     gpu: str = Field(description="the catalog's id of the card")
@@ -55,35 +55,33 @@ class Correction(Spec):
 
     @property
     def source(self) -> str:
-        """Return where it comes from, as the sources of other parts are written."""
+        """Return the log as a source, in the form of other sources."""
         return f"your log of {self.date} ({self.log}, SHA-256 {self.digest}…)"
 
     @property
     def changes(self) -> str:
-        """Return what it changes in a few words: `−0.58 GiB activations, +0.19 GiB allocator slack`."""
+        """Return a short summary of the changes: `−0.58 GiB activations, +0.19 GiB allocator slack`."""
         return ", ".join(f"{_amount(item)} {item.title}" for item in self.terms)
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """Return what it is for: of two with the same key, the newer one replaces the other."""
+        """Return the kind of run that it applies to: of two with the same key, the newer one replaces the other."""
         return self.profile, self.task, self.gpu, self.model_type
 
 
 def applicable_corrections(
     corrections: tuple[Correction, ...], workload: Training | Inference, model_type: str, gpu: str | None
 ) -> tuple[Correction, ...]:
-    """Return those of `corrections` that were measured on the card `gpu` with such a model, run as `workload` is.
+    """Return those of `corrections` that were measured on `gpu` with this model type, program and task.
 
     `workload` has its defaults filled in.
     """
-    if not corrections:
-        return ()
     key = (workload.profile, workload.task, gpu, model_type)
     return tuple(correction for correction in corrections if correction.key == key)
 
 
 def corrected_timeline(snapshots: PhaseSnapshots, corrections: tuple[Correction, ...]) -> PhaseSnapshots:
-    """Return `snapshots` with what the logs showed added to each term, the framework's overhead aside.
+    """Return `snapshots` with corrected terms, except the framework's overhead.
 
     Bytes are added to a term in every snapshot, a factor only where the term is alive.
     """
@@ -101,7 +99,7 @@ def corrected_timeline(snapshots: PhaseSnapshots, corrections: tuple[Correction,
 
 
 def corrected_overhead(overhead: Overhead, corrections: tuple[Correction, ...]) -> Overhead:
-    """Return `overhead` with what the logs showed added to its context or its slack."""
+    """Return `overhead` with corrected context and slack."""
     for correction in corrections:
         for item in correction.terms:
             if item.term == _OVERHEAD:
@@ -117,7 +115,7 @@ def corrected_overhead(overhead: Overhead, corrections: tuple[Correction, ...]) 
 
 
 def corrected_term(written: Term, added: int, source: str) -> Term:
-    """Return `written` with `added` bytes as a part of its own."""
+    """Return `written` with `added` bytes as a separate part."""
     if not added:
         return written
     parts = written.parts or (
@@ -132,20 +130,20 @@ def corrected_term(written: Term, added: int, source: str) -> Term:
 
 
 def sources(corrections: Iterable[Correction]) -> str:
-    """Return where `corrections` come from, as one text."""
+    """Return the sources of `corrections` as one text."""
     return "; ".join(correction.source for correction in corrections)
 
 
 def unused_note(correction: Correction) -> str:
-    """Return the sentence that says that `correction` is for something else."""
+    """Return the note that `correction` does not apply to this run."""
     return (
-        f"The correction by {correction.source} does not count here: it is for {correction.model_type} in "
+        f"The correction from {correction.source} does not apply here: it is for {correction.model_type} in "
         f"{correction.profile} ({correction.task}) on {correction.gpu}."
     )
 
 
 def correction_note(correction: Correction) -> str:
-    """Return the sentence that says what was changed, and by which log."""
+    """Return the note on an applied correction."""
     return f"Corrected by {correction.source}: {correction.changes}."
 
 
@@ -174,7 +172,7 @@ def _written(item: Deferred, added: int, source: str) -> Term:
 
 
 def _new(terms: Iterable[Term | Deferred], correction: Correction) -> Iterable[Term]:
-    """Yield the terms that only the log knows of."""
+    """Yield the terms that only the log contains."""
     alive = {item.name for item in terms}
     for change in correction.terms:
         if change.term not in alive and change.term != _OVERHEAD and change.added_bytes > 0:

@@ -1,4 +1,4 @@
-"""The estimate: from a model, a workload and a card to the peak, its parts and the verdict."""
+"""Memory estimates: the peak of a workload on given cards, its terms, and the verdict."""
 
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -17,10 +17,17 @@ from planner.memory.corrections import (
     unused_note,
 )
 from planner.memory.fit import CardFit, Held, device_share, judge_bytes, memory_result, platform_notes
-from planner.memory.overhead import Fixed, Overhead, fixed_overhead, framework_overhead, overhead_term
-from planner.memory.parallel.micro_batches import NeedByParts, Others, need_by_parts, with_others
-from planner.memory.parallel.placing import Cards, Loaded, class_of, least_shards, place, spread_notes
-from planner.memory.parallel.spread import Rank, held_by_rank, is_spread
+from planner.memory.overhead import FixedOverhead, Overhead, fixed_overhead, framework_overhead, overhead_term
+from planner.memory.parallel.micro_batches import ExtraMicroBatches
+from planner.memory.parallel.placing import (
+    Cards,
+    LoadedCards,
+    card_class_of,
+    is_spread,
+    least_shards,
+    place,
+    sharing_notes,
+)
 from planner.memory.phases import Need, PhaseSnapshots
 from planner.memory.result import CachePool, DeviceShare, MemoryResult
 from planner.memory.software import memory_of
@@ -33,21 +40,21 @@ from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 
-class Settled(NamedTuple):
-    """What is estimated: a network at the size of its images, and a workload with every default filled in."""
+class ResolvedWorkload(NamedTuple):
+    """A network at the size of its images, and a workload with every default filled in."""
 
     architecture: Architecture
     workload: Training | Inference
 
 
-def settle(architecture: Architecture, workload: Training | Inference, count: int) -> Settled:
-    """Return `architecture` and `workload` with every choice made for `count` cards.
+def settle(architecture: Architecture, workload: Training | Inference, count: int) -> ResolvedWorkload:
+    """Return `architecture` and `workload` with every open choice resolved for `count` cards.
 
     Raises:
-        SpecError: If the workload does not go with the model or the number of cards.
+        SpecError: If the workload is not possible with the model or the number of cards.
     """
     sized = at_image_size(architecture, workload.image_size)
-    return Settled(sized, with_defaults(workload, sized, count))
+    return ResolvedWorkload(sized, with_defaults(workload, sized, count))
 
 
 def estimate_memory(
@@ -60,9 +67,9 @@ def estimate_memory(
 ) -> MemoryResult:
     """Return the peak memory of one device of `gpu` when `architecture` runs `workload` on `count` cards.
 
-    Without a card the peak has the overhead of a typical CUDA card and there is no verdict. Open choices of the
-    workload are filled in by `with_defaults`. Of `corrections`, those that are for such a run on this card are added as
-    parts of their own. Where the cards do not hold the same, the result is about the one that holds most.
+    Without a card, the peak includes the overhead of a typical CUDA card and there is no verdict. Open choices of the
+    workload are filled in by `with_defaults`. Those of `corrections` that apply to such a run on this card are added as
+    separate parts. Where cards hold different amounts, the result describes the one that holds most.
 
     **Formula**: max over phases of Σ terms, plus the framework's overhead.
     """
@@ -75,32 +82,36 @@ def estimate_on(
     cards: tuple[Cards, ...],
     corrections: tuple[Correction, ...] = (),
 ) -> MemoryResult:
-    """Return the peak memory of the card that has the least left of `cards`, which may differ, and a table of them all.
+    """Return the peak memory of the card with the least free memory, and a table of all `cards`, which may differ.
 
-    The stages of a pipeline take the cards in their order, and have layers in proportion to what is free on each.
+    Pipeline stages are assigned to the cards in their order, with layers in proportion to the free memory of each.
     """
     settled = settle(architecture, workload, sum([one.number for one in cards]))
     return estimate_settled(settled, cards, corrections).memory
 
 
 class Estimate(NamedTuple):
-    """The memory of a run, and the card that has the least left, where one is chosen."""
+    """The memory of a run, and the card with the least free memory, None where no card is chosen."""
 
     memory: MemoryResult
     gpu: Gpu | None
 
 
-def estimate_settled(settled: Settled, cards: tuple[Cards, ...], corrections: tuple[Correction, ...] = ()) -> Estimate:
-    """Return the estimate of what is `settled` on `cards`."""
+def estimate_settled(
+    settled: ResolvedWorkload, cards: tuple[Cards, ...], corrections: tuple[Correction, ...] = ()
+) -> Estimate:
+    """Return the estimate of a resolved workload on `cards`."""
     architecture, workload = settled
     program = memory_of(architecture, workload)
     devices = _devices(settled, program, place(architecture, workload, program, cards), corrections)
     fullest = min(range(len(devices)), key=lambda number: _left(devices[number])) if len(devices) > 1 else 0
     found, least_likely = devices[fullest], min([device.fit for device in devices], key=_chance)
     own, loaded, taken = found.kind.own, found.loaded, workload.other_processes_bytes
-    timeline = corrected_timeline(with_others(loaded.timeline, loaded.others), own)
-    added = found.overhead.total - found.estimated.total
-    written = corrected_term(overhead_term(found.estimated, timeline.dynamic), added, sources(own))
+    timeline = loaded.whole_timeline()
+    written = overhead_term(found.estimated, timeline.dynamic)
+    if own:
+        timeline = corrected_timeline(timeline, own)
+        written = corrected_term(written, found.overhead.total - found.estimated.total, sources(own))
     beside, on_disk, usable = _bytes_beside(devices), workload.parallel.offload == "nvme", loaded.cards.usable
     pool = timeline.pool.on(usable.bytes) if timeline.pool and usable else None
     memory = memory_result(
@@ -120,7 +131,7 @@ def estimate_settled(settled: Settled, cards: tuple[Cards, ...], corrections: tu
             *_pool_notes(pool, workload),
             *timeline.notes,
             *platform_notes(loaded.cards.gpu, least_likely, taken),
-            *spread_notes(workload, program, cards),
+            *sharing_notes(workload, program, cards),
             *_notes(architecture, workload, program),
         ),
     )
@@ -128,17 +139,17 @@ def estimate_settled(settled: Settled, cards: tuple[Cards, ...], corrections: tu
 
 
 class _Kind(NamedTuple):
-    """What a kind of card says of a workload: corrections measured on it, why it cannot run it, and its overhead."""
+    """Facts about a workload on one model of card: corrections, reasons it cannot run, and the fixed overhead."""
 
     own: tuple[Correction, ...]
     unsupported: tuple[str, ...]
-    overhead: Fixed
+    overhead: FixedOverhead
 
 
 class _Device(NamedTuple):
-    """Cards that hold the same, what they hold at the most, and whether it fits."""
+    """Cards that hold the same, the most they hold, and whether it fits."""
 
-    loaded: Loaded
+    loaded: LoadedCards
     kind: _Kind
     estimated: Overhead
     overhead: Overhead
@@ -147,24 +158,23 @@ class _Device(NamedTuple):
 
 
 def _devices(
-    settled: Settled, program: SoftwareMemory[Any], placed: Iterable[Loaded], corrections: tuple[Correction, ...]
+    settled: ResolvedWorkload,
+    program: SoftwareMemory[Any],
+    placed: Iterable[LoadedCards],
+    corrections: tuple[Correction, ...],
 ) -> list[_Device]:
-    """Return what stands on each of the cards that are `placed`: stages that hold the same are looked at once."""
-    known: dict[tuple[int, Others, int], _Device] = {}
+    """Return the verdict for each of the `placed` groups of cards; groups that hold the same are judged once."""
+    known: dict[tuple[int, ExtraMicroBatches, int], _Device] = {}
     kinds: dict[int, _Kind] = {}
-    parted: dict[int, NeedByParts] = {}
     found = []
     for one in placed:
         # By identity: cards and timelines that are the same are the same objects here, and hashing them takes longer.
         card = id(one.cards.gpu)
         if card not in kinds:
             kinds[card] = _kind(settled, program, one.cards.gpu, corrections)
-        same = (id(one.timeline), one.others, card)
+        same = (id(one.timeline), one.extra, card)
         if same not in known:
-            alike = id(one.timeline)
-            if alike not in parted:
-                parted[alike] = need_by_parts(one.timeline)
-            known[same] = _device(settled.workload, one, kinds[card], parted[alike])
+            known[same] = _device(settled.workload, one, kinds[card])
             found.append(known[same])
         else:
             found.append(known[same]._replace(loaded=one))
@@ -172,20 +182,22 @@ def _devices(
 
 
 def _kind(
-    settled: Settled, program: SoftwareMemory[Any], gpu: Gpu | None, corrections: tuple[Correction, ...]
+    settled: ResolvedWorkload, program: SoftwareMemory[Any], gpu: Gpu | None, corrections: tuple[Correction, ...]
 ) -> _Kind:
     architecture, workload = settled
-    own = applicable_corrections(corrections, workload, architecture.model_type, gpu.id if gpu else None)
+    own = (
+        applicable_corrections(corrections, workload, architecture.model_type, gpu.id if gpu else None)
+        if corrections
+        else ()
+    )
     return _Kind(own, program.unsupported_reasons(workload, gpu) if gpu else (), fixed_overhead(gpu))
 
 
-def _device(workload: Training | Inference, loaded: Loaded, kind: _Kind, parts: NeedByParts) -> _Device:
-    cards, plain, others = loaded.cards, loaded.timeline, loaded.others
-    need = parts.with_others(others)
-    if kind.own:
-        need = corrected_timeline(with_others(plain, others), kind.own).need()
+def _device(workload: Training | Inference, loaded: LoadedCards, kind: _Kind) -> _Device:
+    cards, plain = loaded.cards, loaded.timeline
+    need = corrected_timeline(loaded.whole_timeline(), kind.own).need() if kind.own else loaded.need()
     estimated = framework_overhead(kind.overhead, plain.dynamic, need.largest, plain.threads)
-    overhead = corrected_overhead(estimated, kind.own)
+    overhead = corrected_overhead(estimated, kind.own) if kind.own else estimated
     held = _with_overhead(need.held, overhead)
     gpu_id = cards.gpu.id if cards.gpu else ""
     fit = judge_bytes(held, cards.usable, workload.other_processes_bytes, kind.unsupported, gpu_id)
@@ -193,18 +205,18 @@ def _device(workload: Training | Inference, loaded: Loaded, kind: _Kind, parts: 
 
 
 def _left(device: _Device) -> tuple[bool, int]:
-    """Return what orders devices: what cannot run it first, then what is left, or the less the more is needed."""
+    """Return the sort key of devices: those that cannot run it first, then by free memory, or by need if unknown."""
     free = device.fit.free_bytes
     return (not device.fit.unsupported, -device.fit.total_bytes if free is None else free)
 
 
 def _chance(fit: CardFit) -> float:
-    """Return what orders verdicts: where quantities vary together, all cards have room if the least likely one has."""
+    """Return the sort key of verdicts: where quantities vary together, all cards fit if the least likely one does."""
     return -1.0 if fit.fit_probability is None else fit.fit_probability
 
 
 def _table(devices: list[_Device], workload: Training | Inference) -> tuple[DeviceShare, ...]:
-    """Return a row for cards that hold the same; without a card only where cards differ."""
+    """Return one row per group of cards that hold the same; without a chosen card, only for pipelines."""
     staged = workload.parallel.pipeline > 1
     if not staged and not devices[0].fit.gpu_id:
         return ()
@@ -217,7 +229,7 @@ def _table(devices: list[_Device], workload: Training | Inference) -> tuple[Devi
 
 
 def _bytes_beside(devices: list[_Device]) -> int | None:
-    """Return what all cards together keep in RAM or on disk, or none where nothing stays there."""
+    """Return the bytes that all cards together keep in host memory or on disk, None without offloading."""
     loaded = [device.loaded for device in devices]
     held = [one.timeline.host_bytes * one.cards.number for one in loaded if one.timeline.host_bytes is not None]
     return sum(held) if held else None
@@ -230,21 +242,25 @@ def fits_on(
     count: int = 1,
     corrections: tuple[Correction, ...] = (),
 ) -> Iterator[CardFit]:
-    """Yield the verdict of `estimate_memory` on each of `cards`, in numbers only, so that a whole catalog is quick."""
+    """Yield the verdict of `estimate_memory` on each of `cards`, as numbers only: fast enough for a whole catalog."""
     settled = settle(architecture, workload, count)
     filled, program = settled.workload, memory_of(*settled)
-    by_class: dict[Hashable, tuple[PhaseSnapshots, Need]] = {}
+    by_class: dict[Hashable, tuple[LoadedCards, Need]] = {}
     for gpu, usable in cards:
-        card_class = class_of(program, gpu)
+        card_class = card_class_of(program, gpu)
         if card_class not in by_class:
-            estimated = timeline_of(settled.architecture, filled, card_class)
-            by_class[card_class] = (estimated, estimated.need())
-        timeline, plain = by_class[card_class]
+            placed = [(one, one.need()) for one in place(*settled, program, (Cards(gpu, usable, count),))]
+            by_class[card_class] = max(placed, key=_held_bytes)
+        loaded, plain = by_class[card_class]
         kind = _kind(settled, program, gpu, corrections)
-        need = corrected_timeline(timeline, kind.own).need() if kind.own else plain
-        overhead = framework_overhead(kind.overhead, timeline.dynamic, need.largest, timeline.threads)
+        need = corrected_timeline(loaded.whole_timeline(), kind.own).need() if kind.own else plain
+        overhead = framework_overhead(kind.overhead, loaded.timeline.dynamic, need.largest, loaded.timeline.threads)
         held = _with_overhead(need.held, corrected_overhead(overhead, kind.own))
         yield judge_bytes(held, usable, filled.other_processes_bytes, kind.unsupported, gpu.id)
+
+
+def _held_bytes(found: tuple[LoadedCards, Need]) -> int:
+    return found[1].held.bytes
 
 
 def _with_overhead(held: Interval, overhead: Overhead) -> Interval:
@@ -254,25 +270,16 @@ def _with_overhead(held: Interval, overhead: Overhead) -> Interval:
 def timeline_of(
     architecture: Architecture, workload: Training | Inference, card_class: Hashable = None
 ) -> PhaseSnapshots:
-    """Return what is alive in each phase, the framework's overhead aside, on the card that holds most.
+    """Return the snapshots of the card that holds most, without the framework's overhead.
 
-    `workload` has its defaults filled in. On `card_class` depend the defaults of some programs.
+    `workload` has its defaults filled in. Some programs' defaults depend on `card_class`.
     """
     if not is_spread(workload):
         return memory_of(architecture, workload).timeline(architecture, workload, card_class)
-    return max([timeline for _, timeline in timelines_by_stage(architecture, workload, card_class)], key=_peak_bytes)
+    from planner.memory.parallel.spread import timelines_by_stage  # most commands are about one card
 
-
-def timelines_by_stage(
-    architecture: Architecture, workload: Training | Inference, card_class: Hashable = None
-) -> tuple[tuple[Rank, PhaseSnapshots], ...]:
-    """Return what is alive in each phase in each stage of the pipeline."""
-    held = held_by_rank(architecture, workload, memory_of(architecture, workload), card_class)
-    return tuple([(rank, with_others(alone, others)) for rank, alone, others in held])
-
-
-def _peak_bytes(timeline: PhaseSnapshots) -> int:
-    return timeline.peak().total
+    timelines = [timeline for _, timeline in timelines_by_stage(architecture, workload, card_class)]
+    return max(timelines, key=lambda timeline: timeline.peak().total)
 
 
 def _correction_notes(corrections: tuple[Correction, ...], own: tuple[Correction, ...]) -> Iterator[str]:
@@ -286,12 +293,12 @@ def _notes(architecture: Architecture, workload: Training | Inference, program: 
         notes.append("The vision tower's parameters are counted; images and their activations are not.")
     length = workload.sequence_length if isinstance(workload, Training) else workload.context_length
     if architecture.max_context and length and length > architecture.max_context:
-        notes.append(f"{length:,} tokens are more than the {architecture.max_context:,} the model is made for.")
+        notes.append(f"{length:,} tokens exceed the model's maximum context of {architecture.max_context:,}.")
     return (*notes, *program.notes(workload))
 
 
 def _pool_notes(pool: CachePool | None, workload: Training | Inference) -> Iterator[str]:
-    """Say what a cache in pages holds, and where it is too small for `workload`."""
+    """Yield the capacity of a paged cache, and a warning where it is too small for `workload`."""
     if pool is None or not isinstance(workload, Inference):
         return
     yield (
@@ -299,4 +306,4 @@ def _pool_notes(pool: CachePool | None, workload: Training | Inference) -> Itera
         f"tokens, or {pool.sequences:,.2f} sequences of {workload.context_length or 1:,}."
     )
     if pool.sequences < workload.batch:
-        yield f"That is not enough for {workload.batch:,} at once: raise memory_utilization, or let them wait."
+        yield f"That is too small for {workload.batch:,} at once: raise memory_utilization, or let requests queue."

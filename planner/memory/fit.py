@@ -1,4 +1,4 @@
-"""The verdict: an interval of need against what the card can really give."""
+"""The verdict: an uncertain need against the usable memory of a card."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -13,14 +13,18 @@ from planner.units import ceil_div
 
 _WITH_A_DESKTOP: Final = ("consumer", "workstation")
 _PLATFORM: Final = (
-    "Usable is what Linux gives on a card without a desktop. For what a desktop takes, or Windows (WDDM) keeps, there "
-    "is no source, and nothing is counted: name what nvidia-smi shows before the start as memory held by others."
+    "Usable memory is that of Linux on a card without a desktop. Memory used by a desktop or kept by Windows (WDDM) is "
+    "not counted, for lack of a source: enter what nvidia-smi shows before the start as used by other programs."
 )
 _SHARDABLE = ("weights", "gradients", "master_weights", "optimizer_states", "kv_cache", "state")
 
 
 class CardFit(NamedTuple):
-    """The verdict for one card, in numbers only."""
+    """The verdict for one card, in numbers only.
+
+    `free_bytes` is the expected free memory, `least_free_bytes` that of the worst case: highest need, lowest usable
+    memory. Both are negative where memory is missing.
+    """
 
     gpu_id: str
     verdict: Verdict | None
@@ -29,6 +33,7 @@ class CardFit(NamedTuple):
     free_bytes: int | None
     unsupported: tuple[str, ...]
     fit_probability: float | None = None
+    least_free_bytes: int | None = None
 
     @property
     def likely(self) -> bool:
@@ -39,10 +44,10 @@ class CardFit(NamedTuple):
 def judge_bytes(
     need: Interval, usable: UsableMemory | None, taken: int, unsupported: tuple[str, ...], gpu_id: str = ""
 ) -> CardFit:
-    """Return the verdict on `need` where others hold `taken`, and the probability that it fits.
+    """Return the verdict on `need` where other programs use `taken` bytes, and the probability that it fits.
 
-    *fits*: in 19 of 20 cases or more. *does-not-fit*: in less than half of them. *tight*: between the two. A workload
-    that the card cannot run, or a card whose memory is not known, gets no verdict.
+    *fits*: in 19 of 20 cases or more. *does-not-fit*: in fewer than half of them. *tight*: between the two. There is no
+    verdict for a workload that the card cannot run, or for a card of unknown memory.
     """
     if usable is None:
         return CardFit(gpu_id, None, need.bytes, None, None, unsupported)
@@ -51,17 +56,18 @@ def judge_bytes(
     if unsupported:
         return CardFit(gpu_id, None, need.bytes, usable.bytes, margin.expected, unsupported)
     chance = chance_of(margin, usable.bytes)
-    return CardFit(gpu_id, verdict_of(margin), need.bytes, usable.bytes, margin.expected, unsupported, chance)
+    verdict = verdict_of(margin)
+    return CardFit(gpu_id, verdict, need.bytes, usable.bytes, margin.expected, unsupported, chance, margin.worst)
 
 
 def platform_notes(gpu: Gpu | None, fit: CardFit, taken: int) -> Iterator[str]:
-    """Say of a card that may drive a desktop what is not known, unless it does not matter or others were counted."""
+    """Yield a note on the unknown memory of a desktop, for cards that may drive one and if it could matter."""
     if gpu and gpu.segment in _WITH_A_DESKTOP and fit.verdict in ("fits", "tight") and not taken:
         yield _PLATFORM
 
 
 def device_share(fit: CardFit, count: int, stage: int | None = None, layers: int | None = None) -> DeviceShare:
-    """Return what each of `count` equal cards holds, at their `stage` of a pipeline with its `layers`."""
+    """Return the table row of `count` equal cards, at their `stage` of a pipeline with its `layers`."""
     return DeviceShare(
         gpu=fit.gpu_id or None,
         count=count,
@@ -76,15 +82,15 @@ def device_share(fit: CardFit, count: int, stage: int | None = None, layers: int
 
 
 def device_shares(fit: CardFit, count: int) -> tuple[DeviceShare, ...]:
-    """Return what each of `count` equal cards holds, or nothing if `fit` is about no card."""
+    """Return the table rows of `count` equal cards, none if `fit` has no card."""
     return (device_share(fit, count),) if fit.gpu_id else ()
 
 
 def at_least_cards(terms: tuple[Term, ...], total: int, available: int, shards: int = 1) -> int | None:
-    """Return the fewest cards of `available` bytes that could hold `total` if all that can be sharded were.
+    """Return the fewest cards of `available` bytes that could hold `total` if everything shardable were sharded.
 
-    Where it is sharded already, `terms` are those of one of `shards`. None if what cannot be sharded is already more
-    than one card holds.
+    Where it is sharded already, `terms` are those of one of `shards`. None if the part that cannot be sharded alone
+    exceeds one card.
     """
     if total <= available:
         return shards
@@ -94,7 +100,7 @@ def at_least_cards(terms: tuple[Term, ...], total: int, available: int, shards: 
 
 
 class Held(NamedTuple):
-    """What one card holds: what is alive in each phase, and the framework's overhead, which is written as a term."""
+    """Memory of one card: the snapshots of each phase, and the framework's overhead, also as a term."""
 
     timeline: PhaseSnapshots
     overhead: Overhead
@@ -117,10 +123,10 @@ def memory_result(
     disk_bytes: int | None = None,
     cache_pool: CachePool | None = None,
 ) -> MemoryResult:
-    """Return the result about the card that holds `held`, on which `fit` judges, where others hold `taken`.
+    """Return the result for the card that holds `held` with the verdict `fit`, where other programs use `taken` bytes.
 
-    `shards` is by how many cards everything is divided that can be, none where that is not known. `least_likely` is the
-    verdict on the card whose memory is the least likely to be enough, where there are others.
+    `shards` is the number of cards that share everything shardable, None where unknown. `least_likely` is the verdict
+    on the card that is least likely to fit, where cards differ.
     """
     timeline, overhead = held.timeline, held.overhead
     peak, verdict = timeline.peak(), least_likely or fit

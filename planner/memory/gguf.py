@@ -1,4 +1,4 @@
-"""The bytes of a GGUF file: which block type llama.cpp gives each tensor of a mixture such as Q4_K_M."""
+"""Bytes of a GGUF file, by the block type that llama.cpp chooses for each tensor of a mixture such as Q4_K_M."""
 
 from functools import lru_cache
 from typing import Final, Literal
@@ -28,7 +28,7 @@ _SOURCE_LAYERS_70B: Final = (80, 8192)
 
 @lru_cache(maxsize=256)
 def file_bytes(architecture: Architecture, file_type: str) -> int:
-    """Return the bytes of all tensors of `architecture` in a GGUF file of `file_type`, made without imatrix.
+    """Return the bytes of all tensors of `architecture` in a GGUF file of `file_type`, quantized without imatrix.
 
     **Formula**: Σ over tensors: elements / block · block bytes of the type that llama.cpp's mixture rules choose;
     one-dimensional tensors and routers stay in F32; rows that do not divide into blocks fall back to smaller blocks.
@@ -40,9 +40,9 @@ def file_bytes(architecture: Architecture, file_type: str) -> int:
 
 @lru_cache(maxsize=256)
 def tensor_bytes(architecture: Architecture, file_type: str) -> dict[str, int]:
-    """Return the bytes of `architecture` as `file_type`, by where they stand: embedding, layers, output, other.
+    """Return the bytes of `architecture` as `file_type` by place: embedding, layers, output, other.
 
-    They are the file's own where `architecture` was read from a GGUF file of this type.
+    They are those of the file where `architecture` was read from a GGUF file of this type.
     """
     found = {"embedding": 0, "layers": 0, "output": 0, "other": 0}
     if architecture.container == "gguf" and file_type == architecture.stored_as:
@@ -61,9 +61,9 @@ def tensor_bytes(architecture: Architecture, file_type: str) -> dict[str, int]:
 
 @lru_cache(maxsize=256)
 def layer_bytes(architecture: Architecture, file_type: str) -> tuple[int, ...]:
-    """Return the bytes of each layer of the main stack as `file_type`, in their order.
+    """Return the bytes of each layer of the main stack as `file_type`, in order.
 
-    Where only their sum was read from a file, each layer has a share by its parameters.
+    Where only their sum was read from a file, it is divided in proportion to parameters.
     """
     stack = architecture.main
     if architecture.container == "gguf" and file_type == architecture.stored_as:
@@ -85,7 +85,7 @@ def _parameters_at(stack: Stack, place: int) -> int:
 
 
 def _bytes_by_layer(architecture: Architecture, stack: Stack, file_type: str) -> list[int]:
-    """Return the bytes of each layer; which of them have finer types depends on the whole network's depth."""
+    """Return the bytes of each layer; the layers with more bits depend on the depth of the whole network."""
     found = [0] * stack.layer_count
     depth = stack.whole_depth or stack.layer_count
     for group in stack.groups:

@@ -1,4 +1,4 @@
-"""How attention is computed: by a fused kernel, by matrix products, or step by step in Python, and with which masks."""
+"""Attention kernels: fused, matrix products, or eager operators, and their masks."""
 
 from typing import Final, Literal
 
@@ -9,19 +9,19 @@ AttentionKind = Literal["flash", "sdpa", "eager"]
 Kernel = Literal["fused", "math", "eager"]
 
 MASK: Final = 1
-"""Bytes of one element of a mask: true or false."""
+"""Bytes of one boolean element of a mask."""
 LARGEST_GROUPED_HEAD: Final = 256
-"""Elements of a head up to which the fused kernel takes grouped keys and values as they are."""
+"""Largest head dimension for which the fused kernel reads grouped keys and values without copies."""
 
 
 def kernel_of(
     mixer: Attention | LatentAttention, precision: Precision, attention: AttentionKind, masked: bool
 ) -> Kernel:
-    """Return what computes the attention of `mixer`; `masked` says that it is given a mask of its own.
+    """Return the kernel that computes the attention of `mixer`; `masked` means that it gets an explicit mask.
 
-    `scaled_dot_product_attention` falls back to matrix products, with all scores in memory, where no fused kernel takes
-    what it is given: grouped keys and values in fp32 (flash attention knows no fp32, the memory-efficient kernel no
-    groups), and keys of one head that are not said to be shared.
+    `scaled_dot_product_attention` falls back to matrix products, with all scores in memory, where no fused kernel
+    supports the inputs: grouped keys and values in fp32 (flash attention has no fp32, the memory-efficient kernel no
+    groups), and keys of one head that are broadcast instead of declared as shared.
 
     **Source**: PyTorch 2.13 aten/src/ATen/native/transformers/cuda/sdp_utils.cpp (`can_use_flash_attention`,
     `can_use_mem_efficient_attention`, `check_batch_size_and_num_heads_dense`).
@@ -43,10 +43,11 @@ def _calls_kernel(mixer: Attention | LatentAttention) -> bool:
 
 
 def repeats_heads(mixer: Attention, kernel: Kernel, attention: AttentionKind, masked: bool) -> bool:
-    """Return whether grouped keys and values are copied to the number of the query heads.
+    """Return whether grouped keys and values are repeated to the number of query heads.
 
-    **Source**: transformers `sdpa_attention.use_gqa_in_sdpa`: the fused kernel takes them as they are without a mask
-    and with heads of at most 256; `repeat_kv` repeats a single head without a copy. Matrix products take copies.
+    **Source**: transformers `sdpa_attention.use_gqa_in_sdpa`: the fused kernel reads them without copies if there is no
+    mask and heads have at most 256 elements; `repeat_kv` repeats a single head without a copy. Matrix products
+    need copies.
     """
     if mixer.kv_heads == mixer.heads:
         return False
@@ -57,9 +58,9 @@ def repeats_heads(mixer: Attention, kernel: Kernel, attention: AttentionKind, ma
 
 
 def is_masked(layer: Layer, tokens: int, attention: AttentionKind) -> bool:
-    """Return whether `layer` gives the fused kernel a mask: its window is shorter than the sequence.
+    """Return whether `layer` passes a mask to the fused kernel: its window is shorter than the sequence.
 
-    **Source**: transformers `masking_utils`: without a window the kernel is told that it is causal instead.
+    **Source**: transformers `masking_utils`: without a window it passes `is_causal` instead.
     """
     window = layer.mixer.window if isinstance(layer.mixer, Attention) else None
     return attention == "sdpa" and window is not None and window < tokens
@@ -68,9 +69,9 @@ def is_masked(layer: Layer, tokens: int, attention: AttentionKind) -> bool:
 def mask_bytes(
     stack: Stack, sequences: int, tokens: int, precision: Precision, attention: AttentionKind, groups: int | None = None
 ) -> int:
-    """Return the masks that the layers of `stack` share, one for each window, or those of its first `groups` kinds.
+    """Return the bytes of the masks that the layers of `stack` share, one per window, of all or the first `groups`.
 
-    **Formula**: eager attention b · s² numbers in the stream's format; the fused kernel s² of true or false, where a
+    **Formula**: eager attention b · s² numbers in the stream's format; the fused kernel s² booleans, where a
     window is shorter than the sequence.
 
     **Source**: transformers `masking_utils.sdpa_mask` and `eager_mask`.
@@ -78,7 +79,7 @@ def mask_bytes(
     mixers = [group.layer.mixer for group in stack.groups[:groups] if isinstance(group.layer.mixer, Attention)]
     windows = {mixer.window for mixer in mixers} or {None}
     if stack.name != "decoder":
-        # An encoder without a window sees everything, and is given no mask.
+        # An encoder without a window attends to everything and needs no mask.
         windows.discard(None)
     if attention == "eager" or any(not mixer.sdpa for mixer in mixers):
         return len(windows) * sequences * tokens * tokens * precision.residual_bytes
@@ -87,6 +88,6 @@ def mask_bytes(
 
 
 def softmax_bytes(mixer: Mixer, kernel: Kernel, precision: Precision) -> int:
-    """Return the bytes per element of the softmax over the scores: fp32, or the computing format."""
+    """Return the bytes per element of the softmax over the scores: fp32, or the compute format."""
     in_format = kernel == "eager" and isinstance(mixer, Attention) and not mixer.fp32_softmax
     return precision.compute_bytes if in_format and not precision.autocast else 4

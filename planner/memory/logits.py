@@ -1,4 +1,4 @@
-"""The output head: logits, and what the loss makes of them."""
+"""Logits of the output head, and the copies that the loss makes of them."""
 
 from functools import lru_cache
 
@@ -22,20 +22,20 @@ def output_width(architecture: Architecture) -> int:
 
 
 def predicts_every_token(architecture: Architecture) -> bool:
-    """Return whether there is an output for each token, as in language models, not one for each sequence."""
+    """Return whether there is an output per token, as in language models, rather than per sequence."""
     return architecture.labels is None
 
 
 def loss_bytes_per_logit(architecture: Architecture, precision: Precision) -> tuple[int, int]:
-    """Return the bytes alive per logit when the loss is computed, and when its derivative is.
+    """Return the bytes per logit in the loss computation and in its derivative.
 
     **Formula**: with an fp32 copy of the logits, forward w + 4 (upcast) + 4 (log-probabilities), backward w + 4
     (log-probabilities) + 4 (their gradient) + 4 (gradient of the logits); the upcast is the logits themselves where
-    w = 4. From the logits as they are 2w and 4w, under autocast w + w + 4 (the copy that nll_loss is given) and 4
+    w = 4. From the logits as they are 2w and 4w, under autocast w + w + 4 (the copy for nll_loss) and 4
     more. From logits to which an fp32 bias is added under autocast as with w = 4. Softcapped logits w more.
 
     **Source**: transformers `loss_utils.ForCausalLMLoss`; models that call `CrossEntropyLoss` themselves read the
-    logits as they are. `cross_entropy_loss` of aten/src/ATen/native/LossNLL.cpp asks log_softmax for the input's own
+    logits without a copy. `cross_entropy_loss` of aten/src/ATen/native/LossNLL.cpp asks log_softmax for the input's own
     type; autocast's list of fp32 operators holds nll_loss.
     """
     size = precision.compute_bytes
@@ -58,11 +58,11 @@ def logits_bytes(architecture: Architecture, outputs: int, per_logit: int) -> in
 
 
 def logits_term(architecture: Architecture, outputs: int, per_logit: int, precision: Precision) -> Term:
-    """Return the logits of `outputs` tokens with everything the loss holds beside them.
+    """Return the logits of `outputs` tokens with all copies that the loss holds.
 
     **Formula**: T · V · k, with k bytes per logit from `loss_bytes_per_logit`.
 
-    **Assumes** that the caller keeps the model's output until the backward pass is through.
+    **Assumes** that the caller keeps the model's output until the backward pass is done.
     """
     width = output_width(architecture)
     return term(

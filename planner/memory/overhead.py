@@ -1,4 +1,4 @@
-"""What the framework holds beside the tensors: the device context, library workspaces, and the allocator's slack."""
+"""Framework overhead beyond the tensors: the device context, library workspaces, and the allocator's slack."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -21,8 +21,8 @@ _SLACK_SOURCE: Final = (
 _SLACK_SHARE: Final = 0.05
 
 
-class Context(NamedTuple):
-    """Bytes of a device context: the likely amount, and the range seen on cards of its kind."""
+class DeviceContext(NamedTuple):
+    """Bytes of a device context: the likely amount, and the range measured on cards of its architecture."""
 
     bytes: int
     low: int
@@ -30,17 +30,17 @@ class Context(NamedTuple):
 
 
 MEASURED_CONTEXTS: Final = {
-    "Turing": Context(141 * MIB, 141 * MIB, 667 * MIB),
-    "Ada Lovelace": Context(426 * MIB, 287 * MIB, 667 * MIB),
-    "Hopper": Context(522 * MIB, 426 * MIB, 749 * MIB),
-    # 749 MiB less the 32 MiB workspace, which is counted apart.
-    "Blackwell": Context(717 * MIB, 426 * MIB, 749 * MIB),
+    "Turing": DeviceContext(141 * MIB, 141 * MIB, 667 * MIB),
+    "Ada Lovelace": DeviceContext(426 * MIB, 287 * MIB, 667 * MIB),
+    "Hopper": DeviceContext(522 * MIB, 426 * MIB, 749 * MIB),
+    # 749 MiB less the 32 MiB workspace, which is counted separately.
+    "Blackwell": DeviceContext(717 * MIB, 426 * MIB, 749 * MIB),
 }
-_UNKNOWN_CONTEXT: Final = Context(426 * MIB, 141 * MIB, 749 * MIB)
+_UNKNOWN_CONTEXT: Final = DeviceContext(426 * MIB, 141 * MIB, 749 * MIB)
 
 
 class Overhead(NamedTuple):
-    """The overhead's shares in bytes, with the bounds of their sum."""
+    """Parts of the overhead in bytes, with the bounds of their sum."""
 
     context: int
     workspace: int
@@ -54,24 +54,26 @@ class Overhead(NamedTuple):
         return self.context + self.workspace + self.slack
 
 
-class Fixed(NamedTuple):
-    """What a card's overhead has whatever runs: the device context, and the workspace of each thread's handle."""
+class FixedOverhead(NamedTuple):
+    """Overhead of a card that no workload changes: the device context, and the workspace of each thread's handle."""
 
-    context: Context
+    context: DeviceContext
     workspace: int
 
 
-def fixed_overhead(gpu: Gpu | None) -> Fixed:
-    """Return what the overhead on `gpu` (or a card not chosen yet) is made of whatever runs there."""
+def fixed_overhead(gpu: Gpu | None) -> FixedOverhead:
+    """Return the overhead of `gpu`, or of a card not chosen yet, that no workload changes."""
     context = MEASURED_CONTEXTS.get(gpu.architecture, _UNKNOWN_CONTEXT) if gpu else _UNKNOWN_CONTEXT
-    return Fixed(context, cublas_workspace_bytes(gpu))
+    return FixedOverhead(context, cublas_workspace_bytes(gpu))
 
 
-def framework_overhead(fixed: Fixed, dynamic_bytes: int, largest_tensor_bytes: int, threads: int = 1) -> Overhead:
-    """Return the overhead on a card that has `fixed` beside `dynamic_bytes` of short-lived tensors.
+def framework_overhead(
+    fixed: FixedOverhead, dynamic_bytes: int, largest_tensor_bytes: int, threads: int = 1
+) -> Overhead:
+    """Return the overhead of a run with `dynamic_bytes` of short-lived tensors on a card with `fixed` overhead.
 
     **Formula**: context + cuBLAS workspace of each thread + f · D, where D is what is allocated and freed in each
-    step. The backward pass runs in a thread of its own.
+    step. The backward pass runs in a separate thread.
 
     **Source**: contexts as measured by others for four families; the workspace from PyTorch's source; 5 % slack from
     Megatron-LM. The context of other families is assumed to lie in the range of those four.
@@ -79,10 +81,10 @@ def framework_overhead(fixed: Fixed, dynamic_bytes: int, largest_tensor_bytes: i
     return overhead_with_slack(fixed, int(dynamic_bytes * _SLACK_SHARE), largest_tensor_bytes, threads)
 
 
-def overhead_with_slack(fixed: Fixed, slack: int, largest_tensor_bytes: int, threads: int = 1) -> Overhead:
-    """Return the overhead on a card that has `fixed` where the allocator is known to hold back `slack` bytes.
+def overhead_with_slack(fixed: FixedOverhead, slack: int, largest_tensor_bytes: int, threads: int = 1) -> Overhead:
+    """Return the overhead on a card with `fixed` overhead and `slack` bytes reserved by the allocator but unused.
 
-    At worst it holds one hole as large as the largest tensor, at best nothing.
+    At worst the slack is one hole as large as the largest tensor, at best nothing.
     """
     context, workspace = fixed.context, threads * fixed.workspace
     hole = max(slack, min(largest_tensor_bytes, GIB))
@@ -90,7 +92,7 @@ def overhead_with_slack(fixed: Fixed, slack: int, largest_tensor_bytes: int, thr
 
 
 def overhead_term(overhead: Overhead, dynamic_bytes: int) -> Term:
-    """Return `overhead` as a term with its parts, its slack a share of `dynamic_bytes`."""
+    """Return `overhead` as a term with its parts; the slack is a share of `dynamic_bytes`."""
     symbols = (
         library("f", _SLACK_SHARE, "share of short-lived memory that the allocator cannot reuse at once"),
         library("D", dynamic_bytes, "bytes allocated and freed in each step"),
@@ -99,7 +101,7 @@ def overhead_term(overhead: Overhead, dynamic_bytes: int) -> Term:
 
 
 def write_overhead(overhead: Overhead, slack: str, symbols: tuple[Symbol, ...], source: str) -> Term:
-    """Return `overhead` as a term with its parts; `slack` is the formula of its slack, in `symbols`, from `source`."""
+    """Return `overhead` as a term with its parts; `slack` is the formula of the slack, with `symbols` and `source`."""
     return term(
         "framework_overhead",
         overhead.total,
@@ -136,7 +138,7 @@ def _fixed_parts(context: int, workspace: int) -> tuple[Part, ...]:
 
 
 def cublas_workspace_bytes(gpu: Gpu | None) -> int:
-    """Return the workspace that PyTorch gives cuBLAS for each stream: 32 MiB from compute capability 9.0 on."""
+    """Return the workspace that PyTorch allocates for cuBLAS per stream: 32 MiB from compute capability 9.0 on."""
     major = (gpu.compute_capability or "").split(".")[0] if gpu and gpu.vendor == "NVIDIA" else ""
     large = gpu is not None and (gpu.vendor == "AMD" or (major.isdigit() and int(major) >= 9))
     return 32 * MIB if large else 2 * 4096 * KIB + 8 * 16 * KIB

@@ -1,6 +1,6 @@
-"""From snapshots of a run to its peak: a maximum over phases, never one sum."""
+"""Snapshots of a run and its peak: a maximum over phases, never one sum."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -8,10 +8,12 @@ from planner.memory.chance import Interval
 from planner.memory.result import CachePool, Phase, PhaseName, Term, TermName, TermShare
 
 _LARGE_TERMS: Final = ("logits", "activations")
+_PASSES: Final = ("forward", "loss", "backward")
+"""The phases in which activations of other micro-batches may be alive as well."""
 
 
 class Deferred(NamedTuple):
-    """A term of which only the bytes are known yet: most snapshots are not the peak, and their terms are never read."""
+    """A term whose formula is written on demand: most snapshots are not the peak, and their terms are never read."""
 
     name: TermName
     bytes: int
@@ -21,21 +23,31 @@ class Deferred(NamedTuple):
 
 
 class Snapshot:
-    """A phase, or a point within it, and the terms alive there: `total` bytes."""
+    """A phase, or a point within it, with the terms alive there.
 
-    __slots__ = ("explanation", "name", "terms", "total")
+    Together they are `total` bytes, between `low` and `high`. `largest` is the largest short-lived tensor,
+    `activations` the bytes of activations during a forward or backward pass, None elsewhere.
+    """
 
-    def __init__(
-        self, name: PhaseName, terms: Sequence[Term | Deferred], explanation: str, total: int | None = None
-    ) -> None:
+    __slots__ = ("activations", "explanation", "high", "largest", "low", "name", "terms", "total")
+
+    def __init__(self, name: PhaseName, terms: Sequence[Term | Deferred], explanation: str) -> None:
         self.name: PhaseName = name
         self.terms = terms
         self.explanation = explanation
-        self.total = sum([term.bytes for term in terms]) if total is None else total
-
-    def beside(self, item: Term | Deferred) -> "Snapshot":
-        """Return the snapshot with `item` alive, too."""
-        return Snapshot(self.name, [*self.terms, item], self.explanation, self.total + item.bytes)
+        self.activations: int | None = None
+        total = low = high = largest = 0
+        for term in terms:
+            size = term.bytes
+            total += size
+            low += term.low_bytes
+            high += term.high_bytes
+            if term.name in _LARGE_TERMS:
+                if size > largest:
+                    largest = size
+                if self.activations is None and term.name == "activations" and name in _PASSES:
+                    self.activations = size
+        self.total, self.low, self.high, self.largest = total, low, high, largest
 
     def written(self) -> tuple[Term, ...]:
         """Return the terms with their formulas."""
@@ -43,10 +55,10 @@ class Snapshot:
 
 
 class PagePool(NamedTuple):
-    """A cache in pages that takes what is left of a share of the card.
+    """A paged cache that fills the rest of a share of the card's memory.
 
-    `page_bytes` are those of one page of every layer, `pages` how many a sequence of `tokens` takes; `beside_bytes`
-    is what stands beside the cache.
+    `page_bytes` is one page of every layer, `pages` the pages of a sequence of `tokens`; `beside_bytes` is all memory
+    other than the cache.
     """
 
     page_bytes: int
@@ -56,10 +68,10 @@ class PagePool(NamedTuple):
     utilization: float
 
     def on(self, usable_bytes: int) -> CachePool:
-        """Return what the cache holds on a card that gives a process `usable_bytes`.
+        """Return the capacity of the cache on a card with `usable_bytes` for a process.
 
-        **Formula**: pages = ⌊(u · C − beside) / page⌋; sequences = pages / pages a sequence; tokens = sequences · their
-        length. C is the total that a process sees (79.19 GiB on an H100 with 80 GB), not the label.
+        **Formula**: pages = ⌊(u · C − beside) / page⌋; sequences = pages / pages per sequence; tokens = sequences ·
+        their length. C is the total that a process sees (79.19 GiB on an H100 with 80 GB), not the label.
 
         **Source**: vLLM 0.33 v1/worker/gpu_worker.py determine_available_memory, v1/core/kv_cache_utils.py
         get_max_concurrency_for_kv_cache_config.
@@ -76,7 +88,7 @@ class PagePool(NamedTuple):
 
 
 class Need(NamedTuple):
-    """The most bytes of all snapshots with their bounds, and the largest short-lived tensor."""
+    """The highest bytes of any snapshot with their bounds, and the largest short-lived tensor."""
 
     held: Interval
     largest: int
@@ -85,10 +97,10 @@ class Need(NamedTuple):
 class PhaseSnapshots(NamedTuple):
     """The snapshots of a run, in order.
 
-    `dynamic` are the bytes that come and go in each step, `threads` those that launch matrix products, `host_bytes`
-    what stays in RAM, `pool` how the engine fills the card with its cache, `notes` what it was estimated as.
-    `layer_bytes` are the activations that go with each layer in the backward pass, `behind_bytes` those that go before
-    the last of them, `outside_bytes` what libraries hold beside the framework's allocator.
+    `dynamic` are the bytes allocated and freed in each step, `threads` the threads that launch matrix products,
+    `host_bytes` the offloaded bytes, `pool` the cache with which an engine fills the card, `notes` the assumptions.
+    `layer_bytes` are the activations freed with each layer in the backward pass, `behind_bytes` those freed before the
+    last layer, `outside_bytes` memory of libraries outside the framework's allocator.
     """
 
     snapshots: tuple[Snapshot, ...]
@@ -102,18 +114,34 @@ class PhaseSnapshots(NamedTuple):
     outside_bytes: int = 0
 
     def peak(self) -> Snapshot:
-        """Return the snapshot with the most bytes alive, the earliest of equals."""
+        """Return the snapshot with the most bytes, the earliest of equals."""
         return max(self.snapshots, key=attrgetter("total"))
 
-    def need(self) -> Need:
-        """Return what is held at the most; a program that reserves everything has no short-lived tensors."""
-        need = most_of(self.snapshots)
-        return need if self.dynamic else need._replace(largest=0)
+    def need(self, more: int = 0) -> Need:
+        """Return the most that any snapshot holds, with `more` bytes of activations in each pass.
+
+        The largest tensor of a prefill also counts in decoding; a program that reserves everything has no short-lived
+        tensors.
+        """
+        low = most = high = largest = 0
+        for snapshot in self.snapshots:
+            added, tensor = 0, snapshot.largest
+            if more and snapshot.activations is not None:
+                added, tensor = more, max(tensor, snapshot.activations + more)
+            if snapshot.low + added > low:
+                low = snapshot.low + added
+            if snapshot.total + added > most:
+                most = snapshot.total + added
+            if snapshot.high + added > high:
+                high = snapshot.high + added
+            if tensor > largest:
+                largest = tensor
+        return Need(Interval(low, most, high), largest if self.dynamic else 0)
 
     def phases(self, fixed_bytes: int, slack_bytes: int) -> tuple[Phase, ...]:
-        """Return each phase at its own highest snapshot, with the overhead alive in it.
+        """Return each phase at its own highest snapshot, including the overhead.
 
-        Loading has no slack yet, unless nothing later needs more: all slack belongs to the peak.
+        Loading has no allocator slack yet, unless it is the peak, to which all slack belongs.
         """
         without_slack = () if self.peak().name == "load" else ("load",)
         highest: dict[PhaseName, Snapshot] = {}
@@ -136,17 +164,3 @@ def _phase(snapshot: Snapshot, overhead_bytes: int) -> Phase:
         shares=tuple(shares),
         explanation=snapshot.explanation,
     )
-
-
-def most_of(snapshots: Iterable[Snapshot]) -> Need:
-    """Return the most that any of `snapshots` holds: what a prefill left behind is the largest in decoding, too."""
-    low = most = high = largest = 0
-    for snapshot in snapshots:
-        least = at_most = 0
-        for term in snapshot.terms:
-            least += term.low_bytes
-            at_most += term.high_bytes
-            if term.bytes > largest and term.name in _LARGE_TERMS:
-                largest = term.bytes
-        low, most, high = max(low, least), max(most, snapshot.total), max(high, at_most)
-    return Need(Interval(low, most, high), largest)

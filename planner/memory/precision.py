@@ -1,4 +1,4 @@
-"""What a precision setting means for the bytes of each kind of value."""
+"""Bytes per element of each kind of value under a precision setting."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from planner.workload.workload import Inference, Training
 
 
 class Precision(NamedTuple):
-    """Bytes per element: of parameters, of what matrix products read and write, and of the residual stream."""
+    """Bytes per element of parameters, of the inputs and outputs of matrix products, and of the residual stream."""
 
     parameter_bytes: int
     compute_bytes: int
@@ -18,7 +18,7 @@ class Precision(NamedTuple):
 
 
 def training_precision(workload: Training) -> Precision:
-    """Return the bytes that `workload` keeps its values in.
+    """Return the bytes per element of the values of `workload`.
 
     **Assumes** that under autocast the residual stream stays in the format of the parameters, since additions and
     norms run in fp32 there, while matrix products read and write the autocast format; and that the parameters beside
@@ -31,6 +31,6 @@ def training_precision(workload: Training) -> Precision:
 
 
 def inference_precision(workload: Inference) -> Precision:
-    """Return the bytes that `workload` keeps its activations in."""
+    """Return the bytes per element of the activations of `workload`."""
     size = ELEMENT_BYTES[workload.compute]
     return Precision(size, size, size, autocast=False)

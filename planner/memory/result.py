@@ -1,4 +1,4 @@
-"""The answer of the estimator: terms, phases and the verdict, each byte with its reason."""
+"""Results of a memory estimate: terms with formula and source, phases, and the verdict."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,13 +27,13 @@ PhaseName = Literal[
     "load", "forward", "loss", "backward", "step", "prefill", "decode", "encode-text", "denoise", "decode-image"
 ]
 TermCertainty = Literal["exact", "measured", "assumed"]
-"""exact: counted; measured: by a formula that was checked against networks that ran; assumed: from other cards."""
+"""exact: counted; measured: from a formula checked against runs of networks; assumed: taken from other cards."""
 Verdict = Literal["fits", "tight", "does-not-fit"]
 
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """One letter of a formula, with its value here and where the value comes from."""
+    """A variable of a formula, with its value and the origin of the value."""
 
     name: str
     value: int | float | str
@@ -52,7 +52,7 @@ class Part:
 
 
 class Term(Spec):
-    """A named amount of memory and how it was found.
+    """A named amount of memory with its formula and source.
 
     `low_bytes` and `high_bytes` bound it; they equal `bytes` where the amount is certain.
     """
@@ -70,7 +70,7 @@ class Term(Spec):
 
 @dataclass(frozen=True, slots=True)
 class TermShare:
-    """What one term holds in one phase."""
+    """Bytes of one term in one phase."""
 
     name: TermName
     bytes: int
@@ -78,7 +78,7 @@ class TermShare:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A snapshot of the run and what is alive in it."""
+    """A phase of the run at its highest, and the terms alive in it."""
 
     name: PhaseName
     bytes: int
@@ -88,9 +88,9 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class DeviceShare:
-    """What one of the cards holds; `count` cards hold the same.
+    """Memory of one of `count` cards that hold the same.
 
-    `stage` is where they stand in a pipeline, from 0, and `layers` are those that they hold.
+    `stage` is their stage of a pipeline, from 0, and `layers` the number of its layers.
     """
 
     gpu: str | None
@@ -105,7 +105,7 @@ class DeviceShare:
 
 
 class CachePool(Spec):
-    """What an engine that fills the card with its cache has room for: vLLM's "GPU KV cache size"."""
+    """Capacity of a cache with which an engine fills the card: vLLM's "GPU KV cache size"."""
 
     bytes: int
     tokens: int
@@ -115,7 +115,7 @@ class CachePool(Spec):
 
 @dataclass(frozen=True, slots=True)
 class CertainBytes:
-    """Bytes of the peak by how sure they are; together they are all of them."""
+    """Bytes of the peak by certainty; they sum to the whole peak."""
 
     exact: int
     measured: int
@@ -130,13 +130,13 @@ def _by_certainty(fields: dict[str, Any]) -> CertainBytes:
 
 
 class MemoryResult(Spec):
-    """The peak of one device and its parts; of several that differ, the one that has the least left: row `fullest`.
+    """The peak of one device and its parts; where devices differ, of the one with the least free memory: row `fullest`.
 
-    `terms` are those alive in `peak_phase`; they sum to `total_bytes` exactly, as `certain_bytes` do. One case in
-    twenty lies below `low_bytes` and one above `high_bytes`; each is the largest of any phase, so that it never falls
-    as the workload grows. `fit_probability` (0 to 1) is what `verdict` stands for. `allocated_bytes` is what PyTorch's
-    allocator hands out at the peak (`torch.cuda.max_memory_allocated`), `reserved_bytes` adds what it holds back, and
-    `total_bytes` adds the device context: what nvidia-smi shows for the process.
+    `terms` are those alive in `peak_phase`; they sum to `total_bytes` exactly, as do `certain_bytes`. One case in
+    twenty is below `low_bytes` and one above `high_bytes`; each is the largest of any phase, so that it never falls
+    as the workload grows. `verdict` follows from `fit_probability` (0 to 1). `allocated_bytes` are in use in PyTorch's
+    allocator at the peak (`torch.cuda.max_memory_allocated`), `reserved_bytes` adds its slack, and `total_bytes` adds
+    the device context: the figure of nvidia-smi for the process.
     """
 
     total_bytes: int
@@ -167,7 +167,7 @@ class MemoryResult(Spec):
 
     @cached_property
     def peak(self) -> Phase:
-        """Return the phase that decides."""
+        """Return the phase with the peak."""
         return next(phase for phase in self.phases if phase.name == self.peak_phase)
 
     def term(self, name: str) -> Term | None:

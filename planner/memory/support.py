@@ -1,4 +1,4 @@
-"""What a card cannot run with PyTorch: backends, optimizers and formats, each with the reason."""
+"""Reasons why a card cannot run a workload with PyTorch: backends, optimizers and formats."""
 
 from typing import Final
 

@@ -1,13 +1,13 @@
-"""How the estimator's files write down a term: its bytes, formula, symbols, source and certainty."""
+"""Constructors of terms and symbols: bytes, formula, source and certainty."""
 
 from typing import Final
 
 from planner.memory.result import Part, Symbol, Term, TermCertainty, TermName
 
 _CHECKED_BELOW: Final = 0.01
-"""How far formulas of short-lived tensors were off PyTorch 2.13 and transformers 5.23 (tests/memory)."""
+"""Largest deviation of formulas of short-lived tensors from PyTorch 2.13 and transformers 5.23 (tests/memory)."""
 _CHECKED_ABOVE: Final = 0.05
-"""How much more runs of other versions may hold; benchmarks/accuracy.py prints the share of rows within it."""
+"""Allowance for other versions; benchmarks/accuracy.py prints the share of rows within it."""
 
 
 def model(name: str, value: int | float | str, meaning: str) -> Symbol:
@@ -26,7 +26,7 @@ def number_format(name: str, value: int | float | str, meaning: str) -> Symbol:
 
 
 def library(name: str, value: int | float | str, meaning: str) -> Symbol:
-    """Return a symbol whose value is how a library works."""
+    """Return a symbol whose value is a library's behavior."""
     return Symbol(name=name, value=value, meaning=meaning, origin="library")
 
 
@@ -52,7 +52,7 @@ def term(
     high_bytes: int | None = None,
     parts: tuple[Part, ...] = (),
 ) -> Term:
-    """Return a term; without bounds it is certain."""
+    """Return a term; without bounds it is exact."""
     return Term(
         name=name,
         bytes=count_bytes,
@@ -74,7 +74,7 @@ def checked(
     source: str,
     parts: tuple[Part, ...] = (),
 ) -> Term:
-    """Return a term whose formula was checked against traces of whole networks, with the range of what was seen."""
+    """Return a term whose formula was checked against traces of whole networks, with the range observed there."""
     return term(
         name,
         count_bytes,
@@ -89,10 +89,10 @@ def checked(
 
 
 def lowest(count_bytes: int) -> int:
-    """Return the least that a checked term of `count_bytes` may be."""
+    """Return the lower bound of a checked term of `count_bytes`."""
     return int(count_bytes * (1 - _CHECKED_BELOW))
 
 
 def highest(count_bytes: int) -> int:
-    """Return the most that a checked term of `count_bytes` may be."""
+    """Return the upper bound of a checked term of `count_bytes`."""
     return int(count_bytes * (1 + _CHECKED_ABOVE))

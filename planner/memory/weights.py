@@ -1,10 +1,9 @@
-"""The parameters of a network: what they add up to by role, and their bytes as they lie on the card."""
+"""Parameters of a network by role, and the bytes of its weights in each format."""
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
-from planner.base import Spec
 from planner.dtypes import AS_STORED, SCHEMES, Scheme
 from planner.memory.gguf import file_bytes
 from planner.memory.result import Part, Term
@@ -14,11 +13,11 @@ from planner.models.architecture import Architecture, Layer, Moe, Role, Tensor
 _CAST_ROLES: Final[tuple[Role, ...]] = ("linear", "router", "conv")
 _CAST_BESIDE_FP8: Final[tuple[Role, ...]] = ("router", "conv")
 MATRIX_ROLES: tuple[Role, ...] = ("linear", "expert")
-"""Roles whose tensors quantisation schemes replace."""
+"""Roles of the tensors that quantization schemes replace."""
 
 
-class ParameterCounts(Spec):
-    """Parameters by what the estimator treats differently."""
+class ParameterCounts(NamedTuple):
+    """Numbers of parameters in groups that the estimator treats differently."""
 
     total: int
     linear: int
@@ -41,11 +40,11 @@ def placed_tensors(architecture: Architecture) -> Iterator[tuple[Tensor, int]]:
 
 @lru_cache(maxsize=256)
 def parameter_counts(architecture: Architecture, in_fp8: bool = False) -> ParameterCounts:
-    """Return the parameters of `architecture` by role; `in_fp8`, linear layers are none of those that are cast.
+    """Return the numbers of parameters of `architecture`; with `in_fp8`, linear layers are not cast by autocast.
 
-    `token_embedding` is the largest table, `before_layers` are all tables and norms before the main stack;
-    `smallest_layer` is the layer with the fewest parameters. `cast` are those inside the network that autocast casts,
-    `cast_in_a_layer` the most of one layer, `cast_behind` those behind the layers.
+    `token_embedding` is the largest table, `before_layers` all tables and norms before the main stack;
+    `smallest_layer` is the layer with the fewest parameters. `cast` are the parameters that autocast casts,
+    `cast_in_a_layer` the most of one layer, `cast_behind` those after the layers.
     """
     by_role: dict[str, int] = {}
     for tensor, count in placed_tensors(architecture):
@@ -68,7 +67,7 @@ def parameter_counts(architecture: Architecture, in_fp8: bool = False) -> Parame
 
 
 def _cast_in(layer: Layer, roles: tuple[Role, ...]) -> int:
-    """Return the parameters of `layer` that autocast casts: grouped_mm knows none, bmm over all experts does."""
+    """Return the parameters of `layer` that autocast casts: experts are cast for bmm, but not for grouped_mm."""
     block = layer.feed_forward
     every_expert = isinstance(block, Moe) and block.every_expert
     experts = sum(tensor.parameters for tensor in layer.tensors if tensor.role == "expert") if every_expert else 0
@@ -85,24 +84,24 @@ def _token_embedding(architecture: Architecture) -> int:
 
 
 KEPT_BYTES = 2
-"""Bytes per element of what a quantisation scheme leaves alone: embeddings, norms, routers, the output head."""
+"""Bytes per element of tensors that a scheme does not quantize: embeddings, norms, routers, the output head."""
 _KEPT_SOURCE: Final = "defaults of the scheme's library"
 _UPCAST_SOURCE: Final = "peft.utils.other.prepare_model_for_kbit_training: 16-bit parameters are cast to fp32"
 
 
 @lru_cache(maxsize=256)
 def weights_term(architecture: Architecture, scheme_name: str, kept_bytes: int = KEPT_BYTES) -> Term:
-    """Return the memory of all parameters stored as `scheme_name`, what a scheme leaves alone in `kept_bytes` each.
+    """Return the weights stored as `scheme_name`; elements that are not quantized have `kept_bytes` each.
 
     **Formula**: plain formats P · bytes; schemes Σ bytes of each projection as stored + 2 · (all other parameters);
-    GGUF files Σ bytes of each tensor by its block type. The format of a checkpoint whose files were read takes the
-    bytes that they hold.
+    GGUF files Σ bytes of each tensor by its block type. For the format of a checkpoint whose files were read, the
+    bytes in them.
 
     **Source**: see `planner.dtypes`.
 
-    **Assumes** for schemes that every projection inside the layers is quantised and nothing else is, which is the
-    default of bitsandbytes, GPTQ and AWQ; a checkpoint in its own scheme knows which of its tensors are. GPTQ and AWQ
-    take the language model's layers and leave a vision tower alone (AutoGPTQ and AutoAWQ: `layers_block_name`).
+    **Assumes** for schemes that every projection inside the layers is quantized and nothing else is, which is the
+    default of bitsandbytes, GPTQ and AWQ; a quantized checkpoint names its quantized tensors itself. GPTQ and AWQ
+    quantize the language model's layers and no vision tower (AutoGPTQ and AutoAWQ: `layers_block_name`).
     """
     name = architecture.stored_as if scheme_name == AS_STORED else scheme_name
     if architecture.stored and name == architecture.stored_as:
@@ -122,7 +121,7 @@ def weight_bytes(architecture: Architecture, scheme_name: str) -> int:
 
 
 def is_gguf(architecture: Architecture, scheme_name: str) -> bool:
-    """Return whether weights of this format are those of a GGUF file, which llama.cpp runs."""
+    """Return whether weights of this format are a GGUF file, which llama.cpp runs."""
     if scheme_name == AS_STORED:
         return architecture.container == "gguf"
     return SCHEMES[scheme_name].family == "gguf-file"

@@ -119,10 +119,11 @@ def largest_that_fits(plan: Plan, catalog: Catalog, field: Field, at_worst: AtWo
         return assess_fit(with_value(plan, field, value), catalog, architecture)
 
     most, bound = _upper_bound(plan, field, architecture)
-    value = _bisect_largest(lambda value: meets(fit(value), at_worst), most)
-    if value is None:
-        return Solved(asked=field, reason=_no_solution_reason(fit(1)))
-    return _solved(field, value, with_value(plan, field, value), fit(value), bound if value == most else "memory")
+    least = fit(1)
+    if not meets(least, at_worst):
+        return Solved(asked=field, reason=_no_solution_reason(least))
+    value, found = _search_largest(fit, at_worst, most, least)
+    return _solved(field, value, with_value(plan, field, value), found, bound if value == most else "memory")
 
 
 def fewest_cards(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> Solved:
@@ -203,21 +204,44 @@ def on_cards(plan: Plan, count: int, sharing: Mapping[str, object] = MappingProx
     return plan.evolve(count=count, workload=plan.workload.evolve(parallel=parallel))
 
 
-def _bisect_largest(passes: Callable[[int], bool], most: int) -> int | None:
-    """Return the largest number from 1 to `most` that passes; every smaller number must pass too."""
-    if most < 1 or not passes(1):
-        return None
-    low = 1
-    while 2 * low <= most and passes(2 * low):
-        low *= 2
-    high = min(2 * low, most + 1)
+def _search_largest(fit: Callable[[int], CardFit], at_worst: AtWorst, most: int, least: CardFit) -> tuple[int, CardFit]:
+    """Return the largest number up to `most` that fits, with its verdict; `least` is that of 1, which fits.
+
+    Doubling finds an interval. Within it memory is piecewise linear in most numbers, so that interpolating the free
+    memory of both ends gets close to the answer; a step that has not halved the interval is followed by bisection.
+    """
+    low, at_low = 1, least
+    while low < most:
+        high = min(2 * low, most)
+        at_high = fit(high)
+        if not meets(at_high, at_worst):
+            break
+        low, at_low = high, at_high
+    else:
+        return low, at_low
+    bisects = False
     while high - low > 1:
-        middle = (low + high) // 2
-        if passes(middle):
-            low = middle
+        width = high - low
+        value = low + (width // 2 if bisects else _interpolated_step(at_low, at_high, at_worst, width))
+        found = fit(value)
+        if meets(found, at_worst):
+            low, at_low = value, found
         else:
-            high = middle
-    return low
+            high, at_high = value, found
+        bisects = not bisects and 2 * (high - low) > width
+    return low, at_low
+
+
+def _interpolated_step(low: CardFit, high: CardFit, at_worst: AtWorst, width: int) -> int:
+    """Return the part of `width` up to which memory suffices, by linear interpolation."""
+    if at_worst == "fits" and low.least_free_bytes is not None and high.least_free_bytes is not None:
+        free, lacking = low.least_free_bytes, high.least_free_bytes
+    else:
+        # Of unequal cards only the expected free memory is known; it leads to the same answer in more steps.
+        free, lacking = low.free_bytes or 0, high.free_bytes or 0
+    if free <= lacking:
+        return width // 2
+    return min(max(width * free // (free - lacking), 1), width - 1)
 
 
 def _bisect_first(passes: Callable[[int], bool], counts: Sequence[int]) -> int | None:

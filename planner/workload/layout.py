@@ -12,6 +12,7 @@ from planner.workload.rules import (
     PARALLEL_INFERENCE_RULES,
     PARALLEL_RULES,
     PARALLEL_TRAINING_RULES,
+    REPLICA_RULES,
 )
 from planner.workload.training import Training
 from planner.workload.workload import Inference
@@ -27,6 +28,8 @@ def laid_out(workload: Training | Inference, architecture: Architecture, count: 
             cannot be split in this way.
     """
     COUNT_RULES.check(workload, count=count)
+    if isinstance(workload, Training):
+        REPLICA_RULES.check(workload, count=count)
     parallel = _with_replicas(workload.parallel, count)
     if not parallel.is_plain:
         _check_network(parallel, architecture)

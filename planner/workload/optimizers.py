@@ -90,7 +90,8 @@ class OptimizerKind(NamedTuple):
 
     A tensor has the first of `states` that applies to it. `formula` covers all of them, in the quantities `symbols`.
     `foreach` and `loop` are the temporary memory of these implementations; fused ones need none. `paged` states of
-    large tensors are in memory that the driver can move to RAM. `fp32_only` optimizers need trained parameters in fp32.
+    large tensors are in memory that the driver can move to RAM. `fp32_only` optimizers need trained parameters in fp32,
+    `whole_matrices` those need matrices that are not sharded.
     """
 
     title: str
@@ -103,6 +104,7 @@ class OptimizerKind(NamedTuple):
     loop: StepWorkings | None = None
     paged: bool = False
     fp32_only: bool = False
+    whole_matrices: bool = False
 
 
 _ANY: Final[tuple[OptimizerStep, ...]] = ("fused", "foreach", "loop")
@@ -333,6 +335,8 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
         ),
         loop=StepWorkings("bases", "4 × (4 × m × n + m² + 7 × n²)", f"{_SOAP}; every tenth step decomposes anew"),
         fp32_only=True,
+        # `init_preconditioner` leaves tensors of one dimension alone: on flat shares nothing would be preconditioned.
+        whole_matrices=True,
     ),
     "shampoo": OptimizerKind(
         title="Shampoo in blocks",

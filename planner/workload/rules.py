@@ -478,6 +478,30 @@ COUNT_RULES: Final = RuleSet(
 )
 """Rules on the number of cards."""
 
+REPLICA_RULES: Final = RuleSet(
+    WorkloadRule(
+        ("optimizer", "parallel.zero"),
+        lambda optimizer, zero: not (zero and OPTIMIZERS[optimizer].whole_matrices),
+        lambda optimizer, _: f"{OPTIMIZERS[optimizer].title} preconditions whole matrices, and ZeRO divides them",
+        hint="Set zero to 0, or choose another optimizer.",
+        narrows=("parallel.zero",),
+        remedies=({"parallel.zero": 0}, {"optimizer": RESET}),
+    ),
+    WorkloadRule(
+        ("optimizer", "profile", "count"),
+        lambda optimizer, profile, count: count == 1 or optimizer not in training_support(profile).refused_optimizers,
+        lambda optimizer, profile, _: (
+            f"{OPTIMIZERS[optimizer].title} preconditions whole matrices, and {SOFTWARE[profile].title} hands an "
+            "optimizer flat shares of them"
+        ),
+        hint=f"Choose another optimizer, or the profile {DEFAULT}.",
+        narrows=("profile",),
+        remedies=({"optimizer": RESET}, {"profile": RESET}),
+    ),
+    task="training",
+)
+"""Rules on the optimizer of training, once the number of cards is known."""
+
 PARALLEL_RULES: Final = RuleSet(
     WorkloadRule(
         ("parallel.interleave", "parallel.pipeline", "model"),
@@ -605,6 +629,7 @@ _RULE_SETS: Final = (
     WEIGHT_FILE_RULES,
     STAGE_RULES,
     COUNT_RULES,
+    REPLICA_RULES,
     PARALLEL_RULES,
     PARALLEL_TRAINING_RULES,
     PARALLEL_INFERENCE_RULES,

@@ -51,6 +51,14 @@ def test_a_spec_is_a_key_of_caches():
     assert {Inference(): "default"}[Inference()] == "default"
 
 
+def test_replacing_applies_no_rule_and_forgets_what_was_cached():
+    workload = Training(optimizer="soap")
+    hash(workload)
+    replaced = workload.replaced(compute="bf16", weights="bf16")
+    assert (replaced.compute, replaced.optimizer) == ("bf16", "soap")
+    assert hash(replaced) != hash(workload)
+
+
 class Box(Spec):
     width: int
 

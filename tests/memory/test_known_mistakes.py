@@ -11,10 +11,11 @@ from small_models import DEEPSEEK, bundled, llama, other, small_llama
 
 from planner.dtypes import KV_FORMATS
 from planner.memory.chance import Interval
-from planner.memory.estimate import estimate_memory, timelines_by_stage
+from planner.memory.estimate import estimate_memory
 from planner.memory.fit import judge_bytes
 from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.overhead import cublas_workspace_bytes, fixed_overhead, framework_overhead
+from planner.memory.parallel.spread import timelines_by_stage
 from planner.memory.software.vllm.cache import pages_of
 from planner.memory.software.vllm.profile import buffers_term, sampler_term
 from planner.memory.software.vllm.setup import CardClass, setup_of
@@ -42,9 +43,9 @@ ELSEWHERE = {
     ),
     "ZeRO divides by replicas": "parallel/test_sharded_states.py::test_states_are_divided_by_replicas_only",
     "heads repeated over cards": (
-        "parallel/test_tensor_shares.py::test_heads_of_keys_and_values_are_repeated_where_cards_are_more"
+        "parallel/test_tensor.py::test_heads_of_keys_and_values_are_repeated_where_cards_are_more"
     ),
-    "the latent on every card": "parallel/test_tensor_shares.py::test_the_latent_is_on_every_card",
+    "the latent on every card": "parallel/test_tensor.py::test_the_latent_is_on_every_card",
     "vLLM pads 62 layers to 70, 34 to 35": "software/test_vllm_by_hand.py::test_groups_of_hybrid_models_are_filled_up",
     "vLLM's sliding pages": (
         "software/test_vllm_by_hand.py::test_sliding_layers_hold_the_window_the_tokens_in_flight_and_one_page_more"

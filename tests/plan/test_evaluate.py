@@ -122,6 +122,9 @@ def test_the_list_says_the_same_as_the_evaluation_of_each_card(catalog, plan):
     fits = fits_by_gpu(plan, catalog)
     for gpu in catalog.hardware.gpus[::6]:
         memory = evaluate(plan.evolve(gpu=gpu.id), catalog).memory
+        least_free = None
+        if memory.capacity_low_bytes is not None and not memory.unsupported:
+            least_free = memory.capacity_low_bytes - memory.other_processes_bytes - memory.high_bytes
         assert fits[gpu.id] == (
             gpu.id,
             memory.verdict,
@@ -130,6 +133,7 @@ def test_the_list_says_the_same_as_the_evaluation_of_each_card(catalog, plan):
             memory.free_bytes,
             memory.unsupported,
             memory.fit_probability,
+            least_free,
         )
 
 

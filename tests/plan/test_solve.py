@@ -4,6 +4,8 @@ import pytest
 from small_models import small_llama
 
 from planner.errors import SpecError
+from planner.memory.fit import CardFit
+from planner.plan import solve
 from planner.plan.evaluate import evaluate, find_fits
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.sharding import default_sharding
@@ -163,3 +165,30 @@ def test_a_plan_that_is_spread_in_its_own_way_stays_so(catalog):
     found = fewest_cards(plan, catalog)
     assert (found.value, found.how) == (2, "")
     assert found.plan.workload.parallel.tensor == 2
+
+
+def with_free(bytes_free: int, *, in_the_worst_case: bool = True) -> CardFit:
+    """Return a verdict with so much free memory; of unequal cards the worst case is not known."""
+    verdict = "fits" if bytes_free >= 0 else "does-not-fit"
+    return CardFit("card", verdict, 0, 100, bytes_free, (), 0.5, bytes_free if in_the_worst_case else None)
+
+
+@pytest.mark.parametrize("in_the_worst_case", [True, False])
+@pytest.mark.parametrize(
+    "free", [lambda n: 10**7 - 37 * n, lambda n: 10**7 - n * n, lambda n: 10**4 - max(3 * n, n**3)]
+)
+def test_the_search_finds_the_last_number_that_fits_however_memory_grows(free, in_the_worst_case) -> None:
+    def fit(value: int) -> CardFit:
+        return with_free(free(value), in_the_worst_case=in_the_worst_case)
+
+    value, found = solve._search_largest(fit, "fits", 1 << 24, fit(1))
+    assert free(value) >= 0 > free(value + 1)
+    assert found == fit(value)
+
+
+def test_the_search_ends_at_the_most_that_is_allowed() -> None:
+    assert solve._search_largest(with_free, "fits", 1000, with_free(1))[0] == 1000
+
+
+def test_the_search_halves_where_free_memory_leads_nowhere() -> None:
+    assert solve._interpolated_step(with_free(0), with_free(0), "tight", 10) == 5

@@ -1,1 +1,1 @@
-"""What each of several cards holds: its share of the network, of the work, and of what training keeps."""
+"""Memory of each of several cards: its share of the network, of the work, and of the training states."""

@@ -1,11 +1,11 @@
-"""What DeepSpeed's ZeRO keeps on a card at each stage, with its buffers as they are by default."""
+"""Memory of a card under DeepSpeed's ZeRO at each stage, with default buffer sizes."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.memory.parallel.sharding import ShardedStep, Sharder
-from planner.memory.parallel.shares import WAITING, Beside, Buffer, Counts, Held, buffers, shared
+from planner.memory.parallel.shares import OFFLOADED, Beside, Buffer, Counts, Held, buffers, shared
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import TermName
 from planner.memory.weights import placed_tensors
@@ -15,11 +15,11 @@ from planner.workload.parallel import Parallel
 
 SOURCE: Final = "DeepSpeed 0.19 runtime/zero: stage_1_and_2.py, stage3.py, config.py"
 REDUCE_BUCKET: Final = 500_000_000
-"""Elements of the bucket that gradients are copied to as they are made (`reduce_bucket_size`)."""
+"""Elements of the bucket into which gradients are copied in the backward pass (`reduce_bucket_size`)."""
 PREFETCH: Final = 50_000_000
 """Elements gathered ahead of use (`stage3_prefetch_bucket_size`)."""
 MAX_LIVE: Final = 1_000_000_000
-"""Elements that may be whole at once, and the distance within which a parameter that is used again stays whole
+"""Elements that may be gathered at once, and the distance within which a reused parameter stays gathered
 (`stage3_max_live_parameters`, `stage3_max_reuse_distance`)."""
 PERSISTENT: Final = 100_000
 """Elements of the largest tensor that is not sharded (`stage3_param_persistence_threshold`)."""
@@ -33,12 +33,11 @@ _REPLACED: Final[frozenset[TermName]] = frozenset(
 
 
 class Zero(NamedTuple):
-    """A network under ZeRO: `stage`, and what it is made of.
+    """A network under ZeRO of `stage`, with its terms and counts.
 
     `weights` and `gradients` are those of the 16-bit (or fp32) network, `states` the optimizer's states and `master`
-    the fp32 parameters, none where the network itself is in fp32; `size` are the bytes of a parameter as computed.
-    `share` of `total` parameters are one card's; `largest_layer` and `small` are the parameters of the largest layer
-    and of all tensors that are too small to be sharded.
+    the fp32 parameters, None where the network itself is in fp32; `size` is the bytes of a parameter as computed,
+    `small` the parameters in tensors that are too small to be sharded.
     """
 
     stage: int
@@ -61,7 +60,7 @@ class Zero(NamedTuple):
         return [shared(whole, self.counts.share, self.counts.total, self.cards, SOURCE)]
 
     def host_bytes(self) -> int | None:
-        """Return what each card keeps in RAM or on disk, or none where nothing is offloaded.
+        """Return the bytes that each card keeps in host memory or on disk, None without offloading.
 
         **Formula**: states, fp32 parameters and, from stage 2 on, gradients in fp32; a pinned 16-bit copy of the
         parameters in stages 1 and 2, in which they come back; in stage 3 those that are offloaded themselves.
@@ -75,12 +74,12 @@ class Zero(NamedTuple):
 
 
 def zero_snapshots(snapshots: tuple[Snapshot, ...], zero: Zero, accumulates: bool) -> tuple[Snapshot, ...]:
-    """Return the snapshots of a step under `zero` from those of a step that holds everything.
+    """Return the snapshots of a step under `zero` from those of an unsharded step.
 
     **Formula** with AdamW in 16 bits: stage 1 keeps 2P + 2P of gradients + 12P/N, stage 2 2P + 14P/N, stage 3 16P/N;
-    all hold 4P/N more of gradients in fp32 while the optimizer steps (stage 3: of at most 10⁹ parameters). Beside
-    them a bucket of 5 · 10⁸ elements, in stages 1 and 2 in the backward pass only. In stage 3 parameters of up to 10⁹
-    elements stay whole, those of at most 10⁵ always, and 5 · 10⁷ are gathered ahead.
+    all hold 4P/N more of gradients in fp32 while the optimizer steps (stage 3: of at most 10⁹ parameters). In addition
+    a bucket of 5 · 10⁸ elements, in stages 1 and 2 in the backward pass only. In stage 3 up to 10⁹ elements stay
+    gathered, tensors of at most 10⁵ always, and 5 · 10⁷ are gathered ahead.
 
     **Source**: Rajbhandari et al. 2020, arXiv 1910.02054 §5; DeepSpeed `setup_buckets`, `step`,
     `_setup_for_real_optimizer`, `PartitionedParameterCoordinator`.
@@ -106,20 +105,20 @@ def zero_snapshots(snapshots: tuple[Snapshot, ...], zero: Zero, accumulates: boo
         )
         for snapshot in later
     ]
-    return (Snapshot("load", weights, load.explanation if weights else WAITING), *after)
+    return (Snapshot("load", weights, load.explanation if weights else OFFLOADED), *after)
 
 
 def _snapshot(snapshot: Snapshot, zero: Zero, kept: list[Held], sent: Held, complete: bool) -> Snapshot:
-    """Return the snapshot with shares instead of what they replace; `complete` says that all gradients are made."""
+    """Return the snapshot with sharded terms; `complete` means that all gradients have been computed."""
     flowing = [item for item in snapshot.terms if item.name not in _REPLACED]
     gradients = _gradients(snapshot, zero, complete)
     return Snapshot(snapshot.name, [*kept, *gradients, *flowing, sent], snapshot.explanation)
 
 
 def _gradients(snapshot: Snapshot, zero: Zero, complete: bool) -> list[Held]:
-    """Return the gradients at `snapshot`: whole in stage 1 as they are made, shares from stage 2 on.
+    """Return the gradients at `snapshot`: unsharded in stage 1, shares from stage 2 on.
 
-    Stage 3 has the buffer of its share from the start. From stage 2 on they go where the optimizer is.
+    Stage 3 allocates the buffer of its share at the start. From stage 2 on gradients are offloaded with the optimizer.
     """
     if zero.gradients is None or (zero.offload != "none" and zero.stage > 1):
         return []
@@ -168,15 +167,15 @@ class DeepSpeedZero(Sharder):
     keeps_masters = True
 
     def called(self, zero: int) -> str:
-        """Return what it is called with so much of ZeRO."""
+        """Return the name of this ZeRO stage."""
         return f"ZeRO-{zero}"
 
     def keeps(self, _parallel: Parallel) -> str:
-        """Return what it keeps of a network, in words."""
+        """Return a summary of the memory that it keeps."""
         return "16-bit parameters and gradients, fp32 parameters and states, and buckets of 5 · 10⁸ elements"
 
     def timeline(self, step: ShardedStep) -> PhaseSnapshots:
-        """Return what is alive on a card in each phase of `step`."""
+        """Return the snapshots of `step` on one card."""
         workload, found = step.workload, step.found
         last = {item.name: item for item in found.snapshots[-1].terms}
         zero = Zero(
@@ -202,5 +201,5 @@ DEEPSPEED_ZERO: Final = DeepSpeedZero()
 
 @lru_cache(maxsize=256)
 def _small(architecture: Architecture) -> int:
-    """Return the parameters in tensors that ZeRO-3 does not share."""
+    """Return the parameters in tensors that ZeRO-3 does not shard."""
     return sum([tensor.size * count for tensor, count in placed_tensors(architecture) if tensor.size < PERSISTENT])

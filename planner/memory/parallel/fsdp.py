@@ -1,11 +1,21 @@
-"""Sharding of parameters, gradients and states unit by unit, as PyTorch's FSDP2 does it."""
+"""Memory of a card under PyTorch's FSDP2, which shards parameters, gradients and states layer by layer."""
 
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.memory.parallel.sharding import LASTING, ShardedStep, Sharder
-from planner.memory.parallel.shares import WAITING, Beside, Buffer, Counts, Held, buffers, portion, resized, shared
+from planner.memory.parallel.shares import (
+    OFFLOADED,
+    Beside,
+    Buffer,
+    Counts,
+    Held,
+    buffers,
+    portion,
+    shared,
+    with_more_bytes,
+)
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.precision import Precision, training_precision
 from planner.memory.result import TermName
@@ -25,9 +35,9 @@ _FREED: Final = "what the backward pass has freed by then, less what its last no
 
 
 class Units(NamedTuple):
-    """Bytes of the units that are gathered: one layer and the edges, as parameters, gradients and reduced gradients.
+    """Bytes of the units that FSDP gathers: one layer and the edges, as parameters, gradients and reduced gradients.
 
-    The edges are what stands outside the layers: embeddings, the last norm, the head.
+    The edges are the tensors outside the layers: embeddings, the last norm, the head.
     """
 
     layer: int
@@ -39,11 +49,11 @@ class Units(NamedTuple):
 
 
 class Sharding(NamedTuple):
-    """How FSDP spreads a step: the counts, the units, a card's shares, and where they stay.
+    """A step sharded by FSDP: the counts, the units, and the shares of one card.
 
-    `kept` are the shares of what lives on from step to step, `gradients` that of all gradients as they are reduced,
-    `persistent` those of both that are there throughout; `accumulates` says that gradients outlive the step's first
-    backward pass, `offloads` that the shares stay in RAM.
+    `kept` are the shares of terms that persist from step to step, `gradients` the share of all reduced gradients,
+    `persistent` those of both that are on the card throughout. `accumulates` means that gradients outlive the first
+    backward pass of the step, `offloads` that the shares stay in host memory.
     """
 
     counts: Counts
@@ -58,32 +68,32 @@ class Sharding(NamedTuple):
     beside: Beside
 
     def grown(self, layers: int) -> list[Held]:
-        """Return the share of the gradients of so many layers, unless accumulated ones are there anyway."""
+        """Return the share of the gradients of `layers` layers, unless accumulated gradients persist anyway."""
         if self.accumulates or self.offloads or self.gradients is None or not layers:
             return []
         made, every = layers * self.counts.layer, self.counts.share * self.cards
         return [portion(self.gradients, made, every, "share of the gradients that is reduced by now")]
 
     def all_gradients(self) -> list[Held]:
-        """Return the share of all gradients, unless accumulated ones are there anyway."""
+        """Return the share of all gradients, unless accumulated gradients persist anyway."""
         return [] if self.accumulates or self.offloads or self.gradients is None else [self.gradients]
 
     def host_bytes(self) -> int | None:
-        """Return what each card keeps in RAM, or none where nothing stays there."""
+        """Return the bytes that each card keeps in host memory, None without offloading."""
         if not self.offloads:
             return None
         held = [*self.kept, *([self.gradients] if self.gradients else [])]
         return sum([item.bytes for item in held])
 
     def communication(self, *found: Buffer) -> Held:
-        """Return the buffers that are there at a snapshot."""
+        """Return the communication buffers of a snapshot."""
         return buffers(found, SOURCE, self.beside)
 
 
 class Backward(NamedTuple):
-    """What the backward pass frees: `layer` bytes of activations with each layer, `behind` before the last of them.
+    """Activations freed by the backward pass: `layer` bytes with each layer, `behind` before the last layer.
 
-    `norm` is what the first norm of a layer, which comes last, holds beside all gradients of that layer.
+    `norm` is the memory of a layer's first norm, which comes last, in addition to all gradients of that layer.
     """
 
     layer: int
@@ -92,15 +102,15 @@ class Backward(NamedTuple):
 
 
 def fsdp_snapshots(snapshots: tuple[Snapshot, ...], sharding: Sharding, frees: Backward) -> tuple[Snapshot, ...]:
-    """Return the snapshots of a sharded step from those of a step that holds everything.
+    """Return the snapshots of a sharded step from those of an unsharded step.
 
     `snapshots` are load, forward, loss, the backward pass at the head, in the last and in the first layer and, where it
     is trained, at the embedding, and the step.
 
-    **Formula**: shares of parameters, gradients and states; beside them the edges whole, from the forward pass on, and
-    of each layer: in the forward pass the whole parameters and the buffer they were gathered in; in the backward pass
-    the whole parameters, those of the next layer gathered ahead, the layer's gradients, and the buffer in which the
-    gradients of the one before are reduced. Gradients of the edges are reduced last.
+    **Formula**: shares of parameters, gradients and states; in addition the unsharded edges, from the forward pass on,
+    and for each layer: in the forward pass its unsharded parameters and the buffer they were gathered in; in the
+    backward pass its unsharded parameters, those of the next layer gathered ahead, the layer's gradients, and the
+    buffer in which the gradients of the previous layer are reduced. Gradients of the edges are reduced last.
 
     **Source**: torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py: `unshard`, `wait_for_unshard`,
     `_backward_prefetch`, `post_backward`; `_fsdp_collectives.py` `foreach_reduce`.
@@ -108,7 +118,7 @@ def fsdp_snapshots(snapshots: tuple[Snapshot, ...], sharding: Sharding, frees: B
     forward = [snapshot for snapshot in snapshots if snapshot.name in ("forward", "loss")]
     backward = [snapshot for snapshot in snapshots if snapshot.name == "backward"]
     return (
-        Snapshot("load", sharding.persistent[:1], WAITING if sharding.offloads else snapshots[0].explanation),
+        Snapshot("load", sharding.persistent[:1], OFFLOADED if sharding.offloads else snapshots[0].explanation),
         _in_the_last_layer(forward[-1], sharding),
         *(_forward(snapshot, sharding) for snapshot in forward),
         *_through_the_layers(backward[0], backward[1], backward[2], sharding, frees),
@@ -127,7 +137,7 @@ def _in_the_last_layer(snapshot: Snapshot, sharding: Sharding) -> Snapshot:
 
 def _forward(snapshot: Snapshot, sharding: Sharding) -> Snapshot:
     made = _gradient_bytes(snapshot)
-    # The backward pass gathers the last layer again as it starts, unless that has stayed.
+    # The backward pass gathers the last layer again as it starts, unless it was not freed.
     is_gathered = snapshot.name == "forward" or not sharding.keeps_units
     parts = (
         _edges(sharding),
@@ -156,7 +166,7 @@ def _through_the_layers(
     yield _snapshot(head, in_head, sharding, 0, (*edges, *whole, *ahead))
     yield _snapshot(last, in_last, sharding, 0, (*edges, *whole, *here, *(ahead if depth > 1 else ()), partly))
     left = _activations(head) - _activations(last) - frees.behind + frees.norm
-    # What is kept falls and the shares of gradients grow by as much with each layer: the first or the last is highest.
+    # Activations shrink and gradient shares grow linearly from layer to layer: the first or the last is the highest.
     for done in sorted({1, max(depth - 2, 1)}) if depth > 1 else ():
         more = (*edges, *_kept_units(sharding, depth - done), *here, *(ahead if done < depth - 1 else ()), reducing)
         where = _BEFORE_THE_LAST if done == 1 else _AFTER_THE_FIRST
@@ -169,8 +179,8 @@ def _through_the_layers(
 
 
 def _freed(flowing: list[Held], more: int) -> list[Held]:
-    """Return what comes and goes with `more` activations, or fewer where that is negative."""
-    return [resized(item, more, _FREED) if more and item.name == "activations" else item for item in flowing]
+    """Return the short-lived terms with `more` activations, or fewer where that is negative."""
+    return [with_more_bytes(item, more, _FREED) if more and item.name == "activations" else item for item in flowing]
 
 
 def _at_the_edges(end: Snapshot, sharding: Sharding) -> Iterator[Snapshot]:
@@ -211,14 +221,14 @@ def _gathered(sharding: Sharding, name: str) -> Buffer:
 
 
 def _kept_units(sharding: Sharding, layers: int) -> tuple[Buffer, ...]:
-    """Return so many whole layers where they are not freed after their forward pass."""
+    """Return `layers` unsharded layers where they are not freed after their forward pass."""
     if not sharding.keeps_units:
         return ()
     return (("layers that stay whole until their backward pass", layers * sharding.units.layer),)
 
 
 def _flowing(snapshot: Snapshot) -> list[Held]:
-    """Return what comes and goes: activations, logits, temporaries."""
+    """Return the short-lived terms: activations, logits, temporaries."""
     return [item for item in snapshot.terms if item.name not in _STANDING]
 
 
@@ -240,11 +250,11 @@ class Fsdp(Sharder):
     gathers_layers = True
 
     def keeps(self, _parallel: Parallel) -> str:
-        """Return what it keeps of a network, in words."""
+        """Return a summary of the memory that it keeps."""
         return "shares of parameters, gradients and states in the parameters' own format, layers gathered in turn"
 
     def timeline(self, step: ShardedStep) -> PhaseSnapshots:
-        """Return what is alive on a card in each phase of `step`."""
+        """Return the snapshots of `step` on one card."""
         workload, found, counts, cards = step.workload, step.found, step.counts, step.cards
         shares = [shared(item, counts.share, counts.total, cards, SOURCE) for item in step.kept]
         lasting = tuple([item for item in shares if item.name != "gradients"])
@@ -272,10 +282,10 @@ FSDP: Final = Fsdp()
 
 
 def _norm_flight(architecture: Architecture, own: Training) -> int:
-    """Return what the backward pass holds in the norm before the mixer, where all gradients of the layer are there.
+    """Return the bytes of the backward pass of the norm before the mixer, when all gradients of the layer exist.
 
-    **Formula**: a fused norm reads the gradient of the projections' input and writes its own, beside that of the
-    stream: 3 · w · h; one computed in steps holds five fp32 tensors of the stream beside them, and what it kept itself.
+    **Formula**: a fused norm reads the gradient of the projections' input and writes its own, in addition to that of
+    the stream: 3 · w · h; an eager norm holds five more fp32 tensors of the stream, and its own saved input.
     """
     precision = training_precision(own)
     tokens = own.micro_batch * (own.sequence_length or 0)
@@ -290,14 +300,14 @@ def _norm_bytes(stack: Stack, precision: Precision) -> int:
 
 
 def _gathered_bytes(step: Snapshot) -> tuple[int, int]:
-    """Return the bytes of all parameters in the format that the step computes in, and of all gradients."""
+    """Return the bytes of all parameters in the compute format, and of all gradients."""
     held = sum([item.bytes for item in step.terms if item.name in ("weights", "adapters")])
     return held, sum([item.bytes for item in step.terms if item.name == "gradients"])
 
 
 @lru_cache(maxsize=512)
 def _units(counts: Counts, adapts: bool, held: int, gradients: int) -> Units:
-    """Return the bytes of a layer and of the edges."""
+    """Return the bytes of the largest layer and of the edges."""
 
     def of(count: int, whole: int) -> int:
         return ceil_div(whole * count, counts.total)

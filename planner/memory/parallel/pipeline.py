@@ -1,4 +1,4 @@
-"""The stages of a pipeline: what each holds, and how many micro-batches are on their way in it.
+"""Pipeline stages: the layers of each, and the number of micro-batches in flight.
 
 A stage is an `Architecture` itself, so that every formula for one card holds for it.
 """
@@ -14,7 +14,7 @@ from planner.workload.parallel import Parallel
 
 
 class Stage(NamedTuple):
-    """One stage: its share of the network, where it stands, and the number of its layers."""
+    """One stage: its share of the network, its place in the pipeline, and the number of its layers."""
 
     architecture: Architecture
     place: int
@@ -27,9 +27,9 @@ def stages_of(
 ) -> tuple[Stage, ...]:
     """Return the stages of `architecture` with `counts` layers each, the embedding on the first, the head on the last.
 
-    A head that is tied to the embedding is a matrix of its own where both are on different stages. With `interleave`
-    each stage holds so many groups of consecutive layers. Stages that hold the same are the same object, unless the
-    formats of their tensors depend on their place `in_file`.
+    A head that is tied to the embedding is a separate matrix where both are on different stages. With `interleave`
+    each stage holds that many groups of consecutive layers. Equal stages are the same object, unless the formats of
+    their tensors depend on their place `in_file`.
 
     **Source**: Megatron-LM: the first and the last stage hold a copy of a shared embedding each.
     """
@@ -76,7 +76,7 @@ def _stage(architecture: Architecture, held: list[frozenset[int]], place: int, *
 
 
 def _groups(groups: tuple[LayerGroup, ...], held: frozenset[int]) -> tuple[LayerGroup, ...]:
-    """Return the layers at the places that are `held`, counted from 0 again."""
+    """Return the layers at the places in `held`, renumbered from 0."""
     numbers = {place: number for number, place in enumerate(sorted(held))}
     found = []
     for group in groups:
@@ -88,7 +88,7 @@ def _groups(groups: tuple[LayerGroup, ...], held: frozenset[int]) -> tuple[Layer
 
 @lru_cache(maxsize=512)
 def _group(group: LayerGroup, places: tuple[int, ...]) -> LayerGroup:
-    """Return the layers of `group` at `places`: the same object for all stages, for what is cached by layers."""
+    """Return the layers of `group` at `places`, one object for all stages, so that caches keyed on layers hit."""
     return group.evolve(count=len(places), places=places)
 
 
@@ -100,7 +100,7 @@ def _own_head(architecture: Architecture) -> tuple[Tensor, ...]:
 
 
 def _stored(whole: Architecture, stage: Architecture) -> tuple[StoredTensors, ...]:
-    """Return the bytes that a stage loads of a checkpoint's files; a tied head loads the embedding again."""
+    """Return the bytes of a checkpoint's files that a stage loads; a tied head loads the embedding again."""
     before, after = parameters_by_place(whole), parameters_by_place(stage)
     if whole.tied_head:
         after = after | {"embedding": after["embedding"] + after["output"]}
@@ -112,7 +112,7 @@ def _stored(whole: Architecture, stage: Architecture) -> tuple[StoredTensors, ..
 
 
 def in_flight(parallel: Parallel, stage: int, micro_batches: int) -> int:
-    """Return how many micro-batches a stage holds the activations of, counted in groups of its layers.
+    """Return the number of micro-batches whose activations a stage holds, counted in groups of its layers.
 
     **Formula**: 1F1B min(p − i, m) on stage i of p; interleaved in v groups each min(2 · (p − i − 1) + (v − 1) · p + 1,
     m · v), each of a v-th of the stage's layers.
@@ -128,10 +128,10 @@ def in_flight(parallel: Parallel, stage: int, micro_batches: int) -> int:
 
 
 def stage_layers(layers: int, stages: int) -> tuple[int, ...]:
-    """Return how many of `layers` each of `stages` holds in training, as evenly as it goes.
+    """Return the number of layers of each stage in training, as even as possible.
 
-    **Formula**: layers ÷ stages where that is whole; else the embedding and the head count as a layer each, and the
-    first stages have one more.
+    **Formula**: layers ÷ stages if that is an integer; otherwise the embedding and the head count as a layer each, and
+    the first stages have one more.
 
     **Source**: Megatron-LM (even stages); torchtitan `distributed/pipeline_parallel.py`
     `generate_llm_fqn_per_model_part` (weights of the input and output modules, 1 by default).
@@ -146,7 +146,7 @@ def stage_layers(layers: int, stages: int) -> tuple[int, ...]:
 
 
 def without_empty_stages(counts: list[int]) -> tuple[int, ...]:
-    """Let the largest stages give a layer to those without any."""
+    """Return `counts` with a layer moved from the largest stages to each stage without any."""
     while 0 in counts:
         counts[counts.index(max(counts))] -= 1
         counts[counts.index(0)] += 1

@@ -1,4 +1,4 @@
-"""What spreads training over replicas: plain copies, or something that shares states, gradients or parameters."""
+"""Data-parallel training: plain replicas, or sharded states, gradients or parameters."""
 
 from functools import lru_cache
 from operator import attrgetter
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ALONE: Final = Parallel(data=1)
 LASTING: Final[tuple[TermName, ...]] = ("weights", "master_weights", "optimizer_states", "adapters")
-"""What lives on from step to step."""
+"""Terms that persist from step to step."""
 _DECIDING: Final = (
     "method",
     "weights",
@@ -36,9 +36,10 @@ _deciding: Final = attrgetter(*_DECIDING)
 
 
 class ShardedStep(NamedTuple):
-    """A step that replicas share: a card's part of the network, the whole work, and its own as if it were alone.
+    """A step that replicas share: one card's part of the network, the whole workload, and that of the card alone.
 
-    `found` is what is alive in that, `kept` what stands there while the optimizer steps; `beside` is there throughout.
+    `found` is the timeline of the card alone, `kept` the terms present while the optimizer steps; `beside` are buffers
+    present throughout.
     """
 
     architecture: Architecture
@@ -50,20 +51,20 @@ class ShardedStep(NamedTuple):
 
     @property
     def cards(self) -> int:
-        """Return the cards that share what a step keeps."""
+        """Return the number of cards that share the persistent terms."""
         return self.workload.parallel.state_shards
 
     @property
     def counts(self) -> Counts:
-        """Return the parameters as those cards share them; routed experts are spread over some of them already."""
+        """Return the sharded parameter counts; routed experts are spread over some of the cards already."""
         return sharded_counts(self.architecture, self.cards, self.cards // self.workload.parallel.expert)
 
     def kept_named(self, name: TermName) -> Held | None:
-        """Return what is kept of one name."""
+        """Return the kept term called `name`."""
         return next((item for item in self.kept if item.name == name), None)
 
     def master(self, weights: Held) -> Held | None:
-        """Return the fp32 copies of 16-bit `weights`; parameters in fp32 need none."""
+        """Return the fp32 copies of 16-bit `weights`, None for parameters in fp32."""
         copies = self.kept_named("weights")
         if copies is None or copies.bytes <= weights.bytes:
             return None
@@ -71,10 +72,10 @@ class ShardedStep(NamedTuple):
 
 
 class Sharder:
-    """Something that spreads a step over replicas; each of these has all of it (DistributedDataParallel).
+    """Data-parallel software; this base class keeps everything on each replica (DistributedDataParallel).
 
-    `shares_states` says that replicas share what a step keeps, `keeps_masters` that parameters in 16 bits have fp32
-    copies, and `gathers_layers` that layers are made whole only while they are computed.
+    `shares_states` means that replicas share persistent terms, `keeps_masters` that 16-bit parameters have fp32
+    copies, and `gathers_layers` that layers are unsharded only while they are computed.
     """
 
     name: ClassVar[str] = "ddp"
@@ -85,33 +86,33 @@ class Sharder:
     gathers_layers: ClassVar[bool] = False
 
     def called(self, _zero: int) -> str:
-        """Return what it is called with so much of ZeRO."""
+        """Return its name at this ZeRO stage."""
         return self.title
 
     def keeps(self, parallel: Parallel) -> str:
-        """Return what it keeps of a network, in words."""
+        """Return a summary of the memory that it keeps."""
         return "gradients once, in buckets" if parallel.gradient_as_bucket_view else "gradients twice, once in buckets"
 
     def timeline(self, step: ShardedStep) -> PhaseSnapshots:
-        """Return what is alive on a card in each phase of `step`."""
+        """Return the snapshots of `step` on one card."""
         return step.found
 
 
 REPLICAS: Final = Sharder()
 
 
-def own_work(workload: Training | Inference, sharder: Sharder) -> Training | Inference:
-    """Return what one card does of `workload`, as if it were alone: its share of each sequence.
+def per_card_workload(workload: Training | Inference, sharder: Sharder) -> Training | Inference:
+    """Return the part of `workload` that one card computes, as if it were alone: its share of each sequence.
 
-    Where replicas share parameters or states, autocast is left to what shares them: everything is in 16 bits, and the
-    gradients of one pass are there.
+    Where replicas share parameters or states, the sharder casts instead of autocast: everything is in 16 bits, with the
+    gradients of one pass. The result is not validated, since its optimizer updates fp32 copies.
     """
     cards = workload.parallel.context
     if isinstance(workload, Training):
         length = ceil_div(workload.sequence_length or 1, cards)
         shared = _in_sixteen_bits(workload) if sharder.shares_states else {}
-        return workload.evolve(**shared, sequence_length=length, parallel=ALONE, gpus=())
-    return workload.evolve(
+        return workload.replaced(**shared, sequence_length=length, parallel=ALONE, gpus=())
+    return workload.replaced(
         prompt_length=ceil_div(workload.prompt_length or 1, cards),
         context_length=ceil_div(workload.context_length or 1, cards),
         parallel=ALONE,
@@ -134,12 +135,12 @@ def sharded_timeline(
     sharder: Sharder,
     beside: Beside,
 ) -> PhaseSnapshots:
-    """Return what is alive in each phase of a step whose states, gradients or parameters replicas share.
+    """Return the timeline of a step whose states, gradients or parameters replicas share.
 
-    `own` is what a card does of `workload` as if it were alone, without autocast; `beside` is there throughout.
+    `own` is the part of `workload` that one card computes, without autocast; `beside` are buffers present throughout.
 
     **Formula**: under autocast the parameters are sharded in fp32 and gathered in 16 bits, in which everything is
-    computed; nothing is cast once more.
+    computed without further casts.
 
     **Source**: PyTorch `MixedPrecisionPolicy`, as set by accelerate (`param_dtype`, `reduce_dtype`: 16 bits);
     DeepSpeed's and Megatron's 16-bit engines with fp32 copies.
@@ -150,12 +151,12 @@ def sharded_timeline(
     return sharder.timeline(ShardedStep(architecture, workload, own, found, kept, beside))
 
 
-# Runs that differ in their batch keep the same from step to step: without the cache a second timeline for each.
+# Persistent terms do not depend on the batch size: without the cache, each estimate would build a second timeline.
 @lru_cache(maxsize=256)
 def _kept(
     architecture: Architecture, values: tuple[object, ...], program: "TrainingMemory", in_fp32: bool
 ) -> tuple[Held, ...]:
-    """Return what is there while the optimizer steps; `values` are those of the `_DECIDING` fields."""
+    """Return the terms present during the optimizer step; `values` are those of the `_DECIDING` fields."""
     formats = {"compute": "fp32", "weights": "fp32"} if in_fp32 else {}
     fields = dict(zip(_DECIDING, values, strict=True)) | formats
     smallest = Training.model_validate({**fields, "sequence_length": 1, "parallel": ALONE})

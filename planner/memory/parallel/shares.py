@@ -1,4 +1,4 @@
-"""Terms of which each of several cards holds a share, and terms made of named buffers."""
+"""Terms divided over several cards, and terms made of named buffers."""
 
 from collections.abc import Iterable
 from functools import lru_cache, partial
@@ -11,18 +11,18 @@ from planner.models.architecture import Architecture, Tensor
 from planner.units import ceil_div
 
 _ROUNDED: Final = 1.2
-"""How much more than an even share rows that are rounded up may be; small networks round more, experts far more."""
-WAITING: Final = "the parameters wait beside the card, in RAM or on disk"
-"""Why so little is on the card once the network is loaded."""
+"""Largest ratio to an even share that rounding up rows explains; experts on fewer cards exceed it."""
+OFFLOADED: Final = "the parameters are offloaded to host memory or disk"
+"""Explanation of a small load phase."""
 
 Held = Term | Deferred
 
 
 class Counts(NamedTuple):
-    """Parameters of a network as sharding by rows sees them.
+    """Parameter counts of a network sharded by rows.
 
-    `share` are those that one card holds, `layer` those of the largest layer and `edges` those outside the layers, both
-    with their rows filled up to whole shares; `own_layer` and `own_edges` are the same as they are; `layers` is the
+    `share` are the parameters of one card, `layer` those of the largest layer and `edges` those outside the layers,
+    both with rows padded to whole shares; `own_layer` and `own_edges` are the same without padding; `layers` is the
     number of layers.
     """
 
@@ -37,7 +37,7 @@ class Counts(NamedTuple):
 
 @lru_cache(maxsize=512)
 def sharded_counts(architecture: Architecture, shards: int, expert_shards: int) -> Counts:
-    """Return the parameters of `architecture` shared by rows over `shards` cards, routed experts over `expert_shards`.
+    """Return the counts of `architecture` sharded by rows over `shards` cards, routed experts over `expert_shards`.
 
     **Formula**: each tensor's first dimension is rounded up to a multiple of the cards. The experts of a layer are one
     tensor, whose first dimension is their number; a scalar is one row.
@@ -59,7 +59,7 @@ def sharded_counts(architecture: Architecture, shards: int, expert_shards: int) 
 
 
 def _added(tensors: Iterable[Tensor], shards: int, expert_shards: int) -> tuple[int, int]:
-    """Return the elements of one card's shares of `tensors`, and of all shares."""
+    """Return the elements of one card's shares of `tensors`, and of the shares of all cards."""
     own = whole = 0
     for tensor in tensors:
         if tensor.role == "expert":
@@ -80,10 +80,10 @@ def _share(shape: tuple[int, ...], cards: int) -> int:
     return size
 
 
-# What lasts from step to step is the same for every batch: its shares, and their texts, are a tenth of an estimate.
+# Persistent terms do not depend on the batch size; computing and writing their shares takes a tenth of an estimate.
 @lru_cache(maxsize=1024)
 def shared(whole: Held, share: int, total: int, cards: int, source: str) -> Deferred:
-    """Return the part of `whole` that one of `cards` holds: `share` of `total`, to the byte rounded up."""
+    """Return one card's share of `whole`: `share` of `total`, rounded up to a byte."""
     own = ceil_div(whole.bytes * share, total)
     low, high = ceil_div(whole.low_bytes * share, total), ceil_div(whole.high_bytes * share, total)
     return Deferred(whole.name, own, low, high, partial(_write_share, whole, own, high, cards, source))
@@ -91,7 +91,7 @@ def shared(whole: Held, share: int, total: int, cards: int, source: str) -> Defe
 
 @lru_cache(maxsize=1024)
 def portion(whole: Held, part: int, total: int, meaning: str) -> Deferred:
-    """Return `part` of `total` of `whole`, to the byte rounded up; `meaning` says of what."""
+    """Return the fraction `part` / `total` of `whole`, rounded up to a byte, described by `meaning`."""
     own, high = ceil_div(whole.bytes * part, total), ceil_div(whole.high_bytes * part, total)
     return Deferred(whole.name, own, own, high, partial(_write_portion, whole, own, high, meaning))
 
@@ -113,11 +113,11 @@ def _write_portion(whole: Held, own: int, high: int, meaning: str) -> Term:
 def _write_share(whole: Held, own: int, high: int, cards: int, source: str) -> Term:
     written = whole.write() if isinstance(whole, Deferred) else whole
     ends = _split(own, [part.bytes for part in written.parts])
-    number, meaning = float(cards), "cards that share it, rows rounded up"
+    number, meaning = float(cards), "cards that share it, with rows rounded up"
     if own > _ROUNDED * written.bytes / cards:
         number, meaning = (
             round(written.bytes / own, 4),
-            f"what {cards:,} cards come to, of which fewer share the experts",
+            f"effective number of {cards:,} cards, of which fewer share the experts",
         )
     return written.evolve(
         bytes=own,
@@ -133,8 +133,8 @@ def _write_share(whole: Held, own: int, high: int, cards: int, source: str) -> T
     )
 
 
-def resized(item: Held, more: int, why: str) -> Deferred:
-    """Return `item` with `more` bytes, or fewer where that is negative, at least none; `why` says what they are."""
+def with_more_bytes(item: Held, more: int, why: str) -> Deferred:
+    """Return `item` with `more` bytes added, possibly negative but not below zero in sum; `why` describes them."""
     size, high = max(item.bytes + more, 0), max(item.high_bytes + more, 0)
     low = max(item.low_bytes + more, 0)
     return Deferred(item.name, size, low, high, partial(_write_resized, item, size, high, why))
@@ -144,7 +144,7 @@ def _write_resized(item: Held, size: int, high: int, why: str) -> Term:
     written = item.write() if isinstance(item, Deferred) else item
     more = size - written.bytes
     extra = Part(name=why, bytes=more, formula=f"{more:,}", source=written.source)
-    parted = more > 0 and (written.parts or not written.bytes)  # else the parts would not be all of it
+    parted = more > 0 and (written.parts or not written.bytes)  # otherwise the parts would not sum to the term
     return written.evolve(
         bytes=size,
         low_bytes=max(min(written.low_bytes + more, size), 0),
@@ -156,7 +156,7 @@ def _write_resized(item: Held, size: int, high: int, why: str) -> Term:
 
 
 def _split(total: int, weights: list[int]) -> list[int]:
-    """Return `total` in proportion to `weights`, to the byte."""
+    """Return `total` divided in proportion to `weights`, to the byte."""
     whole, counts, given, seen = sum(weights), [], 0, 0
     for weight in weights:
         seen += weight
@@ -167,9 +167,9 @@ def _split(total: int, weights: list[int]) -> list[int]:
 
 
 class Beside(NamedTuple):
-    """What is there besides throughout: `held` by the framework, `outside` by libraries, `most` at the most there.
+    """Memory present throughout a step: buffers `held` by the framework, and those of libraries `outside` it.
 
-    `inside` and `apart` are the bytes of both.
+    `inside` and `apart` are their bytes, `most` the upper bound of the latter.
     """
 
     held: tuple[Part, ...] = ()
@@ -179,7 +179,7 @@ class Beside(NamedTuple):
     apart: int = 0
 
     def holding(self, more: tuple[Part, ...]) -> "Beside":
-        """Return it with what the framework holds `more`, summed up once for all snapshots."""
+        """Return this with `more` buffers of the framework, summed once for all snapshots."""
         if not more:
             return self
         inside = self.inside + sum([part.bytes for part in more])
@@ -191,9 +191,9 @@ Buffer = tuple[str, int]
 
 
 def buffers(found: Iterable[Buffer], source: str, beside: Beside, *, assumed: bool = False) -> Deferred:
-    """Return the buffers that cards exchange through, and what is there besides.
+    """Return the communication buffers, including those present throughout.
 
-    What libraries hold is assumed, and bounded by nothing and `beside.most`; the rest is as sure as its source.
+    Memory of libraries is assumed, between zero and `beside.most`; the rest is as certain as its source.
     """
     own = tuple([buffer for buffer in found if buffer[1]])
     size = beside.inside + sum([held for _, held in own])
@@ -228,6 +228,6 @@ def _write_buffers(
 
 @lru_cache(maxsize=512)
 def renamed(item: Held, source: str, name: TermName | None = None) -> Term:
-    """Return `item` as it is kept by something else, which `source` describes."""
+    """Return `item` with another `source`, and another name where one is given."""
     written = item.write() if isinstance(item, Deferred) else item
     return written.evolve(name=name or written.name, source=source)

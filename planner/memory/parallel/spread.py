@@ -1,7 +1,7 @@
-"""What the most loaded of several cards holds, and each of the others.
+"""Timelines of the ranks of a distributed workload.
 
-A card's share of the network is an `Architecture` of its own and its share of the work a workload of its own, so that
-the formulas for one card give its timeline. What training shares beside them is changed in that.
+The share of the network on a card is itself an `Architecture`, and its share of the work a workload, so that the
+formulas for one card give its timeline. Communication buffers and sharded training states are added to that.
 """
 
 from collections.abc import Hashable
@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
-from planner.memory.parallel.micro_batches import Others, others_of
+from planner.memory.parallel.micro_batches import ExtraMicroBatches, extra_micro_batches, with_extra_micro_batches
 from planner.memory.parallel.pipeline import Stage, in_flight, stages_of
-from planner.memory.parallel.sharding import REPLICAS, own_work, sharded_timeline
+from planner.memory.parallel.sharding import REPLICAS, per_card_workload, sharded_timeline
 from planner.memory.parallel.shares import Beside, buffers
 from planner.memory.parallel.tensor import tensor_share
 from planner.memory.phases import PhaseSnapshots, Snapshot
@@ -31,7 +31,7 @@ _HANDED_ON: Final = "Megatron-LM p2p_communication: a received input, and its gr
 
 
 class Rank(NamedTuple):
-    """Cards that hold the same: their share of the network, their work, and the micro-batches on their way."""
+    """Cards that hold the same: their share of the network, their workload, and the micro-batches in flight."""
 
     stage: Stage
     workload: Training | Inference
@@ -39,35 +39,24 @@ class Rank(NamedTuple):
     cards: int
 
 
-class HeldByRank(NamedTuple):
-    """What is alive on each card of `rank` with one micro-batch, and the `others` that are on their way there."""
+class RankTimeline(NamedTuple):
+    """The timeline of a card of `rank` with one micro-batch, and the `extra` micro-batches in flight."""
 
     rank: Rank
     alone: PhaseSnapshots
-    others: Others
+    extra: ExtraMicroBatches
 
 
-def is_spread(workload: Training | Inference) -> bool:
-    """Return whether cards share something, or have to agree: replicas that train do.
-
-    What a step keeps beside the network may be an optimizer's own even on one card.
-    """
-    parallel = workload.parallel
-    if not isinstance(workload, Training):
-        return not parallel.is_plain
-    return not parallel.is_plain or parallel.state_shards > 1 or sharder_of(workload).shares_states
-
-
-def held_by_rank(
+def rank_timelines(
     architecture: Architecture,
     workload: Training | Inference,
     program: SoftwareMemory[Any],
     card_class: Hashable = None,
     counts: tuple[int, ...] = (),
-) -> tuple[HeldByRank, ...]:
-    """Return the ranks of each stage with what is alive there in each phase; `workload` has its defaults filled in.
+) -> tuple[RankTimeline, ...]:
+    """Return the rank of each stage with its timeline; `workload` has its defaults filled in.
 
-    `program` runs it, on cards of `card_class`; `counts` are the layers of the stages where they are given.
+    `program` runs it on cards of `card_class`; `counts` are the numbers of layers of the stages, if given.
     """
     alike: dict[int, PhaseSnapshots] = {}
     found = []
@@ -78,8 +67,8 @@ def held_by_rank(
         same = id(rank.stage.architecture)
         if same not in alike:
             alike[same] = _rank_timeline(rank, workload, program, card_class, apart)
-        others = others_of(alike[same], rank.in_flight, workload.parallel.interleave)
-        found.append(HeldByRank(rank, alike[same], others))
+        extra = extra_micro_batches(alike[same], rank.in_flight, workload.parallel.interleave)
+        found.append(RankTimeline(rank, alike[same], extra))
     if len(found) > 1 and isinstance(workload, Inference):
         serving = serving_memory(workload.profile, architecture)
         back = serving.with_outputs_back(found[0].alone, found[-1].alone, workload)
@@ -87,12 +76,20 @@ def held_by_rank(
     return tuple(found)
 
 
+def timelines_by_stage(
+    architecture: Architecture, workload: Training | Inference, card_class: Hashable = None
+) -> tuple[tuple[Rank, PhaseSnapshots], ...]:
+    """Return the rank and the whole timeline of each stage of the pipeline."""
+    held = rank_timelines(architecture, workload, memory_of(architecture, workload), card_class)
+    return tuple([(rank, with_extra_micro_batches(alone, extra)) for rank, alone, extra in held])
+
+
 def ranks(architecture: Architecture, workload: Training | Inference, counts: tuple[int, ...] = ()) -> list[Rank]:
-    """Return the ranks of `workload`, those of each stage together; `counts` are their layers where they are given."""
+    """Return one rank for each stage of `workload`; `counts` are their numbers of layers, if given."""
     parallel, program = workload.parallel, memory_of(architecture, workload)
     pad = program.vocabulary_multiple(parallel.tensor)
     share = tensor_share(architecture, parallel.tensor, parallel.expert, pad, parallel.sequence)
-    own = own_work(workload, sharder_of(workload) if isinstance(workload, Training) else REPLICAS)
+    own = per_card_workload(workload, sharder_of(workload) if isinstance(workload, Training) else REPLICAS)
     layers = counts or layers_of_stages(architecture, workload, program)
     stages = stages_of(share, layers, parallel.interleave, in_file=program.place_decides_formats)
     cards = (parallel.data or 1) * parallel.tensor * parallel.context
@@ -106,7 +103,7 @@ def layers_of_stages(
     program: SoftwareMemory[Any],
     free_bytes: tuple[int, ...] = (),
 ) -> tuple[int, ...]:
-    """Return the layers of each stage: as they are named, or as `program` splits them by what is free."""
+    """Return the number of layers of each stage: as given, or as `program` splits them by free memory."""
     parallel = workload.parallel
     if parallel.pipeline_layers or parallel.pipeline == 1:
         return parallel.pipeline_layers or (architecture.depth,)
@@ -116,7 +113,7 @@ def layers_of_stages(
 def _rank_timeline(
     rank: Rank, workload: Training | Inference, program: SoftwareMemory[Any], card_class: Hashable, apart: Beside
 ) -> PhaseSnapshots:
-    """Return what is alive in each phase on a card of `rank`, which does its share of `workload`."""
+    """Return the timeline of a card of `rank`, which computes its share of `workload`."""
     if isinstance(workload, Training) and isinstance(rank.workload, Training):
         found = _training(rank, workload, rank.workload, apart)
     else:
@@ -139,12 +136,12 @@ def _training(rank: Rank, workload: Training, own: Training, apart: Beside) -> P
 
 
 def _with_communication(found: PhaseSnapshots, beside: Beside, *, with_loss: bool = True) -> PhaseSnapshots:
-    """Return `found` with buffers from the first pass on, without the loss where another stage has it."""
+    """Return `found` with buffers from the first pass on, without the loss where another stage computes it."""
     if not beside.held and not beside.outside:
         return found if with_loss else _without_loss(found)
     held = buffers((), "", beside)
     snapshots = [
-        snapshot if snapshot.name == "load" else snapshot.beside(held)
+        snapshot if snapshot.name == "load" else Snapshot(snapshot.name, [*snapshot.terms, held], snapshot.explanation)
         for snapshot in found.snapshots
         if with_loss or snapshot.name != "loss"
     ]
@@ -152,7 +149,7 @@ def _with_communication(found: PhaseSnapshots, beside: Beside, *, with_loss: boo
 
 
 def _buckets(plain: PhaseSnapshots, workload: Training) -> tuple[Part, ...]:
-    """Return the second copy of the gradients that DistributedDataParallel adds up, unless the first lie in it."""
+    """Return DistributedDataParallel's second copy of the gradients, none where gradients are views of its buckets."""
     if workload.parallel.state_shards < 2 or workload.parallel.gradient_as_bucket_view:
         return ()
     size = sum([item.bytes for item in plain.snapshots[-1].terms if item.name == "gradients"])
@@ -160,7 +157,7 @@ def _buckets(plain: PhaseSnapshots, workload: Training) -> tuple[Part, ...]:
 
 
 def _gradients_throughout(found: PhaseSnapshots) -> PhaseSnapshots:
-    """Return `found` with all gradients from the first pass on, since they are views of buckets that stay."""
+    """Return `found` with all gradients from the first pass on, since they are views of persistent buckets."""
     gradients = [item for item in found.snapshots[-1].terms if item.name == "gradients"]
     snapshots = tuple(
         snapshot
@@ -176,7 +173,7 @@ def _gradients_throughout(found: PhaseSnapshots) -> PhaseSnapshots:
 
 
 def _sent(architecture: Architecture, workload: Training, own: Training) -> tuple[Part, ...]:
-    """Return the tensors on their way between cards: gathered tokens, keys and values, inputs of the next stage."""
+    """Return the buffers of tensors sent between cards: gathered tokens, keys and values, inputs of the next stage."""
     parallel, tokens, hidden = workload.parallel, own.micro_batch * (own.sequence_length or 0), architecture.hidden
     size = ELEMENT_BYTES[arithmetic(own.compute)]
     stream = tokens * hidden * size
@@ -186,7 +183,7 @@ def _sent(architecture: Architecture, workload: Training, own: Training) -> tupl
     if parallel.context > 1:
         width = _key_width(architecture)
         found.append(
-            _part("keys and values on their way", 4 * tokens * width * size, f"4 × {tokens:,} × {width:,} × w", _RING)
+            _part("keys and values in transfer", 4 * tokens * width * size, f"4 × {tokens:,} × {width:,} × w", _RING)
         )
     if parallel.pipeline > 1:
         sent = ceil_div(stream, parallel.tensor if parallel.sequence else 1)
@@ -205,5 +202,5 @@ def _part(name: str, size: int, formula: str, source: str) -> Part:
 
 
 def _without_loss(found: PhaseSnapshots) -> PhaseSnapshots:
-    """Return the snapshots of a stage without a head: there is no loss to compute."""
+    """Return the snapshots of a stage without a head, which computes no loss."""
     return found._replace(snapshots=tuple([snapshot for snapshot in found.snapshots if snapshot.name != "loss"]))

@@ -27,20 +27,20 @@ _BY_ROWS: Final = frozenset((*_OUTPUTS, *_DOWN))
 """Projections whose input is shared, so that each card holds all rows of the output; the others share the output."""
 _KEYS_AND_VALUES: Final = frozenset(("k_proj", "v_proj", "k_lin", "v_lin", "key", "value", "k", "v"))
 _LATENTS: Final = ("q_a_proj", "kv_a_proj", "indexer.")
-"""Projections into a latent that every head reads: each card holds them whole."""
+"""Projections into a latent that every head reads: each card holds them unsharded."""
 
 
 @lru_cache(maxsize=256)
 def tensor_share(
     architecture: Architecture, cards: int, experts: int = 1, pad: int = 1, sequence: bool = False
 ) -> Architecture:
-    """Return what one of `cards` holds that share every matrix, and one of `experts` that share the routed experts.
+    """Return the share of one of `cards` tensor-parallel cards, with routed experts divided by `experts`.
 
     `pad` is what the vocabulary is rounded up to a multiple of; with `sequence` the cards share the tokens of norms,
     dropout and the residual stream as well.
 
     **Formula**: heads, feed-forward widths and the padded vocabulary ÷ t; keys and values ÷ min(t, their heads), since
-    a head is not divided; routed experts ÷ e; norms, routers, latents and the biases of outputs whole.
+    a head is not divided; routed experts ÷ e; norms, routers, latents and the biases of outputs are not divided.
 
     **Source**: Shoeybi et al. 2019, arXiv 1909.08053 §3 (matrices and vocabulary); Korthikanti et al. 2022,
     arXiv 2205.05198 §4.2 (sequence); vLLM `QKVParallelLinear` (repeated heads).
@@ -132,7 +132,7 @@ def _expert(tensor: Tensor, block: Moe, cards: int, experts: int) -> Tensor:
 
 
 def _of_heads(tensor: Tensor, layer: Layer) -> bool:
-    """Return whether a tensor that is no projection has one number for each head, or for the whole inner stream."""
+    """Return whether a tensor other than a projection has one number per head, or spans the inner stream."""
     mixer = layer.mixer
     if isinstance(mixer, Attention):
         return tensor.shape[0] == mixer.heads
@@ -144,7 +144,7 @@ def _is_crossed(name: str) -> bool:
 
 
 def _base(name: str) -> str:
-    """Return the projection's own name: `self_attn.q_proj.weight` is `q_proj`; BERT calls both ends `dense`."""
+    """Return the projection's own name: `q_proj` for `self_attn.q_proj.weight`; BERT has several called `dense`."""
     parts = [part for part in name.split(".") if part not in ("weight", "bias")]
     return ".".join(parts[-2:]) if parts[-2:] == ["intermediate", "dense"] else parts[-1]
 
@@ -167,7 +167,7 @@ def _rows(vocabulary: int, cards: int, pad: int) -> int:
 
 
 def _stored(whole: Architecture, share: Architecture) -> tuple[StoredTensors, ...]:
-    """Return the bytes that a card loads of a checkpoint's files, in proportion to its parameters of each place."""
+    """Return the bytes of a checkpoint's files that a card loads, in proportion to its parameters of each place."""
     before, after = parameters_by_place(whole), parameters_by_place(share)
     return tuple(
         part.evolve(bytes=ceil_div(part.bytes * after[part.place], before[part.place]))
@@ -177,7 +177,7 @@ def _stored(whole: Architecture, share: Architecture) -> tuple[StoredTensors, ..
 
 
 def parameters_by_place(architecture: Architecture) -> dict[str, int]:
-    """Return the parameters of `architecture` by the places that checkpoints are summed up by."""
+    """Return the parameters of `architecture` by place: embedding, layers, output, other."""
     layers = sum(group.layer.parameters * group.count for stack in architecture.stacks for group in stack.groups)
     output = sum(tensor.parameters for tensor in architecture.head)
     edges = [tensor for stack in architecture.stacks for tensor in (*stack.before, *stack.after)]

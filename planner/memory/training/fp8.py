@@ -27,7 +27,7 @@ _UNFUSED_BYTES: Final = 8
 
 def in_sixteen_bits(workload: Training) -> Training:
     """Return the fp8 `workload` as it is in bf16: with autocast if its parameters are in fp32."""
-    return workload.evolve(compute="amp-bf16" if workload.weights == "fp32" else "bf16")
+    return workload.replaced(compute="amp-bf16" if workload.weights == "fp32" else "bf16")
 
 
 def with_fp8(setup: TrainingSetup, architecture: Architecture, workload: Training) -> TrainingSetup:

@@ -9,5 +9,9 @@ DEEPSPEED: Final = Software(
     module="deepspeed",
     title="DeepSpeed",
     version="DeepSpeed 0.19",
-    training=TrainingSupport(zero_limit_in_pipeline=1),  # runtime/pipe/engine.py refuses ZeRO-2 and ZeRO-3
+    training=TrainingSupport(
+        zero_limit_in_pipeline=1,  # runtime/pipe/engine.py refuses ZeRO-2 and ZeRO-3
+        # runtime/bf16_optimizer.py flattens parameters without ZeRO, too, and SOAP preconditions no flat tensor.
+        refused_optimizers=("soap",),
+    ),
 )

@@ -257,7 +257,7 @@ def test_a_pool_that_is_too_small_is_said_to_be_so():
     model = bundled().models.model(LLAMA_3)
     card = bundled().hardware.gpu("rtx-4090")
     result = estimate_memory(model, Inference(profile="vllm", batch=300), card, usable(18 * GIB))
-    assert any("not enough for 300" in note for note in result.notes)
+    assert any("too small for 300" in note for note in result.notes)
     assert any("44 of 300 sequences wait" in note for note in result.notes)
 
 

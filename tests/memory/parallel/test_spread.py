@@ -5,7 +5,7 @@ from small_models import MIXTRAL, bundled, llama, other, small_llama
 
 from planner.memory.estimate import estimate_memory, estimate_on
 from planner.memory.parallel.placing import Cards, least_shards
-from planner.memory.parallel.shares import Beside, buffers, resized, shared
+from planner.memory.parallel.shares import Beside, buffers, shared, with_more_bytes
 from planner.memory.phases import Deferred
 from planner.memory.result import Part
 from planner.memory.software import memory_of
@@ -97,13 +97,13 @@ def test_tokens_are_gathered_and_handed_on():
 def test_keys_and_values_go_round():
     found = exchanged(estimate_memory(DEEP, training(context=2), count=2))
     width = DEEP.main.groups[0].layer.mixer.kv_dim
-    assert found["keys and values on their way"] == 4 * 128 * width * 2
+    assert found["keys and values in transfer"] == 4 * 128 * width * 2
 
 
 def test_latents_have_no_ring_of_heads():
     deepseek = bundled().models.model("deepseek-ai/DeepSeek-V3")
     found = estimate_memory(deepseek, Training(sequence_length=64, parallel=Parallel(context=2, zero=3)), count=2)
-    assert exchanged(found).get("keys and values on their way", 0) == 0
+    assert exchanged(found).get("keys and values in transfer", 0) == 0
 
 
 def test_the_fullest_stage_counts():
@@ -269,14 +269,14 @@ def test_buffers_of_libraries_are_assumed_and_those_of_cards_are_not():
 
 @pytest.mark.parametrize(("more", "size", "sign"), [(3, 13, "+"), (-4, 6, "−"), (-40, 0, "−")])
 def test_a_term_grows_or_shrinks_to_nothing_at_least(more, size, sign):
-    grown = resized(term("activations", 10, "T", (), "s"), more, "freed by then")
+    grown = with_more_bytes(term("activations", 10, "T", (), "s"), more, "freed by then")
     assert isinstance(grown, Deferred)
     written = grown.write()
     assert (grown.bytes, written.bytes) == (size, size)
     assert written.formula == f"T {sign} M"
     assert not written.parts, "what is added would be a part, and the rest none"
     parts = (Part(name="all of it", bytes=10, formula="T", source="s"),)
-    parted = resized(term("activations", 10, "T", (), "s", parts=parts), more, "freed by then").write()
+    parted = with_more_bytes(term("activations", 10, "T", (), "s", parts=parts), more, "freed by then").write()
     assert sum(part.bytes for part in parted.parts) == (size if more > 0 else 0)
 
 
@@ -292,7 +292,7 @@ def test_parts_of_a_term_are_shared_to_the_byte():
     written = shared(whole, 1, 3, 3, "of three").write()
     assert written.bytes == 34
     assert sum(part.bytes for part in written.parts) == 34
-    more = resized(whole.evolve(parts=()), 5, "more").write()
+    more = with_more_bytes(whole.evolve(parts=()), 5, "more").write()
     assert (more.bytes, more.parts) == (whole.bytes + 5, ())
     empty = whole.evolve(bytes=0, low_bytes=0, high_bytes=0, parts=(whole.parts[0],))
     assert shared(empty, 1, 3, 3, "of three").write().bytes == 0

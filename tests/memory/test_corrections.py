@@ -106,7 +106,7 @@ def test_a_correction_of_another_run_does_not_count_and_says_so(run, changes):
     made = correction(TermCorrection(term="weights", added_bytes=GIB), **changes)
     result = run(made)
     assert result.total_bytes == run().total_bytes
-    assert "does not count here" in result.notes[0]
+    assert "does not apply here" in result.notes[0]
 
 
 def test_the_list_of_cards_agrees_with_the_estimate(run, catalog):
