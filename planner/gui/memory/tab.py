@@ -32,6 +32,7 @@ from planner.present.record_text import rows_to_csv
 if TYPE_CHECKING:
     from planner.gui.memory.devices import Devices
     from planner.gui.memory.log_dialog import LogDialog
+    from planner.gui.memory.trace.comparison import TraceComparison
     from planner.gui.memory.trace.evidence import TraceEvidence
     from planner.gui.memory.trace.status import TraceStatus
     from planner.gui.memory.versus import VersusPanel

@@ -140,7 +140,7 @@ def test_nothing_said_leaves_the_card_as_the_catalog_has_it(own, workspace):
 def test_a_card_like_another_is_added_found_and_used(tab, own, workspace):
     dialog = own.ask_new()
     press(dialog, QDialogButtonBox.StandardButton.Save)
-    assert dialog.problem.text() == "Name: A card needs one. Write what it is called."
+    assert dialog.problem.text() == "Name: A card needs a name. Enter one."
     dialog.name._edit.setText("RTX 3090 48 GB")
     dialog.memory.set_value(48.0)
     press(dialog, QDialogButtonBox.StandardButton.Save)
@@ -195,7 +195,7 @@ def test_before_something_is_forgotten_it_is_named(own, workspace):
     dialog.paid.set_value(720.0)
     press(dialog, QDialogButtonBox.StandardButton.Save)
     box = own.ask_forget()
-    assert box.text() == "Forget what is your own of GeForce RTX 3090?"
+    assert box.text() == "Forget your own data about GeForce RTX 3090?"
     assert "This is lost: what you said: paid $720." in box.informativeText()
     assert box.defaultButton() is box.button(QMessageBox.StandardButton.Cancel)
     box.button(QMessageBox.StandardButton.Cancel).click()

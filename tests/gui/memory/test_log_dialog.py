@@ -143,7 +143,7 @@ def test_a_kept_correction_is_offered_without_its_log(dialog, tab, workspace, qt
     dialog.compare()
     assert dialog.use.isEnabled()
     assert not dialog.use.isChecked()
-    assert "Kept from your log of" in dialog.about.text()
+    assert "Stored from your log of" in dialog.about.text()
     dialog.use.click()
     assert workspace.plan.corrections
 

@@ -116,8 +116,8 @@ def test_a_module_is_asked_for_agreed_to_traced_and_shown(window, tab, net, qtbo
     trace = started(qtbot, tab)
     assert tab.trace_status.isVisible()
     trace.on_progress(Progress("forward", 1, 2, 1234, "forward pass"))
-    qtbot.waitUntil(lambda: "1,234" in tab.trace_status.progress._words.text())
-    assert "step 1 of 2" in tab.trace_status.progress._words.text()
+    qtbot.waitUntil(lambda: "1,234" in tab.trace_status.progress._text.text())
+    assert "step 1 of 2" in tab.trace_status.progress._text.text()
     do(window, "view.catalog")
     do(window, "view.memory")
     finish(qtbot, tab)
@@ -302,7 +302,7 @@ def test_a_card_that_is_too_small_says_where_it_runs_out(traced, qtbot):
 
 def test_the_tables_are_chosen_copied_and_saved(traced, tmp_path):
     tables = traced.trace.tables
-    for number, start in enumerate(("Module\t", "Made by\t", "Allocated at most", "Nothing was assumed")):
+    for number, start in enumerate(("Module\t", "Operator\t", "Allocated at most", "No assumptions were made")):
         tables.show_page(number)
         tables.copy()
         assert QGuiApplication.clipboard().text().startswith(start)
