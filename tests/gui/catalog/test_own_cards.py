@@ -172,7 +172,7 @@ def test_a_card_like_one_of_which_something_is_said_takes_over_nothing_of_it(own
 
 def test_forgetting_takes_back_own_cards_and_what_was_said(tab, own, workspace, failures):
     assert own.ask_forget() is None
-    assert "is as the catalog has it" in failures.pop().message
+    assert "You have no values of your own" in failures.pop().message
     dialog = own.ask_new()
     dialog.name._edit.setText("Mine")
     press(dialog, QDialogButtonBox.StandardButton.Save)
