@@ -153,7 +153,7 @@ def test_without_anything_to_correct_it_says_what_that_takes(dialog, workspace, 
     assert "can correct" in dialog.about.text()
     read(qtbot, dialog, "Model loading took 14.9889 GiB and 3.6 seconds")
     assert not dialog.use.isEnabled()
-    assert "Nothing in this log" in dialog.about.text()
+    assert "This log cannot correct the estimate" in dialog.about.text()
 
 
 def test_the_comparison_follows_the_plan_and_is_copied(dialog, workspace, qtbot):
