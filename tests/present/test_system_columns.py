@@ -119,7 +119,7 @@ def test_what_a_machine_has_for_its_power(by_id):
     assert rate.value(by_id["dgx-2"].system, by_id["dgx-2"].gpu) is None
     unknown = by_id["dgx-station-v100"]
     assert memory.value(unknown.system, None) is None
-    assert "not known without the Memory" in memory.formula(unknown.system, None)
+    assert "unknown without the Memory" in memory.formula(unknown.system, None)
 
 
 def test_a_machine_is_fed_and_cooled_as_a_whole(by_id):
@@ -153,7 +153,7 @@ def test_a_verdict_with_what_is_left_on_each_accelerator(catalog):
     assert missing.endswith("too much on each of 8, shared between them as the plan says")
     assert fits.tooltip(rows["dgx-spark"]).endswith("too much")
     assert fits.tooltip(rows["tpu-v4-pod"]) == rows["tpu-v4-pod"].unsupported != ""
-    assert fits.tooltip(rows["dgx-station-v100"]) == "the catalog does not say which accelerator this has"
+    assert fits.tooltip(rows["dgx-station-v100"]) == "the catalog does not name this system's accelerator"
 
 
 def test_a_plan_that_cannot_be_shared_between_so_many_has_no_verdict(catalog):

@@ -187,7 +187,7 @@ class ForPower:
         """Return the formula in numbers, or which side is not known."""
         over, watts = self.scaled(system, gpu), system.max_power_watts
         if over is None or watts is None:
-            return f"not known without the {self.title.partition(' per ')[0]} and the power of the machine"
+            return f"unknown without the {self.title.partition(' per ')[0]} and the power of the machine"
         return f"{fmt.quantity(over, self.over)} ÷ {fmt.power(watts)}, the whole machine's"
 
 
