@@ -151,7 +151,7 @@ def test_a_card_like_another_is_added_found_and_used(tab, own, workspace):
     second = own.ask_new()
     second.name._edit.setText("RTX 3090 48 GB")
     press(second, QDialogButtonBox.StandardButton.Save)
-    assert "is in the catalog already" in second.problem.text()
+    assert "is already in the catalog" in second.problem.text()
     press(second, QDialogButtonBox.StandardButton.Cancel)
 
 

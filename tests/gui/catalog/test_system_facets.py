@@ -219,7 +219,7 @@ def test_the_shell_finds_what_the_window_shows(page, bounds, chosen, words, caps
 def test_every_range_narrows_and_is_named(page):
     for key in SYSTEMS.ranges:
         current = SystemFilter().with_bounds(key, 0, None)
-        known = {row.id for row in page.model.all_records if page.facets._of.columns[key].value(row) is not None}
+        known = {row.id for row in page.model.all_records if page.facets._kind.columns[key].value(row) is not None}
         assert current.passing(page.model.all_records) == known
         (condition,) = conditions(current)
         assert condition.words.startswith(SYSTEMS.columns[key].title)

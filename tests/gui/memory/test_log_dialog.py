@@ -39,7 +39,7 @@ def read(qtbot, dialog, text=SUMMARY):
 
 
 def test_the_menu_below_the_questions_opens_it_once(tab):
-    (asked,) = [action for action in tab.controls.compare.menu().actions() if "lo&g" in action.text()]
+    (asked,) = [action for action in tab.controls.compare.menu().actions() if "Lo&g" in action.text()]
     asked.trigger()
     first = tab.log_dialog
     assert first.isVisible()

@@ -153,7 +153,7 @@ def test_a_change_is_traced_after_a_rest_while_the_old_answer_stays(traced, wind
     before = traced.answer.sentence
     type_into(qtbot, batch_edit(traced), "16")
     assert traced.trace_status.isVisible()
-    assert "earlier settings" in traced.trace_status.progress._old.text()
+    assert "previous settings" in traced.trace_status.progress._old.text()
     assert traced.answer._sentence.property("role") == "muted"
     trace = started(qtbot, traced)
     assert trace.request.inputs[0].value.shape == (16, 8)
