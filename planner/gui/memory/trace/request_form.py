@@ -285,7 +285,7 @@ class RequestForm(QWidget):
         batch = NumberField(1, 1_000_000, placeholder=_AS_GIVEN, stops=_BATCHES)
         hint = "Samples per forward pass."
         self._add_field(form, "batch", "B&atch", batch, hint, get=batch_of, put=_put_batch)
-        length = NumberField(1, 100_000_000, placeholder="the model's maximum", stops=_LENGTHS)
+        length = NumberField(1, 100_000_000, placeholder="the model's default", stops=_LENGTHS)
         hint = "Tokens per sequence; for inference, those of the prompt."
         self._add_field(form, "sequence", "Sequence &length", length, hint, has_sequence, sequence_of, _put_sequence)
         hint = "Tokens generated one by one with the KV cache."
