@@ -1,4 +1,4 @@
-"""The bar above the catalog: which records, how they are shown, the search, how many are left, filters and columns."""
+"""Toolbar above the catalog: page, view, search, result count, filters, columns and export."""
 
 from typing import Final
 
@@ -20,9 +20,9 @@ _TO_TABLE = (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
 class CatalogBar(QWidget):
-    """`switched` carries the number of the records that are wanted, `viewed` the view, `searched` the text.
+    """Toolbar: `switched` carries the index of the page, `viewed` the view, `searched` the text.
 
-    `left` says that the keyboard goes from the search to the table.
+    `left` is emitted when the keyboard moves from the search to the table.
     """
 
     switched = Signal(int)
@@ -49,38 +49,38 @@ class CatalogBar(QWidget):
 
     @property
     def view(self) -> View:
-        """Return how the records are shown."""
+        """Return the current view."""
         return tuple(VIEWS)[self._views.checkedId()]
 
     def show_view(self, view: View) -> None:
-        """Show how the records are shown; what is side by side is not searched."""
+        """Check the button of `view`; the comparison has no search."""
         self._views.button(tuple(VIEWS).index(view)).setChecked(True)
         for widget in (*self.pages.buttons(), self.search, self.count, self.saved):
             widget.setEnabled(view != "compare")
         self.columns.setEnabled(view == "table")
 
     def show_page(self, page: Page, hint: str) -> None:
-        """Say what is searched; `hint` is what else the search understands."""
+        """Adapt the search and the count to a page; `hint` gives an example of a query."""
         what = f"Search {page.title.lower()}"
         self.search.setPlaceholderText(f"Search{hint}" if hint else f"{what} (Ctrl+F)")
         self.search.setToolTip(f"{what} (Ctrl+F){hint}")
         self.search.setAccessibleName(what)
-        self._hold_count(page)
+        self._fix_count_size(page)
         self.show_count(page)
 
     def show_count(self, page: Page) -> None:
-        """Say how many records are left."""
+        """Show the number of matching records."""
         shown, every = page.model.rowCount(), len(page.model.all_records)
         self.count.setText(_of(shown, every))
         self.count.setAccessibleName(f"{fmt.integer(shown)} of {fmt.plural(every, page.noun)}")
 
     def show_search(self, text: str) -> None:
-        """Show what is searched for, which the person need not have typed."""
+        """Show a search text that was set by the program."""
         with QSignalBlocker(self.search):
             self.search.setText(text)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Leave the search for the table with Down or Enter, and clear it with Escape."""
+        """Move from the search to the table with Down or Enter, and clear the search with Escape."""
         if watched is self.search and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             if event.key() in _TO_TABLE:
                 self.left.emit()
@@ -90,8 +90,8 @@ class CatalogBar(QWidget):
                 return True
         return super().eventFilter(watched, event)
 
-    def _hold_count(self, page: Page) -> None:
-        """Give the count a size of its own, or every letter of a search would lay out the whole window again."""
+    def _fix_count_size(self, page: Page) -> None:
+        """Fix the size of the count, or every letter of a search would lay out the whole window again."""
         every = len(page.model.all_records)
         self.count.setMinimumSize(0, 0)
         self.count.setText(_of(every, every))
@@ -109,7 +109,7 @@ class CatalogBar(QWidget):
 
 
 def _add_buttons(bar: QHBoxLayout, group: QButtonGroup, titles: tuple[str, ...]) -> None:
-    """Add buttons of which one is down, the first to begin with."""
+    """Add a button per title; the first is checked."""
     for number, title in enumerate(titles):
         button = QToolButton()
         button.setText(title)

@@ -1,4 +1,4 @@
-"""Everything one can do in the Catalog tab, for the menu, the keys and the command palette."""
+"""Commands of the Catalog tab for the menu, the shortcuts and the command palette."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -41,18 +41,18 @@ CATALOG_COMMANDS: Final[tuple[Command["CatalogTab"], ...]] = (
         )
         for name in COLUMN_SETS
     ),
-    # By keyboard there is no header to click: each number has a way to sort by it, the best first.
+    # The keyboard cannot click a header: each numeric column has a command that sorts by it, best first.
     *(
         Command(f"catalog.sort-{key}", title, "Catalog/Sort by/1", partial(_sort, key))
         for key, title in SORT_TITLES.items()
     ),
-    Command("catalog.add", "Co&mpare what is chosen", "Catalog/4", lambda tab: tab.compare_chosen(), "Ctrl+Shift+A"),
+    Command("catalog.add", "Co&mpare the selection", "Catalog/4", lambda tab: tab.compare_chosen(), "Ctrl+Shift+A"),
     Command("catalog.compare", "Show the com&parison", "Catalog/4", lambda tab: tab.show_view("compare"), "Ctrl+Alt+3"),
-    Command("catalog.export", "&Export what is shown…", "Catalog/5", lambda tab: tab.save(), "Ctrl+E", "save"),
+    Command("catalog.export", "&Export this view…", "Catalog/5", lambda tab: tab.save(), "Ctrl+E", "save"),
     *(
         Command(
             f"catalog.circuit-{key}",
-            f"Builds on {circuit.name}",
+            f"Power builds from {circuit.name}",
             "Catalog/Power and cooling/1",
             partial(_use_circuit, key),
         )
@@ -60,7 +60,7 @@ CATALOG_COMMANDS: Final[tuple[Command["CatalogTab"], ...]] = (
     ),
     Command(
         "catalog.change",
-        "Your figures of this car&d…",
+        "Your figures for this car&d…",
         "Catalog/Your own/1",
         lambda tab: tab.about_card().ask_change(),
         "Ctrl+Alt+U",

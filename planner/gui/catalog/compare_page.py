@@ -1,4 +1,4 @@
-"""The comparison view: up to six cards and systems, with the current plan on each of them."""
+"""The comparison view: up to six cards and systems, with the plan evaluated on each."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -43,19 +43,19 @@ if TYPE_CHECKING:
 
 
 class NothingCompared(QWidget):
-    """`add` picks a card or a system by name, `show_table` goes where several can be chosen."""
+    """Page shown while nothing is compared: `add` picks by name, `show_table` opens the table."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         space = theme.spacing
         self.add = push_button("&Add a card or system…", role="primary")
-        self.show_table = QPushButton("Choose in the &table")
+        self.show_table = QPushButton("Select in the &table")
         words = (
-            f"Up to {MOST} cards and systems stand side by side, with your plan on each: does it fit, how long does it "
-            "take, what does it cost? In the table, choose rows and press Compare."
+            f"Compare up to {MOST} cards and systems: whether your plan fits on each, how long it takes and what it "
+            "costs. In the table, select rows and press Compare."
         )
         column = in_column(
-            make_label("Nothing is compared yet", font=theme.font("title", bold=True)),
+            make_label("Nothing to compare yet", font=theme.font("title", bold=True)),
             make_label(words, "muted", wrap=True),
             in_row(self.add, self.show_table, STRETCH, spacing=space.small),
             STRETCH,
@@ -67,11 +67,10 @@ class NothingCompared(QWidget):
 
 
 class ComparePage(QWidget):
-    """What is compared is remembered by id: `accelerators:rtx-4090`, `systems:dgx-h100`.
+    """The compared cards and systems; `table_wanted` requests the table to select more.
 
-    Of a card there are as many as the plan has, unless its id names another number: `accelerators:rtx-3090@2`. Of a
-    system there is one, unless its id does: `systems:dgx-h100@2`.
-    `table_wanted` says that the person would rather choose in the table.
+    Entries are stored by id: `accelerators:rtx-4090`, `systems:dgx-h100`. The number of cards is the plan's unless the
+    id names another (`accelerators:rtx-3090@2`); the number of systems is 1 unless it does (`systems:dgx-h100@2`).
     """
 
     table_wanted = Signal()
@@ -79,9 +78,9 @@ class ComparePage(QWidget):
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
         self._workspace, self._theme, self._tasks = workspace, theme, tasks
-        self._tried: Mapping[str, Placement] = {}
+        self._placements: Mapping[str, Placement] = {}
         self._prices: Mapping[str, CardPrices] = {}
-        self._asked: object = None
+        self._requested: object = None
         self.table = CompareTable(theme)
         self._nothing = NothingCompared(theme)
         self._only = QCheckBox("Only &differences")
@@ -103,8 +102,8 @@ class ComparePage(QWidget):
         self._nothing.show_table.clicked.connect(self.table_wanted)
         self._fewer.clicked.connect(partial(self.count_up, -1))
         self._more.clicked.connect(partial(self.count_up, 1))
-        self._fewer.setToolTip("One fewer of the card or system under the keyboard (-)")
-        self._more.setToolTip("One more of the card or system under the keyboard (+)")
+        self._fewer.setToolTip("One fewer of the selected card or system (-)")
+        self._more.setToolTip("One more of the selected card or system (+)")
         self._only.toggled.connect(self._on_only)
         self._use.clicked.connect(self.use_current)
         self._remove.clicked.connect(self.remove_current)
@@ -112,21 +111,21 @@ class ComparePage(QWidget):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Return what is compared, as far as the catalog still has it."""
+        """Return the ids of the compared entries that the catalog still has."""
         return tuple(entry.id for entry in self.entries())
 
     def entries(self) -> tuple[Entry, ...]:
-        """Return what is compared: cards as many of each as the plan or the id says, systems as they are."""
+        """Return the compared entries, each with its number of cards."""
         found = (self._entry(name) for name in self._workspace.settings.current.catalog.compared)
         return tuple(entry for entry in found if entry is not None)
 
     def add(self, names: Sequence[str]) -> None:
-        """Put more side by side; with more than six, the first ones make room."""
-        kept = dict.fromkeys((*self.ids, *names))
-        self._keep(tuple(kept)[-MOST:])
+        """Add entries; beyond the maximum, the oldest ones are removed."""
+        names_in_order = dict.fromkeys((*self.ids, *names))
+        self._keep(tuple(names_in_order)[-MOST:])
 
     def offer(self, anchor: QWidget) -> SearchPopover:
-        """Offer every card and system under `anchor`, to put one more side by side."""
+        """Open a list of all cards and systems below `anchor`, to add one."""
         choices, hint = hardware_choices(self._workspace), "Search accelerators and systems, or: 2 x DGX H100"
         made = SearchPopover(self, self._theme, hint, typed=partial(several_of, choices))
         made.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -140,23 +139,23 @@ class ComparePage(QWidget):
 
     @Slot()
     def clear(self) -> None:
-        """Compare nothing."""
+        """Remove all entries."""
         self._keep(())
 
     @Slot()
     def use_current(self) -> None:
-        """Put the entry under the keyboard into the plan."""
+        """Put the current entry into the plan."""
         if self.ids:
             self._on_used(self.table.place)
 
     @Slot()
     def remove_current(self) -> None:
-        """Take the entry under the keyboard out of the comparison."""
+        """Remove the current entry."""
         if self.ids:
             self._on_removed(self.table.place)
 
     def count_up(self, by: int) -> None:
-        """Compare more of the card, or of the system, under the keyboard, or fewer; one is left."""
+        """Change the number of cards or systems of the current entry; at least one remains."""
         if not self.ids:
             return
         entry = self.entries()[self.table.place]
@@ -167,22 +166,22 @@ class ComparePage(QWidget):
         self._keep(tuple(dict.fromkeys(changed if name == entry.id else name for name in self.ids)))
 
     def refresh(self) -> None:
-        """Show what is compared under the plan as it is now; the plan is tried on each in the background."""
+        """Show the entries, and evaluate the current plan on each in the background."""
         entries = self.entries()
         self._pages.setCurrentIndex(0 if entries else 1)
         self._bar.setVisible(bool(entries))
         plan, catalog = self._workspace.plan, self._workspace.catalog
         wanted = {entry.id: entry.cards for entry in entries}
-        asked = (plan, catalog, wanted)
-        if asked != self._asked:
-            self._asked, self._tried, self._prices = asked, {}, {}
+        requested = (plan, catalog, wanted)
+        if requested != self._requested:
+            self._requested, self._placements, self._prices = requested, {}, {}
             if wanted:
                 work = partial(_try_all, plan, catalog, wanted, datetime.now(UTC).date())
                 self._tasks.run("catalog-compare", work, self._take, self._on_error)
         self._show()
 
     def as_markdown(self) -> str:
-        """Return the comparison as a table in Markdown."""
+        """Return the comparison as a Markdown table."""
         return to_markdown(self.entries(), self._rows())
 
     def as_csv(self) -> str:
@@ -194,7 +193,7 @@ class ComparePage(QWidget):
         return self.table.picture()
 
     def save_to(self, path: Path) -> None:
-        """Write the comparison as Markdown, CSV or a picture, as `path` ends.
+        """Write the comparison as Markdown, CSV or PNG, depending on the ending of `path`.
 
         Raises:
             PlannerError: If the file cannot be written.
@@ -202,7 +201,7 @@ class ComparePage(QWidget):
         save_as(path, {".md": self.as_markdown, ".csv": self.as_csv, ".png": self.picture}, ".png")
 
     def _rows(self) -> tuple[ComparedRow, ...]:
-        rows = side_by_side(self.entries(), self._tried)
+        rows = side_by_side(self.entries(), self._placements)
         return tuple(row for row in rows if row.differs or not self._only.isChecked())
 
     def _show(self) -> None:
@@ -211,7 +210,7 @@ class ComparePage(QWidget):
         place = self.table.currentIndex()
         row, column = place.row(), place.column()
         self.table.compared.show_rows(self.entries(), self._rows())
-        notes = compared_notes(self.entries(), self._tried)
+        notes = compared_notes(self.entries(), self._placements)
         self._notes.setText("\n".join(notes))
         self._notes.setVisible(bool(notes))
         last = self.table.compared.columnCount() - 1
@@ -219,11 +218,11 @@ class ComparePage(QWidget):
             self.table.setCurrentIndex(self.table.compared.index(max(row, 1), min(max(column, 1), last)))
 
     def _take(self, found: "tuple[Mapping[str, Placement], Mapping[str, CardPrices]]") -> None:
-        self._tried, self._prices = found
+        self._placements, self._prices = found
         self._show()
 
     def _on_error(self, error: BaseException) -> None:
-        self._asked = None  # or the same would never be tried again
+        self._requested = None  # so that the same request is tried again
         with self._workspace.reporting():
             raise error
 
@@ -242,7 +241,7 @@ class ComparePage(QWidget):
 
     def _row(self, gpu: Gpu) -> GpuRow:
         catalog = self._workspace.catalog
-        software = catalog.software if self._prices else ()  # read with the prices, beside this thread
+        software = catalog.software if self._prices else ()  # loaded with the prices by the background thread
         return plain_row(gpu, catalog.hardware, self._prices, software)
 
     def _keep(self, names: tuple[str, ...]) -> None:
@@ -269,7 +268,7 @@ class ComparePage(QWidget):
 
     def _lay_out(self) -> None:
         space = self._theme.spacing
-        legend = "A tick marks the best; pale rows are alike."
+        legend = "A check mark shows the best value; rows with equal values are pale."
         in_row(
             (make_label(legend, "muted", wrap=True), 1),
             self._only,
@@ -292,7 +291,7 @@ class ComparePage(QWidget):
 def _try_all(
     plan: Plan, catalog: Catalog, wanted: Mapping[str, Cards | None], today: date
 ) -> "tuple[Mapping[str, Placement], Mapping[str, CardPrices]]":
-    """Return the plan on each of `wanted`, and what the cards are sold for, worked out on the thread that has time."""
+    """Return the plan's placement on each of `wanted`, and the cards' prices; runs in the background."""
     from planner.plan.prices import prices_of  # reads every offer
 
     cards = {each.gpu_id for each in wanted.values() if each is not None}

@@ -1,4 +1,4 @@
-"""The comparison as a table: a column an entry, a row a figure, a bar for each number and a mark on the best."""
+"""Comparison table: one column per card or system, one row per figure, with bars and a mark on the best."""
 
 from collections.abc import Sequence
 from typing import Final, TypeGuard
@@ -36,15 +36,15 @@ _NARROWEST: Final = 120
 _PICTURE_SCALE: Final = 2
 _COUNTS: Final = {Qt.Key.Key_Plus: 1, Qt.Key.Key_Equal: 1, Qt.Key.Key_Minus: -1}
 _MIDDLE: Final = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-_AIR: Final = 14
-_HEADER_MARGIN: Final = 8  # what the style keeps free beside a title, besides the padding
+_PADDING: Final = 14
+_HEADER_MARGIN: Final = 8  # free space that the style adds beside a title
 _TALL: Final = 1_000
 _NO_PARENT: Final = QModelIndex()
 Index = QModelIndex | QPersistentModelIndex
 
 
 class CompareModel(QAbstractTableModel):
-    """Rows under a heading for each group; the first column says what they are."""
+    """Table model with a heading row for each group of figures; the first column holds the titles."""
 
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -53,7 +53,7 @@ class CompareModel(QAbstractTableModel):
         self._lines: tuple[ComparedRow | str, ...] = ()
 
     def show_rows(self, entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> None:
-        """Show other entries and rows."""
+        """Replace the entries and rows."""
         self.beginResetModel()
         self.entries = tuple(entries)
         lines: list[ComparedRow | str] = []
@@ -67,11 +67,11 @@ class CompareModel(QAbstractTableModel):
         self.endResetModel()
 
     def line(self, number: int) -> ComparedRow | str:
-        """Return a row, or the heading of a group."""
+        """Return a row, or the heading of a group as text."""
         return self._lines[number]
 
     def cell(self, index: Index) -> Cell | None:
-        """Return the figure at `index`, where there is one."""
+        """Return the figure at `index`, or None for a title or heading."""
         line = self._lines[index.row()]
         return None if isinstance(line, str) or index.column() == 0 else line.cells[index.column() - 1]
 
@@ -80,11 +80,11 @@ class CompareModel(QAbstractTableModel):
         return 0 if parent.isValid() else len(self._lines)
 
     def columnCount(self, parent: Index = _NO_PARENT) -> int:
-        """Return the number of entries, and one for the titles."""
+        """Return the number of entries plus one for the titles."""
         return 0 if parent.isValid() else len(self.entries) + 1
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        """Return a figure's text, where it comes from, or the text for screen readers."""
+        """Return a figure's text, tooltip with its source, or text for screen readers."""
         if not index.isValid():
             return None
         line, cell = self._lines[index.row()], self.cell(index)
@@ -112,12 +112,12 @@ class CompareModel(QAbstractTableModel):
 
 
 def _wraps(cell: Cell | None) -> TypeGuard[Cell]:
-    """Return whether a cell takes as many lines as it needs: words do, a figure with its bar has one."""
+    """Return whether a cell may wrap: text does, a figure with a bar stays on one line."""
     return cell is not None and cell.share is None and not cell.is_best
 
 
 class _CellDelegate(QStyledItemDelegate):
-    """Paints a figure: its bar below, a mark and bold letters where it is the best, pale where all are alike."""
+    """Delegate that paints a figure with its bar, bold with a check mark if it is best, pale if all are equal."""
 
     def __init__(self, model: CompareModel, theme: Theme, parent: QObject) -> None:
         super().__init__(parent)
@@ -148,7 +148,9 @@ class _CellDelegate(QStyledItemDelegate):
             room.adjust(side + space.tiny, 0, 0, 0)
         text = str(index.data() or "")
         if cell is not None and painter.fontMetrics().horizontalAdvance(text) > room.width():
-            painter.setFont(self._theme.font())  # rather than cut it; the tick says that it is the best
+            painter.setFont(
+                self._theme.font()
+            )  # regular instead of bold rather than elided; the check mark still shows that it is best
         text = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room.width())
         painter.drawText(room, int(_MIDDLE), text)
         if cell is not None and cell.share is not None:
@@ -164,7 +166,7 @@ class _CellDelegate(QStyledItemDelegate):
 
 
 class CompareTable(QTableView):
-    """Shows a `CompareModel`; `used` and `removed` carry the place of an entry, `counted` how many cards more."""
+    """View of a `CompareModel`: `used` and `removed` carry the index of an entry, `counted` a change of its count."""
 
     used = Signal(int)
     removed = Signal(int)
@@ -180,9 +182,9 @@ class CompareTable(QTableView):
         self.setShowGrid(False)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.setTabKeyNavigation(False)  # as in the other tables: Tab leaves, the arrow keys go through the cells
+        self.setTabKeyNavigation(False)  # as in the other tables: Tab leaves, arrow keys move between cells
         self.verticalHeader().hide()
-        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + _AIR)
+        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + _PADDING)
         header = self.horizontalHeader()
         header.setMinimumSectionSize(_NARROWEST)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
@@ -193,17 +195,17 @@ class CompareTable(QTableView):
 
     @property
     def place(self) -> int:
-        """Return which entry has the keyboard, the first if none has."""
+        """Return the index of the current entry, 0 if there is none."""
         return max(0, self.currentIndex().column() - 1)
 
     def picture(self) -> QPixmap:
-        """Return the whole table, what is scrolled out of view too, at twice its size."""
+        """Return a picture of the whole table, including what is scrolled out of view, at twice its size."""
         other = CompareTable(self._theme)
         rows = [self.compared.line(row) for row in range(self.compared.rowCount())]
         other.compared.show_rows(self.compared.entries, [row for row in rows if isinstance(row, ComparedRow)])
         width = max(self.width(), _TITLE_WIDTH + _NARROWEST * len(self.compared.entries))
         other.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        other.fold_lines(width)
+        other.fit_heights(width)
         other.resize(width, other.verticalHeader().length() + other.horizontalHeader().minimumHeight() + 2)
         pixmap = QPixmap(other.size() * _PICTURE_SCALE)
         pixmap.setDevicePixelRatio(_PICTURE_SCALE)
@@ -212,7 +214,7 @@ class CompareTable(QTableView):
         return pixmap
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Use the entry under the keyboard with Enter, take it out with Delete, count its cards with + and -."""
+        """Use the current entry with Enter, remove it with Delete, change its count with + and -."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self.used.emit(self.place)
         elif event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
@@ -223,18 +225,18 @@ class CompareTable(QTableView):
             super().keyPressEvent(event)
 
     def changeEvent(self, event: QEvent) -> None:
-        """Repaint in another look."""
+        """Repaint after a change of theme."""
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
             self.viewport().update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Fold long words into the new width."""
+        """Wrap long texts to the new width."""
         super().resizeEvent(event)
-        self.fold_lines(self.viewport().width())
+        self.fit_heights(self.viewport().width())
 
-    def fold_lines(self, width: int) -> None:
-        """Make the header and each row as high as its words need where the columns have `width` together."""
+    def fit_heights(self, width: int) -> None:
+        """Set the heights of the header and the rows for a table of `width` pixels."""
         room = (width - _TITLE_WIDTH) // max(1, len(self.compared.entries)) - 2 * self._theme.spacing.small
         bold, plain = QFontMetrics(self._theme.font(bold=True)), self.fontMetrics()
         titles = [entry.title for entry in self.compared.entries]
@@ -248,11 +250,11 @@ class CompareTable(QTableView):
         if self.compared.columnCount():
             self.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Fixed)
             self.horizontalHeader().resizeSection(0, _TITLE_WIDTH)
-        self.fold_lines(self.viewport().width())
+        self.fit_heights(self.viewport().width())
 
 
 def _height(metrics: QFontMetrics, texts: Sequence[str], room: int) -> int:
-    """Return the height of the one of `texts` that takes the most lines in `room`, with air around it."""
+    """Return the height of the tallest of `texts` when wrapped to `room` pixels, plus padding."""
     within = QRect(0, 0, room, _TALL)
     heights = (metrics.boundingRect(within, Qt.TextFlag.TextWordWrap, text).height() for text in texts)
-    return max(metrics.height(), *heights, 0) + _AIR
+    return max(metrics.height(), *heights, 0) + _PADDING

@@ -1,4 +1,4 @@
-"""The conditions that the catalog is narrowed by: as buttons above the rows, and in place of rows when none is left."""
+"""Active filter conditions as removable chips, and the page that replaces an empty result."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -6,7 +6,7 @@ from functools import partial
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
 
-from planner.gui.catalog.filters import Condition, RecordFilter
+from planner.gui.catalog.filters import FilterCondition, RecordFilter
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, FlowLayout, in_column
@@ -14,14 +14,14 @@ from planner.present import format as fmt
 
 
 class ChipRow(QWidget):
-    """One button a condition; `lifted` carries the filter without it. Hidden while there is none."""
+    """One chip per condition; `lifted` carries the filter without it. Hidden while there are no conditions."""
 
     lifted = Signal(object)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self._shown: tuple[Condition, ...] = ()
+        self._shown: tuple[FilterCondition, ...] = ()
         self._chips: list[QToolButton] = []
         self._flow = FlowLayout(theme.spacing.tiny)
         self._flow.setContentsMargins(theme.spacing.small, 0, 0, 0)
@@ -29,20 +29,20 @@ class ChipRow(QWidget):
         self.hide()
         theme.changed.connect(self._tint)
 
-    def show_conditions(self, conditions: Sequence[Condition]) -> None:
-        """Show a button for each of `conditions`."""
+    def show_conditions(self, conditions: Sequence[FilterCondition]) -> None:
+        """Show one chip per condition."""
         if tuple(conditions) == self._shown:
             return
         self._shown = tuple(conditions)
         for chip in self._chips:
             self._flow.removeWidget(chip)
             chip.setParent(None)
-            chip.deleteLater()  # later, since it may be the one whose click is being answered
+            chip.deleteLater()  # deferred: this chip may be the sender of the current click
         self._chips = [self._make(condition) for condition in self._shown]
         self._tint()
         self.setVisible(bool(self._chips))
 
-    def _make(self, condition: Condition) -> QToolButton:
+    def _make(self, condition: FilterCondition) -> QToolButton:
         chip = QToolButton()
         mark(chip, "chip")
         chip.setText(condition.words)
@@ -71,7 +71,7 @@ class EmptyResult(QWidget):
     def __init__(self, theme: Theme, everything: RecordFilter) -> None:
         super().__init__()
         self._wider = self._everything = everything
-        self._noun = everything.of.noun
+        self._noun = everything.kind.noun
         self._words = make_label(font=theme.font("title"), wrap=True)
         self._words.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._about = make_label(wrap=True)
@@ -89,27 +89,29 @@ class EmptyResult(QWidget):
         )
         self._button.clicked.connect(self._on_clicked)
 
-    def explain(self, found: tuple[Condition, int] | None, asked: Sequence[Condition], about: str = "") -> None:
-        """Name the condition without which `count` rows would be left; where there is none, all that is `asked` for.
+    def explain(
+        self, found: tuple[FilterCondition, int] | None, asked: Sequence[FilterCondition], about: str = ""
+    ) -> None:
+        """Name the condition without which `count` rows would match, or, without such a condition, all that are active.
 
-        `about` is what to say of what is searched for and is none of them.
+        `about` explains a search for something that the catalog does not contain.
         """
         if found is None:
             self._wider = self._everything
-            self._words.setText(f"No {self._noun} is all of this at once.")
+            self._words.setText(f"No {self._noun} matches all filters.")
             listed = " · ".join(condition.words for condition in asked)
-            more = f"It takes more than removing one of them: {listed}"
+            more = f"Removing a single filter is not enough: {listed}"
             self._button.setText("Clear all filters")
         else:
             condition, count = found
             self._wider = condition.lifted
             left = fmt.plural(count, self._noun)
-            self._words.setText(f"Nothing is left. Without {condition.words} there would be {left}.")
+            self._words.setText(f"No matches. Without {condition.words} there would be {left}.")
             more = ""
             self._button.setText(f"Remove {condition.words}")
-        told = "\n".join(filter(None, (more, about)))
-        self._about.setText(told)
-        self._about.setVisible(bool(told))
+        about_text = "\n".join(filter(None, (more, about)))
+        self._about.setText(about_text)
+        self._about.setVisible(bool(about_text))
 
     @Slot()
     def _on_clicked(self) -> None:

@@ -1,4 +1,4 @@
-"""What the detail pane says of a record: its verdict under the plan, its figures and its notes."""
+"""Content of the detail pane: a record's verdict under the plan, its figures and its notes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ from planner.present.memory.verdict import memory_answer, more_cards, verdict_ph
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
-    """A record in words; `use` is what its button does, empty where there is nothing to use."""
+class RecordSummary:
+    """Texts about a record; `use` is the label of its button, empty if the record cannot be used."""
 
     name: str
     kind: str
@@ -37,21 +37,21 @@ class Described:
     notes: tuple[str, ...]
 
     def as_text(self) -> str:
-        """Return all of it as plain text, a line a figure."""
+        """Return everything as plain text, one line per figure."""
         lines = [self.name, self.kind, self.sentence]
         for group in self.groups:
             lines += ["", group.title, *(f"{detail.title}: {detail.text}" for detail in group.details)]
         return "\n".join((*lines, "", *self.notes)).strip() + "\n"
 
 
-def describe_gpu(row: GpuRow, plan: Plan, catalog: Catalog, circuit: Circuit = USUAL_CIRCUIT) -> Described:
-    """Return what to say of a card; the verdict is that of `plan` moved to this card.
+def describe_gpu(row: GpuRow, plan: Plan, catalog: Catalog, circuit: Circuit = USUAL_CIRCUIT) -> RecordSummary:
+    """Describe a card, with the verdict of `plan` moved to it.
 
-    `circuit` is what as many of them as the plan has would hang on.
+    `circuit` would power as many of these cards as the plan has.
     """
     gpu = row.gpu
     verdict, phrase, sentence = _judge(moved_to(plan, gpu.id, plan.count), gpu, catalog)
-    return Described(
+    return RecordSummary(
         name=gpu.name,
         kind=_kind(gpu),
         verdict=verdict,
@@ -64,13 +64,17 @@ def describe_gpu(row: GpuRow, plan: Plan, catalog: Catalog, circuit: Circuit = U
     )
 
 
-def describe_system(row: SystemRow, plan: Plan, catalog: Catalog) -> Described:
-    """Return what to say of a system; the verdict is that of `plan` moved to its accelerators."""
+def describe_system(row: SystemRow, plan: Plan, catalog: Catalog) -> RecordSummary:
+    """Describe a system, with the verdict of `plan` moved to its accelerators."""
     system, gpu = row.system, row.gpu
-    verdict, phrase, sentence = None, fmt.UNKNOWN.capitalize(), "The catalog does not say which accelerator this has."
+    verdict, phrase, sentence = (
+        None,
+        fmt.UNKNOWN.capitalize(),
+        "The catalog does not name the accelerator of this system.",
+    )
     if gpu is not None:
         verdict, phrase, sentence = _judge(moved_to(plan, gpu.id, system.gpu_count or 1), gpu, catalog)
-    return Described(
+    return RecordSummary(
         name=system.name,
         kind=" · ".join(part for part in (system.vendor, system.kind, row.accelerators, str(row.year or "")) if part),
         verdict=verdict,
@@ -84,7 +88,7 @@ def describe_system(row: SystemRow, plan: Plan, catalog: Catalog) -> Described:
 
 
 def _facts(row: GpuRow, count: int, catalog: Catalog, circuit: Circuit) -> tuple[DetailGroup, ...]:
-    """Return what follows from other records of the catalog, once they have been read."""
+    """Return prices, software, speeds and power, once these records have been loaded."""
     if row.prices is None:
         return ()
     software, speeds = software_of(row.gpu, catalog.software), speeds_of(row.id, catalog.speeds)

@@ -1,4 +1,4 @@
-"""The pane beside the table: one record with its verdict, its figures and their sources."""
+"""Detail pane beside the table: a record with its verdict, figures and sources."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from planner.gui.catalog.describe import Described
+from planner.gui.catalog.describe import RecordSummary
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import make_label
@@ -26,7 +26,7 @@ from planner.present.format import NO_FIGURES
 
 _MEANINGS: Final = dict(MARK_MEANINGS)
 _WRAP: Final = Qt.TextFlag.TextWordWrap
-_BREAK: Final = "\u200b"  # no width, but a line may end here
+_BREAK: Final = "\u200b"  # zero-width space: a line may break here
 _LEFT: Final = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
 _RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop
 _TALL: Final = 100_000
@@ -37,7 +37,7 @@ _WIDTHS_KEPT: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A text in its place."""
+    """Text with its rectangle, style and, for tooltips, its figure."""
 
     place: QRect
     text: str
@@ -48,14 +48,14 @@ class _Piece:
 
 
 class FigureList(QWidget):
-    """Groups of figures below one another; hovering over a figure says where it comes from."""
+    """Groups of figures, painted as one widget; the tooltip of a figure shows its source."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
         self._groups: tuple[DetailGroup, ...] = ()
         self._with_sources = False
-        self._layouts: dict[int, tuple[_Piece, ...]] = {}  # by width: a layout asks for several in turn
+        self._layouts: dict[int, tuple[_Piece, ...]] = {}  # by width: Qt's layouts query several widths in turn
         self._body, self._bold, self._small = theme.font(), theme.font(bold=True), theme.font("small")
         self._metrics = QFontMetrics(self._body)
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
@@ -64,52 +64,52 @@ class FigureList(QWidget):
         self.setAccessibleName("Figures")
 
     def show_groups(self, groups: Sequence[DetailGroup], with_sources: bool) -> None:
-        """Show `groups`, with each figure's source under it if `with_sources`."""
+        """Show `groups`, with each figure's source below it if `with_sources`."""
         self._groups, self._with_sources = tuple(groups), with_sources
         self._layouts.clear()
-        said = (f"{group.title}. {'; '.join(_spoken(detail) for detail in group.details)}." for group in groups)
-        self.setAccessibleDescription(" ".join(said))
+        texts = (f"{group.title}. {'; '.join(_spoken(detail) for detail in group.details)}." for group in groups)
+        self.setAccessibleDescription(" ".join(texts))
         self.updateGeometry()
         self.update()
 
     def tooltip_at(self, place: QPoint) -> str:
-        """Return where the figure at `place` comes from."""
-        for piece in self._laid_out(self.width()):
+        """Return the source of the figure at `place`."""
+        for piece in self._pieces(self.width()):
             if piece.detail is not None and piece.place.top() <= place.y() <= piece.place.bottom():
                 meaning = _MEANINGS.get(piece.detail.mark, "")
-                said = piece.detail.tooltip.splitlines()
-                return "\n".join(said if meaning in said else (*said, meaning)).strip() if said else ""
+                lines = piece.detail.tooltip.splitlines()
+                return "\n".join(lines if meaning in lines else (*lines, meaning)).strip() if lines else ""
         return ""
 
     def heightForWidth(self, width: int) -> int:
         """Return the height of all lines."""
-        return max((piece.place.bottom() + 1 for piece in self._laid_out(width)), default=0)
+        return max((piece.place.bottom() + 1 for piece in self._pieces(width)), default=0)
 
     def sizeHint(self) -> QSize:
-        """Return the height that the present width takes."""
+        """Return the height needed at the current width."""
         return QSize(self.width(), self.heightForWidth(self.width()))
 
     def minimumSizeHint(self) -> QSize:
-        """Return that texts wrap into any width."""
+        """Return no minimum: texts wrap to any width."""
         return QSize(0, 0)
 
     def event(self, event: QEvent) -> bool:
-        """Say where the figure under the mouse comes from."""
+        """Show the source of the hovered figure as a tooltip."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             QToolTip.showText(event.globalPos(), self.tooltip_at(event.pos()), self)
             return True
         return super().event(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint the exposed texts."""
+        """Paint the texts in the exposed area."""
         painter = QPainter(self)
-        for piece in self._laid_out(self.width()):
+        for piece in self._pieces(self.width()):
             if piece.place.intersects(event.rect()):
                 painter.setFont(piece.font)
                 painter.setPen(self._theme.color(piece.role))
                 painter.drawText(piece.place, int(piece.align) | _WRAP, piece.text)
 
-    def _laid_out(self, width: int) -> tuple[_Piece, ...]:
+    def _pieces(self, width: int) -> tuple[_Piece, ...]:
         found = self._layouts.get(width)
         if found is None:
             if len(self._layouts) == _WIDTHS_KEPT:
@@ -121,7 +121,7 @@ class FigureList(QWidget):
         top = 0
         usual = _usual_origin(self._groups) if self._with_sources else ""
         if usual:
-            words = f"Unless another source is named: {_in_one_line(usual)}"
+            words = f"Source, unless stated otherwise: {_in_one_line(usual)}"
             preface = self._piece(QRect(0, 0, width, _TALL), words, "muted", small=True)
             yield preface
             top = preface.place.bottom() + self._theme.spacing.medium
@@ -162,14 +162,14 @@ class FigureList(QWidget):
         )
 
     def _one_below_the_other(self, detail: Detail, top: int, width: int) -> tuple[_Piece, _Piece]:
-        """Return a title with a sentence below it: lines that wrap are read from the left."""
+        """Return a title with a left-aligned text below it, for values that wrap."""
         title = self._title(detail, top, width)
         indent = self._theme.spacing.medium
         room = QRect(indent, title.place.bottom() + 1, width - indent, _TALL)
         return title, self._piece(room, detail.text, _role(detail), detail)
 
     def _title(self, detail: Detail, top: int, width: int) -> _Piece:
-        """Return a title, all of whose lines are as far in as spaces before it say."""
+        """Return a title indented by its leading spaces, on every line."""
         text = detail.title.lstrip()
         left = self._metrics.horizontalAdvance(" ") * (len(detail.title) - len(text))
         return self._piece(QRect(left, top, width - left, _TALL), text, "muted", detail)
@@ -185,7 +185,7 @@ class FigureList(QWidget):
         bold: bool = False,
         small: bool = False,
     ) -> _Piece:
-        """Return `text` in as much of the height of `room` as it takes."""
+        """Return `text` at the top of `room`, as high as it needs."""
         font = self._small if small else self._bold if bold else self._body
         needed = QFontMetrics(font).boundingRect(room, int(align) | _WRAP, text).height()
         return _Piece(QRect(room.left(), room.top(), room.width(), needed), text, role, font, align, detail)
@@ -200,12 +200,12 @@ def _role(detail: Detail) -> str:
 
 def _spoken(detail: Detail) -> str:
     meaning = _MEANINGS.get(detail.mark)
-    said = f"{detail.title.lstrip()}: {detail.text}"
-    return f"{said}, {meaning}" if meaning else said
+    text = f"{detail.title.lstrip()}: {detail.text}"
+    return f"{text}, {meaning}" if meaning else text
 
 
 def _usual_origin(groups: Sequence[DetailGroup]) -> str:
-    """Return the origin that most figures share, so that it need not stand under each of them."""
+    """Return the most frequent origin, which is stated once instead of below each figure."""
     origins = Counter(detail.origin for group in groups for detail in group.details if detail.origin)
     return max(origins, key=origins.__getitem__, default="")
 
@@ -215,7 +215,7 @@ def _in_one_line(text: str) -> str:
 
 
 class DetailPane(QWidget):
-    """Shows one `Described`; `used` says that the person wants it in the plan, `comparison_wanted` beside others."""
+    """Pane that shows one record; `used` and `comparison_wanted` follow its buttons."""
 
     used = Signal()
     comparison_wanted = Signal()
@@ -223,7 +223,7 @@ class DetailPane(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self._described: Described | None = None
+        self._described: RecordSummary | None = None
         self._name = make_label(font=theme.font("title", bold=True), wrap=True)
         self._kind = make_label(role="muted", wrap=True)
         self._badge = VerdictBadge(theme)
@@ -235,7 +235,7 @@ class DetailPane(QWidget):
         self._notes = make_label(wrap=True)
         meanings = ", ".join(f"{sign} {meaning}" for sign, meaning in MARK_MEANINGS)
         self._legend = make_label(meanings, role="muted", font=theme.font("small"), wrap=True)
-        self._nothing = make_label("Choose a row to see its figures and where they come from.", "muted", wrap=True)
+        self._nothing = make_label("Select a row to see its figures and their sources.", "muted", wrap=True)
         self._body = QWidget()
         self._lay_out()
         self._use.clicked.connect(self.used)
@@ -244,13 +244,13 @@ class DetailPane(QWidget):
         self.clear()
 
     def clear(self) -> None:
-        """Show no record."""
+        """Show the hint instead of a record."""
         self._described = None
         self._body.hide()
         self._nothing.show()
 
-    def describe(self, described: Described) -> None:
-        """Show another record."""
+    def describe(self, described: RecordSummary) -> None:
+        """Show a record."""
         self._described = described
         self._name.setText(described.name)
         self._kind.setText(described.kind)
@@ -266,7 +266,7 @@ class DetailPane(QWidget):
         self._body.show()
 
     def as_text(self) -> str:
-        """Return what the pane says, a line a figure; nothing while it shows no record."""
+        """Return the shown record as text, one line per figure; empty without one."""
         return self._described.as_text() if self._described else ""
 
     @Slot()
@@ -276,7 +276,7 @@ class DetailPane(QWidget):
 
     def _lay_out(self) -> None:
         space = self._theme.spacing
-        self._sources.setToolTip("Shows under each figure where it comes from")
+        self._sources.setToolTip("Shows the source below each figure")
         scrolled = QWidget()
         in_column(
             self._sources,

@@ -1,4 +1,4 @@
-"""Copy or save the rows that are shown, or what is side by side."""
+"""Copy or save the rows of the current view, or the comparison."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -19,7 +19,7 @@ _COMPARISON: Final = "Markdown (*.md);;Table (*.csv);;Picture (*.png)"
 
 
 def write_rows(path: Path, fields: Sequence[str], rows: Sequence[Mapping[str, object]]) -> None:
-    """Write `rows` as JSON where `path` ends so, otherwise as CSV under a header of their `fields`.
+    """Write `rows` as JSON if `path` ends in `.json`, otherwise as CSV with the columns `fields`.
 
     Raises:
         PlannerError: If the file cannot be written.
@@ -27,8 +27,8 @@ def write_rows(path: Path, fields: Sequence[str], rows: Sequence[Mapping[str, ob
     save_as(path, {".csv": partial(to_csv, fields, rows), ".json": partial(to_json, rows)}, ".csv")
 
 
-class ExportMenu(QMenu):
-    """What can be done with what `tab` shows now."""
+class CatalogExportMenu(QMenu):
+    """Menu that copies and saves the current view of the Catalog tab."""
 
     def __init__(self, tab: "CatalogTab", parent: QWidget) -> None:
         super().__init__(parent)
@@ -37,7 +37,7 @@ class ExportMenu(QMenu):
 
     @Slot()
     def fill(self) -> None:
-        """Offer what there is to do in the present view."""
+        """Rebuild the menu for the current view."""
         self.clear()
         compare = self._tab.compare
         copies: dict[str, Copied]
@@ -54,14 +54,14 @@ class ExportMenu(QMenu):
                 "Copy as &CSV": lambda: to_csv(page.export_fields, page.export_rows()),
                 "Copy as &JSON": lambda: to_json(page.export_rows()),
             }
-        for words, copied in copies.items():
-            self.addAction(words, partial(put_on_clipboard, copied))
+        for title, copied in copies.items():
+            self.addAction(title, partial(put_on_clipboard, copied))
         self.addSeparator()
         self.addAction("&Save…", self.save)
 
     @Slot()
     def save(self) -> None:
-        """Ask for a file and write what is shown."""
+        """Ask for a file and export the current view."""
         comparing = self._tab.view == "compare"
         name = "comparison.md" if comparing else f"{self._tab.page.key}.csv"
         kinds = _COMPARISON if comparing else _ROWS

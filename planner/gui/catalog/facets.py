@@ -1,4 +1,4 @@
-"""The pane that narrows the catalog: what is left out, facets with counts, and bounds of figures."""
+"""Filter pane of the catalog: switches, facets with counts, and ranges."""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from planner.gui.catalog.filters import TOGGLE_TIPS, TOGGLES, Bounds, Narrowed, RecordFilter, round_stops
+from planner.gui.catalog.filters import TOGGLE_TIPS, TOGGLES, RecordFilter, RecordKind, ValueRange, round_stops
 from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.buttons import link_button
@@ -33,20 +33,20 @@ _RADIUS: Final = 6
 _TRACK: Final = 2
 _MOST: Final = 1e9
 _NARROW: Final = 40
-_OPEN: Final = Bounds()
+_OPEN: Final = ValueRange()
 
 
 class FacetGroup(QWidget):
-    """Boxes for `values`, given as `(value, words)`, none for what is unknown; `chosen` carries the ticked values.
+    """Check boxes for `values`, given as `(value, title)` (None is unknown); `chosen` carries the checked values.
 
-    Of many values only the first few and the ticked ones are shown until the person asks for all.
+    Of many values only the first few and the checked ones are shown until the list is expanded.
     """
 
     chosen = Signal(object)
 
     def __init__(self, theme: Theme, values: Sequence[tuple[str | None, str]]) -> None:
         super().__init__()
-        self._words = dict(values)
+        self._titles = dict(values)
         self._places = {value: row for row, (value, _) in enumerate(values)}
         self._boxes: dict[str | None, QCheckBox] = {}
         self._numbers: dict[str | None, QLabel] = {}
@@ -64,31 +64,31 @@ class FacetGroup(QWidget):
 
     @property
     def values(self) -> tuple[str | None, ...]:
-        """Return the ticked values."""
+        """Return the checked values."""
         return tuple(value for value in self._places if value in self._boxes and self._boxes[value].isChecked())
 
     @property
     def summary(self) -> str:
-        """Return the ticked values in words."""
-        return ", ".join(self._words[value] for value in self.values)
+        """Return the titles of the checked values."""
+        return ", ".join(self._titles[value] for value in self.values)
 
     def set_values(self, values: Sequence[str | None]) -> None:
-        """Tick exactly `values`."""
+        """Check exactly `values`."""
         self._show_rows(values)
         for value, box in self._boxes.items():
             with QSignalBlocker(box):
                 box.setChecked(value in values)
 
     def add_values(self, values: Sequence[tuple[str | None, str]]) -> None:
-        """Offer more values, below those that are there."""
+        """Append values that are not listed yet."""
         new = [(value, words) for value, words in values if value not in self._places]
         for value, words in new:
-            self._words[value], self._places[value] = words, len(self._places)
+            self._titles[value], self._places[value] = words, len(self._places)
         if new:
             self._show_rows(self.values)
 
     def set_counts(self, counts: Mapping[str | None, int]) -> None:
-        """Show how many records each value would show; a value that shows none is greyed."""
+        """Show the number of records of each value; values without records are grayed out."""
         self._counts = counts
         for value in self._boxes:
             self._show_count(value)
@@ -114,8 +114,8 @@ class FacetGroup(QWidget):
         self._more.setText("Show fewer" if self._expanded else f"Show all {len(self._places)}")
 
     def _make(self, value: str | None) -> None:
-        """Make the box of `value`, which costs too much to do before it is wanted."""
-        box, number = QCheckBox(self._words[value]), make_label(role="muted")
+        """Create the check box of `value`; creating all of them at start would take too long."""
+        box, number = QCheckBox(self._titles[value]), make_label(role="muted")
         self._boxes[value], self._numbers[value] = box, number
         self._grid.addWidget(box, self._places[value], 0)
         self._grid.addWidget(number, self._places[value], 1, Qt.AlignmentFlag.AlignRight)
@@ -125,14 +125,14 @@ class FacetGroup(QWidget):
     def _show_count(self, value: str | None) -> None:
         count, box = self._counts.get(value, 0), self._boxes[value]
         self._numbers[value].setText(fmt.integer(count))
-        box.setAccessibleName(f"{self._words[value]}, {count}")
+        box.setAccessibleName(f"{self._titles[value]}, {count}")
         mark(box, "" if count or box.isChecked() else "muted")
 
 
 class RangeSlider(QWidget):
-    """Goes from stop to stop; `slid` carries `(low, high)`, none where a handle stands at its end.
+    """Slider with two handles that snap to stops; `slid` carries `(low, high)`, None for a handle at its end.
 
-    It is for the pointer only: the fields below it do the same for the keyboard.
+    Mouse only: the fields below it serve the keyboard.
     """
 
     slid = Signal(object)
@@ -147,35 +147,35 @@ class RangeSlider(QWidget):
 
     @property
     def bounds(self) -> tuple[float | None, float | None]:
-        """Return the two bounds."""
+        """Return the two bounds; None is open."""
         low, high = self._places
         last = len(self._stops) - 1
         return (self._stops[low] if low else None), (self._stops[high] if high < last else None)
 
     def set_bounds(self, low: float | None, high: float | None) -> None:
-        """Move the handles to the stops just outside `low` and `high`."""
+        """Move the handles to the nearest stops outside `low` and `high`."""
         last = len(self._stops) - 1
         self._places[0] = 0 if low is None else max(0, bisect_right(self._stops, low) - 1)
         self._places[1] = last if high is None else min(last, bisect_left(self._stops, high))
         self.update()
 
     def sizeHint(self) -> QSize:
-        """Return the height of a handle; the width is the layout's."""
+        """Return the height of a handle; the layout decides the width."""
         return QSize(8 * _RADIUS, 2 * _RADIUS + 4)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Take the nearer handle."""
+        """Grab the nearer handle."""
         x = event.position().x()
         low, high = (self._x(place) for place in self._places)
         self._dragged = 0 if x < (low + high) / 2 else 1
         self._drag(x)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Move the handle along, up to the other one."""
+        """Drag the handle, at most to the other one."""
         self._drag(event.position().x())
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the track, the part between the handles, and the handles."""
+        """Paint the track, the selected range and the handles."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
@@ -205,9 +205,9 @@ class RangeSlider(QWidget):
 
 
 class RangeGroup(QWidget):
-    """Two numbers with a slider above them; `chosen` carries `(low, high)`, none where a bound is open.
+    """Two number fields with a slider; `chosen` carries `(low, high)`, None for an open bound.
 
-    `stops` are where the slider halts, from the lowest to the highest. Years are not `grouped` by thousands.
+    `stops` are the slider's stops in ascending order. Years are not `grouped` by thousands.
     """
 
     chosen = Signal(object)
@@ -240,7 +240,7 @@ class RangeGroup(QWidget):
         return self._low.value, self._high.value
 
     def set_bounds(self, low: float | None, high: float | None) -> None:
-        """Show other bounds."""
+        """Show these bounds."""
         self._low.set_value(low)
         self._high.set_value(high)
         self._slider.set_bounds(low, high)
@@ -258,9 +258,9 @@ class RangeGroup(QWidget):
 
 
 class FacetPanel(ScrollColumn):
-    """Shows a filter of the kind of `empty` and edits it; `changed` carries the new one and the key of what changed.
+    """Edits a filter of the kind of `empty`; `changed` carries the new filter and the key of the changed condition.
 
-    `rows` are of that kind: their values are offered.
+    The values and ranges of `rows` are offered.
     """
 
     changed = Signal(object, str)
@@ -269,41 +269,41 @@ class FacetPanel(ScrollColumn):
         super().__init__()
         self._theme, self._settings = theme, settings
         self._empty = self._filter = empty
-        self._of = empty.of
+        self._kind = empty.kind
         self._clear = link_button("Clear all")
-        self._toggles = {field: QCheckBox(words.format(self._of.things)) for field, (_, words) in TOGGLES.items()}
-        self._groups = {facet: FacetGroup(theme, _values(self._of, facet, rows)) for facet in self._of.facets}
-        self._ranges = {key: self._range(key, rows) for key in self._of.ranges}
+        self._toggles = {field: QCheckBox(words.format(self._kind.things)) for field, (_, words) in TOGGLES.items()}
+        self._groups = {facet: FacetGroup(theme, _values(self._kind, facet, rows)) for facet in self._kind.facets}
+        self._ranges = {key: self._range(key, rows) for key in self._kind.ranges}
         self._sections: dict[str, Section] = {}
         self._lay_out()
         self._connect()
 
     def show_filter(self, current: RecordFilter) -> None:
-        """Tick and fill in what `current` says."""
+        """Show the filter `current`."""
         before, self._filter = self._filter, current
         if current == before.with_query(text=current.query.text):
             self._clear.setEnabled(not current.is_empty)
             return
         query = current.query
         for facet, group in self._groups.items():
-            group.set_values(getattr(query, self._of.facets[facet].chosen))
+            group.set_values(getattr(query, self._kind.facets[facet].chosen))
             self._sections[facet].set_summary(group.summary)
         for key, ranged in self._ranges.items():
             bounds = current.bounds.get(key, _OPEN)
             ranged.set_bounds(bounds.low, bounds.high)
-            self._sections[key].set_summary(self._of.range_words(key, bounds.low, bounds.high))
+            self._sections[key].set_summary(self._kind.range_text(key, bounds.low, bounds.high))
         for field, box in self._toggles.items():
             with QSignalBlocker(box):
                 box.setChecked(getattr(current, field))
         self._clear.setEnabled(not current.is_empty)
 
-    def follow(self, rows: Sequence[Any]) -> None:
-        """Offer the values that `rows` have besides those that are offered: own cards may be of another kind."""
+    def add_rows(self, rows: Sequence[Any]) -> None:
+        """Offer new values of `rows`: user-defined cards may have values that the catalog has not."""
         for facet, group in self._groups.items():
-            group.add_values(_values(self._of, facet, rows))
+            group.add_values(_values(self._kind, facet, rows))
 
     def show_counts(self, counts: Mapping[str, Mapping[str | None, int]]) -> None:
-        """Show how many records each value would show."""
+        """Update the counts of all facets."""
         for facet, group in self._groups.items():
             group.set_counts(counts[facet])
 
@@ -317,12 +317,12 @@ class FacetPanel(ScrollColumn):
         for field, box in self._toggles.items():
             box.setToolTip(TOGGLE_TIPS[field])
             column.addWidget(box)
-        for facet in self._of.first:
+        for facet in self._kind.first:
             self._add_facet(column, facet)
         for key, ranged in self._ranges.items():
-            self._add_section(column, key, _range_title(self._of, key), ranged)
-        for facet in self._of.facets:
-            if facet not in self._of.first:
+            self._add_section(column, key, _range_title(self._kind, key), ranged)
+        for facet in self._kind.facets:
+            if facet not in self._kind.first:
                 self._add_facet(column, facet)
         column.addStretch(1)
         self.setWidget(body)
@@ -330,11 +330,11 @@ class FacetPanel(ScrollColumn):
         self.setAccessibleName("Filters")
 
     def _add_facet(self, column: QVBoxLayout, facet: str) -> None:
-        self._add_section(column, facet, self._of.facets[facet].title, self._groups[facet])
+        self._add_section(column, facet, self._kind.facets[facet].title, self._groups[facet])
 
     def _add_section(self, column: QVBoxLayout, key: str, title: str, body: QWidget) -> None:
         section = Section(self._theme, title, body)
-        section.set_open(f"{self._of.prefix}{key}" not in self._settings.current.closed_facets)
+        section.set_open(f"{self._kind.prefix}{key}" not in self._settings.current.closed_facets)
         section.toggled.connect(self._remember_sections)
         self._sections[key] = section
         column.addWidget(section)
@@ -350,47 +350,47 @@ class FacetPanel(ScrollColumn):
 
     @Slot()
     def clear(self) -> None:
-        """Ask for everything again."""
+        """Clear all filters."""
         self.changed.emit(self._empty, "")
 
     def _on_toggled(self, field: str, ticked: bool) -> None:
         self.changed.emit(self._filter.evolve(**{field: ticked}), field)
 
     def _on_facet(self, facet: str, values: tuple[str | None, ...]) -> None:
-        self.changed.emit(self._filter.with_query(**{self._of.facets[facet].chosen: values}), facet)
+        self.changed.emit(self._filter.with_query(**{self._kind.facets[facet].chosen: values}), facet)
 
     def _on_range(self, key: str, bounds: tuple[float | None, float | None]) -> None:
         self.changed.emit(self._filter.with_bounds(key, *bounds), key)
 
     @Slot()
     def _remember_sections(self) -> None:
-        mine = {f"{self._of.prefix}{key}": section.is_open for key, section in self._sections.items()}
+        mine = {f"{self._kind.prefix}{key}": section.is_open for key, section in self._sections.items()}
         others = [key for key in self._settings.current.closed_facets if key not in mine]
         self._settings.update(closed_facets=(*others, *(key for key, is_open in mine.items() if not is_open)))
 
     def _range(self, key: str, rows: Sequence[Any]) -> RangeGroup:
-        title, stops = self._of.columns[key].title, _stops(self._of, key, rows)
+        title, stops = self._kind.columns[key].title, _stops(self._kind, key, rows)
         return RangeGroup(self._theme, title, stops, grouped=key != "year")
 
 
-def _values(of: Narrowed, facet: str, rows: Sequence[Any]) -> list[tuple[str | None, str]]:
-    """Return the values of a facet, the most frequent first and what is unknown last."""
-    counted = Counter(map(of.facets[facet].read, map(of.record_of, rows)))
+def _values(kind: RecordKind, facet: str, rows: Sequence[Any]) -> list[tuple[str | None, str]]:
+    """Return the values of a facet by frequency, unknown last."""
+    counted = Counter(map(kind.facets[facet].read, map(kind.record_of, rows)))
     ordered = sorted(counted.most_common(), key=lambda pair: pair[0] is None)
-    return [(value, of.facet_words(facet, value)) for value, _ in ordered]
+    return [(value, kind.facet_words(facet, value)) for value, _ in ordered]
 
 
-def _range_title(of: Narrowed, key: str) -> str:
-    """Return a column's title with what its numbers count, in as little room as may be."""
-    column = of.columns[key]
+def _range_title(kind: RecordKind, key: str) -> str:
+    """Return a column's title with its unit, abbreviated."""
+    column = kind.columns[key]
     return f"{column.title}, $" if column.measure == fmt.USD else column.header
 
 
-def _stops(of: Narrowed, key: str, rows: Sequence[Any]) -> Sequence[float]:
-    """Return where the slider of a column halts: on its scale, on every year, else on round numbers."""
-    if key in of.scales:
-        return of.scales[key]
-    read = of.columns[of.like.get(key, key)].number
+def _stops(kind: RecordKind, key: str, rows: Sequence[Any]) -> Sequence[float]:
+    """Return the slider stops of a column: its fixed scale, every year, or round numbers."""
+    if key in kind.scales:
+        return kind.scales[key]
+    read = kind.columns[kind.like.get(key, key)].number
     known = [value for row in rows if (value := read(row)) is not None]
     if key == "year":
         return tuple(float(year) for year in range(int(min(known, default=0)), int(max(known, default=1)) + 1))

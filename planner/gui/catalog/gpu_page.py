@@ -1,4 +1,4 @@
-"""The accelerators: facets, table, and the details of one card."""
+"""The page of accelerators: filters, table and the details of a card."""
 
 from dataclasses import replace
 from functools import partial
@@ -8,7 +8,7 @@ from PySide6.QtCore import Slot
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu
 
-from planner.gui.catalog.describe import Described, describe_gpu
+from planner.gui.catalog.describe import RecordSummary, describe_gpu
 from planner.gui.catalog.filters import CatalogFilter
 from planner.gui.catalog.lookups import Lookups
 from planner.gui.catalog.own_cards import OwnCards
@@ -36,7 +36,7 @@ _SHOWN: Final = (
 
 
 class GpuPage(Page):
-    """The cards of the catalog, those of this machine on top; verdict, time and cost of the job follow the plan."""
+    """The cards of the catalog, those of this machine on top, with the plan's verdict, job time and job cost."""
 
     key = "accelerators"
     title = "Accelerators"
@@ -61,8 +61,8 @@ class GpuPage(Page):
         self.table.addAction(change)
         self.restore(_PANES)
 
-    def describe(self, record: GpuRow) -> Described:
-        """Return what to say of a card."""
+    def describe(self, record: GpuRow) -> RecordSummary:
+        """Return the details of a card."""
         chosen = CIRCUITS.get(self.workspace.settings.current.catalog.circuit, USUAL_CIRCUIT)
         return describe_gpu(record, self.workspace.plan, self.workspace.catalog, chosen)
 
@@ -72,7 +72,7 @@ class GpuPage(Page):
             self.workspace.answer(f"card {record.gpu.name}", {"gpu": record.id})
 
     def planned(self) -> str | None:
-        """Return the plan's card; a plan without one begins with the smallest card that it fits on."""
+        """Return the plan's card; without one, the smallest card on which the plan fits."""
         plan, catalog = self.workspace.plan, self.workspace.catalog
         if plan.gpu is not None or self.table.current_id is not None:
             return plan.gpu
@@ -80,30 +80,30 @@ class GpuPage(Page):
         return fits[0].gpu_id if fits else None
 
     def export_rows(self) -> list[dict[str, object]]:
-        """Return the cards that are shown, as flat rows with sources."""
+        """Return the shown cards as flat rows with sources."""
         return [gpu_fields(row) for row in self.model.records]
 
     def refresh(self, evaluation: Evaluation) -> None:
-        """Judge every card by the plan."""
+        """Update every card's verdict for the plan."""
         self.table.mark(self.workspace.plan.gpu)
         self.lookups.follow()
         self._find_here()
         super().refresh(evaluation)
 
     def show_fitting(self) -> None:
-        """Show only the cards that the plan fits on, the one with the least memory first."""
+        """Show only the cards on which the plan fits, smallest memory first."""
         self.table.sort_by("memory")
         self.narrow(CatalogFilter(only_fitting=True), "only_fitting")
         self.table.scrollToTop()
 
     def show_columns(self, name: str) -> None:
-        """Show a set of columns, sorted as before where its column is shown."""
+        """Show a named set of columns; the sort column stays if it is among them."""
         now = self.table.layout_now()
         self.table.arrange(now.evolve(shown=COLUMN_SETS[name]))
         self.table.arranged.emit()
 
     def sort_by_best(self, key: str) -> None:
-        """Sort by the column `key`, which is shown, with the best on top, and choose that."""
+        """Show the column `key`, sort by it with the best on top, and select that record."""
         self.table.show_column(key, shown=True)
         self.table.sort_by(key, descending=not lower_is_better(key))
         if self.model.records:
@@ -112,12 +112,12 @@ class GpuPage(Page):
         self.table.setFocus()
 
     def use_circuit(self, key: str) -> None:
-        """Reckon builds with another circuit, and remember it."""
+        """Compute builds with another circuit, and store it in the settings."""
         self.workspace.settings.update_catalog(circuit=key)
         self.describe_current()
 
     def column_menu(self) -> QMenu:
-        """Return a new menu with the sets of columns before the columns themselves."""
+        """Return a new menu with the column sets above the columns."""
         menu = super().column_menu()
         first = menu.actions()[0]
         for name in COLUMN_SETS:
@@ -128,17 +128,17 @@ class GpuPage(Page):
         return menu
 
     def about(self, text: str) -> str:
-        """Return what FPGAs and other machines are for, where one is searched for."""
+        """Explain FPGAs and other accelerators that are searched for but not in the catalog."""
         return about_other_machines(text)
 
     def plain_rows(self) -> list[GpuRow]:
-        """Return the cards with their own figures alone."""
+        """Return the cards without verdicts."""
         return [GpuRow(gpu) for gpu in self.workspace.catalog.hardware.gpus]
 
     def judged_rows(self) -> list[GpuRow]:
-        """Return the cards with their verdicts, those of this machine marked."""
+        """Return the cards with verdicts, prices and job costs; those of this machine are marked."""
         plan, catalog, known = self.workspace.plan, self.workspace.catalog, self.lookups
-        software = () if known.prices is None else catalog.software  # read with the prices, beside this thread
+        software = () if known.prices is None else catalog.software  # loaded with the prices by the background thread
         rows = gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), known.jobs, known.prices, software)
         here = self._here.words
         return [replace(row, here=here[row.id]) if row.id in here else row for row in rows]
@@ -148,7 +148,7 @@ class GpuPage(Page):
         return None if row is None else row.gpu
 
     def _find_here(self) -> None:
-        """Match the cards of this machine, which stand above all others, with those of the catalog."""
+        """Match the cards of this machine with the catalog and list them first."""
         self._here = cards_here(self.workspace.catalog.hardware, self.workspace.devices)
         self.model.set_first(self._here.words)
         self.here.setText(self._here.sentence)

@@ -1,4 +1,4 @@
-"""What is found out about every card and system beside the window's thread: the plan's job, and prices."""
+"""Background computation of each card's job time and cost, and of card and system prices."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
@@ -27,10 +27,10 @@ _JOBS_DELAY_MS: Final = 300
 
 
 class Lookups(QObject):
-    """Follows the plan and the catalog; `found` says that more is known than before.
+    """Computes job costs and prices for the current plan and catalog; `found` is emitted when results arrive.
 
-    The next change of the plan ends the search for what its job takes and costs, and nothing stale is kept. `prices`
-    and `rents`, those of systems, are none while they have not been read. `today` says of which day they are.
+    A change of the plan cancels the running job computation, and no stale results are kept. `prices` (of cards) and
+    `rents` (of systems) are None until they have been read. `today` returns the date of the prices.
     """
 
     found = Signal()
@@ -50,23 +50,23 @@ class Lookups(QObject):
         self._workspace, self._tasks = workspace, tasks
         self._jobs_of: tuple[Plan, Catalog] | None = None
         self._prices_of: Catalog | None = None
-        self._asking = QTimer(self, singleShot=True, interval=_JOBS_DELAY_MS)
-        self._asking.timeout.connect(self._ask_jobs)
+        self._jobs_timer = QTimer(self, singleShot=True, interval=_JOBS_DELAY_MS)
+        self._jobs_timer.timeout.connect(self._start_jobs)
 
     def follow(self) -> None:
-        """Find out what the plan and the catalog, as they are now, need to be told."""
+        """Start what the current plan and catalog still need."""
         catalog = self._workspace.catalog
-        asked = _without_card(self._workspace.plan)
-        if self._jobs_of is None or self._jobs_of[0] != asked or self._jobs_of[1] is not catalog:
-            self.jobs, self._jobs_of = {}, (asked, catalog)
+        plan = _without_card(self._workspace.plan)
+        if self._jobs_of is None or self._jobs_of[0] != plan or self._jobs_of[1] is not catalog:
+            self.jobs, self._jobs_of = {}, (plan, catalog)
             self._tasks.cancel(_JOBS)
-            self._asking.start()
+            self._jobs_timer.start()
         if self._prices_of is not catalog:
             self._prices_of, self.prices, self.rents = catalog, None, None
-            self._tasks.run(_PRICES, partial(_all_prices, catalog, self.today()), self._take_prices, self._tell)
+            self._tasks.run(_PRICES, partial(_all_prices, catalog, self.today()), self._take_prices, self._report)
 
     @Slot()
-    def _ask_jobs(self) -> None:
+    def _start_jobs(self) -> None:
         plan, catalog, stop = self._workspace.plan, self._workspace.catalog, Event()
         work = partial(find_jobs, plan, catalog, self.today(), stop.is_set)
         self._tasks.run(_JOBS, work, self._take_jobs, pass_over, stop.set)
@@ -80,20 +80,20 @@ class Lookups(QObject):
         self.prices, self.rents = found
         self.found.emit()
 
-    def _tell(self, error: BaseException) -> None:
+    def _report(self, error: BaseException) -> None:
         if not isinstance(error, PlannerError):
             raise error
         self._workspace.failed.emit(error)
 
 
 def _without_card(plan: Plan) -> Plan:
-    """Return what of `plan` decides about every card: its own is no part of that, unless a speed was measured."""
+    """Return `plan` without its card, which other cards' jobs do not depend on unless a speed was measured on it."""
     return plan if plan.timing.measured is not None else plan.evolve(gpu=None)
 
 
 def find_jobs(plan: Plan, catalog: Catalog, today: date, stop: Callable[[], bool]) -> Mapping[str, JobWords] | None:
-    """Return what the job takes and costs on each card, or None where nobody waits any more."""
-    from planner.plan.job_costs import job_by_gpu  # not needed to draw the page, and loaded beside the window's thread
+    """Return the job's time and cost on each card, or None if it was cancelled."""
+    from planner.plan.job_costs import job_by_gpu  # loaded by the background thread, since drawing does not need it
     from planner.present.catalog.job_words import job_words
 
     found = job_by_gpu(plan, catalog, today, stop)
@@ -101,14 +101,14 @@ def find_jobs(plan: Plan, catalog: Catalog, today: date, stop: Callable[[], bool
 
 
 def pass_over(error: BaseException) -> None:
-    """Leave the columns empty where the plan itself is at fault, which the other tabs say."""
+    """Leave the columns empty if the plan itself is invalid; other tabs report that."""
     if not isinstance(error, PlannerError):
         raise error
 
 
 def _all_prices(catalog: Catalog, today: date) -> "tuple[Mapping[str, CardPrices], Rents]":
-    from planner.plan.prices import prices_by_card, rents_by_system  # takes a while, and the first look does without
+    from planner.plan.prices import prices_by_card, rents_by_system  # slow, and not needed for the first view
 
-    # What the details show beside the prices is read here too, or the first arrow key would wait for it.
+    # The details also need these; loading them here keeps the first arrow key fast.
     _ = catalog.software, catalog.speeds
     return prices_by_card(catalog, today), rents_by_system(catalog, today)

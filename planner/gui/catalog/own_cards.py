@@ -1,4 +1,4 @@
-"""A person's own cards, and what they know better of others: changed, added, exchanged as files, and forgotten."""
+"""User-defined cards and user values for catalog cards: dialogs, import, export and deletion."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -36,7 +36,7 @@ _NOTHING: Final = OwnHardware()
 
 
 class _OwnDialog(QDialog):
-    """A form about one card; `save` takes over what is filled in and says what is wrong with it by raising.
+    """Form about one card; `save` stores the input and raises if it is not allowed.
 
     `fields` are the inputs by the names that errors have for what is typed into them.
     """
@@ -64,7 +64,7 @@ class _OwnDialog(QDialog):
         )
 
     def event(self, event: QEvent) -> bool:
-        """Grow with the messages under the fields, which a window does not do by itself where lines are folded."""
+        """Grow with the messages below the fields, which Qt does not do for wrapped labels."""
         handled = super().event(event)
         layout = self.layout()
         if event.type() == QEvent.Type.LayoutRequest and layout is not None:
@@ -72,12 +72,12 @@ class _OwnDialog(QDialog):
         return handled
 
     def save(self) -> None:
-        """Take over what is filled in."""
+        """Store the input; raises a `PlannerError` if it is not allowed."""
         raise NotImplementedError
 
     @Slot()
     def try_save(self) -> None:
-        """Save and close, or say why not; nothing is saved while a field holds what is not allowed."""
+        """Save and close, or show the problem; nothing is saved while a field is invalid."""
         wrong = next((field for field in self.fields.values() if field.problem), None)
         if wrong is not None:
             self._refuse(wrong.problem, wrong)
@@ -92,7 +92,7 @@ class _OwnDialog(QDialog):
             self.accept()
 
     def _refuse(self, reason: str, field: TypedField | None) -> None:
-        """Say why nothing is saved, and lead to the field that has to be mended."""
+        """Show why nothing was saved, and focus the field to correct."""
         tell(self.problem, reason if field is None else f"{field.name}: {reason}")
         if field is not None:
             field.setFocus()
@@ -113,14 +113,17 @@ class ChangeDialog(_OwnDialog):
         today: str,
         parent: QWidget,
     ) -> None:
-        about = "What you know better than the catalog. Leave a field empty to keep what the catalog has."
-        super().__init__(theme, f"Your figures of the {gpu.name}", about, parent)
+        about = "Your own values for this card. Leave a field empty to keep the catalog's value."
+        super().__init__(theme, f"Your figures for the {gpu.name}", about, parent)
         self._gpu, self._take, self._today = gpu, take, today
-        self.paid = DecimalField(0.01, MOST_USD, placeholder="not said")
+        self.paid = DecimalField(0.01, MOST_USD, placeholder="not set")
         self.limit = DecimalField(1, MOST_WATTS, placeholder="none")
-        self.note = TextField(placeholder="such as: bought used, fans replaced")
+        self.note = TextField(placeholder="e.g. bought used, fans replaced")
         self.form.add(
-            "&Paid, USD", self.paid, lambda: None, "What you paid for one: what owning it costs is counted with it."
+            "&Paid, USD",
+            self.paid,
+            lambda: None,
+            "What you paid per card; the cost of owning it is computed with this.",
         )
         self.form.add("Power &limit, W", self.limit, lambda: None, "As set with nvidia-smi -pl.")
         self.form.add("&Remark", self.note, lambda: "")
@@ -131,7 +134,7 @@ class ChangeDialog(_OwnDialog):
             self.note.set_value(said.note)
 
     def save(self) -> None:
-        """Say what is filled in of the card."""
+        """Store the user's values, or remove them if all fields are empty."""
         told = {
             "purchase_price_usd": self.paid.value,
             "power_limit_watts": self.limit.value,
@@ -142,26 +145,29 @@ class ChangeDialog(_OwnDialog):
 
 
 class NewCardDialog(_OwnDialog):
-    """A card of one's own that is like another; an empty field is as that one has it. `take` gets it and may raise."""
+    """Form for a new user-defined card based on another one; `take` receives it and may raise."""
 
     def __init__(self, theme: Theme, base: Gpu, take: Callable[[Gpu], None], today: str, parent: QWidget) -> None:
         about = (
-            f"A card that the catalog does not have, like the {base.name} but for what you fill in: rates and software "
-            "are taken from it."
+            f"A card that is not in the catalog. Whatever you leave empty is taken from the {base.name}, as are "
+            "compute rates and software."
         )
         super().__init__(theme, "Add a card of your own", about, parent)
         self._base, self._take, self._today = base, take, today
-        self.name = TextField(placeholder="such as: RTX 4090 48 GB, modified")
+        self.name = TextField(placeholder="e.g. RTX 4090 48 GB, modified")
         self.memory = DecimalField(0.25, _MOST_GIB, placeholder=_same(base.memory_bytes, GIB))
         self.bandwidth = DecimalField(1, _MOST_GB_PER_S, placeholder=_same(base.bandwidth_bytes_per_s, GB))
         self.power = DecimalField(1, MOST_WATTS, placeholder=_same(base.board_power_watts, 1))
-        self.paid = DecimalField(0.01, MOST_USD, placeholder="not said")
+        self.paid = DecimalField(0.01, MOST_USD, placeholder="not set")
         self.form.add("&Name", self.name, lambda: "")
         self.form.add("&Memory, GiB", self.memory, lambda: None, "Physical memory of the whole card.")
         self.form.add("&Bandwidth, GB/s", self.bandwidth, lambda: None, "Memory bandwidth of the whole card.")
         self.form.add("Po&wer, W", self.power, lambda: None, "Board power.")
         self.form.add(
-            "&Paid, USD", self.paid, lambda: None, "What you paid for one: what owning it costs is counted with it."
+            "&Paid, USD",
+            self.paid,
+            lambda: None,
+            "What you paid per card; the cost of owning it is computed with this.",
         )
         self.fields = {
             **dict.fromkeys(("name", "id"), self.name),  # the id is made of the name
@@ -174,7 +180,7 @@ class NewCardDialog(_OwnDialog):
     def save(self) -> None:
         """Add the card."""
         if not self.name.text:
-            raise SpecError("name", "a card needs one", "Write what it is called.")
+            raise SpecError("name", "a card needs a name", "Enter one.")
         figures = CardFigures(
             memory_bytes=None if self.memory.value is None else round(self.memory.value * GIB),
             bandwidth_bytes_per_s=None if self.bandwidth.value is None else self.bandwidth.value * GB,
@@ -189,9 +195,9 @@ def _same(value: float | None, per_unit: float) -> str:
 
 
 class OwnCards:
-    """Writes the person's file and lets the whole window draw on it at once.
+    """Edits the user's hardware file and applies it to the whole window.
 
-    `current` is the card to speak of; `show` leads to another.
+    `current` returns the selected card; `show` selects another by id.
     """
 
     def __init__(
@@ -207,17 +213,17 @@ class OwnCards:
         self._current, self._show, self._today = current, show, today
 
     def ask_change(self) -> QDialog | None:
-        """Ask what the person knows better of the current card; nothing where there is none."""
+        """Open the form for the user's values of the current card, if there is one."""
         gpu = self._current()
         if gpu is None:
             return None
         with self._workspace.reporting():
             said = _read().change_of(gpu.id)
-            return self._open(ChangeDialog(self._theme, gpu, said, self._say(gpu), self._day(), self._parent))
+            return self._open(ChangeDialog(self._theme, gpu, said, self._saver(gpu), self._day(), self._parent))
         return None
 
     def ask_new(self) -> QDialog | None:
-        """Ask for a card of one's own that is like the current one; nothing where there is none."""
+        """Open the form for a new card based on the current one, if there is one."""
         gpu = self._current()
         if gpu is None:
             return None
@@ -227,53 +233,53 @@ class OwnCards:
         return None
 
     def add(self, card: Gpu) -> None:
-        """Add a card of one's own.
+        """Add a user-defined card.
 
         Raises:
             PlannerError: If the catalog has a card of this name, or the file cannot be written.
         """
         if any(gpu.id == card.id for gpu in self._workspace.catalog.hardware.gpus):
-            raise SpecError("name", f"{card.name!r} is in the catalog already", "Choose another name.")
+            raise SpecError("name", f"{card.name!r} is already in the catalog", "Choose another name.")
         added = OwnHardware(cards=(card,))
         self._keep(_read().joined(added), added)
         self._show(card.id)
 
     def ask_forget(self) -> QMessageBox | None:
-        """Ask whether to forget the current card if it is one's own, and what was said of it; nothing without one."""
+        """Ask whether to delete the user's values of the current card, or the card if it is user-defined."""
         gpu = self._current()
         if gpu is None:
             return None
         with self._workspace.reporting():
             own = _read()
             if not own.names(gpu.id):
-                raise PlannerError(f"{gpu.name} is as the catalog has it.", "There is nothing to forget.")
+                raise PlannerError(f"You have no values of your own for {gpu.name}.", "There is nothing to forget.")
             return self._open_question(gpu, loss_words(own, gpu.id))
         return None
 
     def forget(self, gpu_id: str) -> None:
-        """Forget a card of one's own, and what was said of it."""
+        """Delete a user-defined card and the user's values of a card."""
         with self._workspace.reporting():
             self._keep(_read().without(gpu_id))
 
     def add_from(self, path: Path) -> None:
-        """Add the cards and changes in a file; what it shares with those that are there is the file's."""
+        """Import cards and values from a file, which replace existing ones with the same id."""
         with self._workspace.reporting():
             added = read_own(path, self._today())
             self._keep(_read().joined(added), added, path)
 
     def export_to(self, path: Path) -> None:
-        """Write all of one's own cards and changes to a file."""
+        """Export all user-defined cards and values to a file."""
         with self._workspace.reporting():
             write_own(path, _read())
 
     def choose_file(self) -> None:
-        """Ask for a file to add from."""
+        """Ask for a file and import it."""
         chosen, _ = QFileDialog.getOpenFileName(self._parent, "Add cards of your own", "", _KIND)
         if chosen:
             self.add_from(Path(chosen))
 
     def choose_target(self) -> None:
-        """Ask for a file to write to."""
+        """Ask for a file and export to it."""
         chosen, _ = QFileDialog.getSaveFileName(self._parent, "Export your own cards", "hardware.json", _KIND)
         if chosen:
             self.export_to(Path(chosen))
@@ -285,7 +291,7 @@ class OwnCards:
 
         box = confirmation(
             "Forget your figures or card?",
-            f"Forget what is your own of {gpu.name}?",
+            f"Forget your own data about {gpu.name}?",
             f"This is lost: {loss}. It cannot be undone; “Export your cards…” keeps a copy.",
             QPushButton("&Forget it"),
             self._parent,
@@ -296,13 +302,13 @@ class OwnCards:
         return box
 
     def _unchanged(self, gpu: Gpu) -> Gpu:
-        """Return the card without what the person says of it: none of that holds for another card."""
+        """Return the card without the user's values, which do not apply to another card."""
         own = _read()
         if own.change_of(gpu.id) is None:
             return gpu
         return with_own(load_hardware(self._workspace.catalog.folder), own.without_changes()).gpu(gpu.id)
 
-    def _say(self, gpu: Gpu) -> Callable[[CardChange | None], None]:
+    def _saver(self, gpu: Gpu) -> Callable[[CardChange | None], None]:
         def take(change: CardChange | None) -> None:
             added = OwnHardware() if change is None else OwnHardware(changes=(change,))
             self._keep(_read().saying(gpu.id, change), added)
@@ -310,13 +316,13 @@ class OwnCards:
         return take
 
     def _keep(self, own: OwnHardware, added: OwnHardware = _NOTHING, path: Path | None = None) -> None:
-        """Write the file, once it is sure that the catalog goes with what is added, and the plan with all of it."""
+        """Write the file after checking that the catalog and the plan are valid with it."""
         hardware = with_own(load_hardware(self._workspace.catalog.folder), own)
         problem = first_problem(hardware, added)
         if problem is not None:
             if path is not None:
                 raise CatalogError(path, *problem)
-            hint = "Choose another name." if problem.field == "id" else problem.hint  # the id is made of the name
+            hint = "Choose another name." if problem.field == "id" else problem.hint  # the id is derived from the name
             raise SpecError(problem.field, problem.reason, hint)
         changed = replace(self._workspace.catalog, hardware=hardware)
         try:

@@ -1,4 +1,4 @@
-"""A table of records with the details of one, narrowed by words, facets and ranges at its side."""
+"""Base class of the catalog pages: filters, a table or plot of records, and the details of one."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -10,10 +10,10 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QSplitter, QStackedWidget, QWidget
 
 from planner.gui.catalog.conditions import ChipRow, EmptyResult
-from planner.gui.catalog.describe import Described
+from planner.gui.catalog.describe import RecordSummary
 from planner.gui.catalog.detail import DetailPane
 from planner.gui.catalog.facets import FacetPanel
-from planner.gui.catalog.filters import NameSearch, RecordFilter, conditions, culprit, groups
+from planner.gui.catalog.filters import NameSearch, RecordFilter, blocking_condition, conditions, grouped_conditions
 from planner.gui.catalog.lookups import Lookups
 from planner.gui.catalog.scatter.panel import ScatterPanel
 from planner.gui.catalog.settings import View
@@ -31,12 +31,12 @@ _COUNT_DELAY_MS: Final = 50
 
 
 class Page(QWidget):
-    """A table of records with the details of one.
+    """Filters, records and the details of one.
 
-    It shows what passes `filter`, which begins as `everything`; filters are saved in the settings' field `saved_in`.
-    `counted` says that other rows are shown than before, `searched` that another text is searched for, which the person
-    need not have typed, `comparison_wanted` carries the ids of records to put side by side. Subclasses have the
-    records, judge and describe them, put one into the plan and name the one to begin with.
+    The page shows the records that pass `filter`, initially `everything`; saved filters are in the settings' field
+    `saved_in`. `counted` follows each change of the shown rows, `searched` carries a search text that the program set,
+    `comparison_wanted` the ids of records to compare. Subclasses provide the records with verdicts and details, put one
+    into the plan and name the initial one.
     """
 
     counted = Signal()
@@ -67,7 +67,7 @@ class Page(QWidget):
         self.facets = FacetPanel(theme, workspace.settings, self.everything, rows)
         self.chips = ChipRow(theme)
         self.empty = EmptyResult(theme, self.everything)
-        # The counts are for the eye that wanders to the side; the table answers a keystroke first.
+        # The table responds to a keystroke first; the facet counts follow after a delay.
         self._counting = QTimer(self, singleShot=True, interval=_COUNT_DELAY_MS)
         self._counting.timeout.connect(self.count_facets)
         self.results = QStackedWidget()
@@ -96,15 +96,15 @@ class Page(QWidget):
         lookups.found.connect(self._on_found)
 
     def plain_rows(self) -> Sequence[Any]:
-        """Return the records of the catalog, of which nothing beside their own figures need be known."""
+        """Return the records of the catalog without verdicts."""
         raise NotImplementedError
 
     def judged_rows(self) -> Sequence[Any]:
-        """Return the records of the catalog, judged by the plan."""
+        """Return the records of the catalog with the plan's verdicts."""
         raise NotImplementedError
 
-    def describe(self, record: Any) -> Described:  # noqa: ANN401  # each page has records of its own
-        """Return what to say of `record` under the plan."""
+    def describe(self, record: Any) -> RecordSummary:  # noqa: ANN401  # each page has records of its own
+        """Return the details of `record` under the plan."""
         raise NotImplementedError
 
     def use(self, record: Any) -> None:  # noqa: ANN401  # as above
@@ -112,24 +112,24 @@ class Page(QWidget):
         raise NotImplementedError
 
     def export_rows(self) -> list[dict[str, object]]:
-        """Return what is shown, as flat rows with sources."""
+        """Return the shown records as flat rows with sources."""
         raise NotImplementedError
 
     def planned(self) -> str | None:
-        """Return the id of the record that the plan uses, or of one to begin with; none where nothing offers itself."""
+        """Return the id of the record that the plan uses, or of an initial one; None if there is none."""
         raise NotImplementedError
 
     @property
     def filter(self) -> RecordFilter:
-        """Return what the table is narrowed to."""
+        """Return the current filter."""
         return self._filter
 
     def search(self, text: str) -> None:
-        """Show only what has every word of `text` and is within the bounds that it names."""
+        """Show only records that contain every word of `text` and lie within the bounds it names."""
         self.narrow(self._filter.with_query(text=text), "text")
 
     def narrow(self, wanted: RecordFilter, latest: str = "") -> None:
-        """Show only what passes `wanted`; `latest` is the key of the condition that was changed last."""
+        """Apply the filter `wanted`; `latest` is the key of the condition that was changed last."""
         text_before = self._filter.query.text
         self._filter, self._latest = wanted, latest
         self.model.set_filter(None if wanted.is_empty else self._passing)
@@ -141,13 +141,13 @@ class Page(QWidget):
             self.searched.emit(wanted.query.text)
 
     def about(self, _text: str) -> str:
-        """Return what is known of what is searched for though the page has no such record."""
+        """Explain a search term for which the page has no records."""
         return ""
 
     @Slot()
     def count_facets(self) -> None:
-        """Show how many records each value of a facet would show."""
-        self.facets.show_counts(self._filter.counts(self._having_words()))
+        """Update the counts of the facet values."""
+        self.facets.show_counts(self._filter.counts(self._rows_with_words()))
 
     @Slot()
     def _on_found(self) -> None:
@@ -156,21 +156,21 @@ class Page(QWidget):
 
     def _passing(self, _rows: Sequence[Any]) -> frozenset[str]:
         if self._filter.by_name_only:
-            return self._names.having(self._filter.asked.words)
-        return self._filter.passing(self._having_words())
+            return self._names.having(self._filter.parsed.words)
+        return self._filter.passing(self._rows_with_words())
 
-    def _having_words(self) -> Sequence[Any]:
-        if not self._filter.asked.words:
+    def _rows_with_words(self) -> Sequence[Any]:
+        if not self._filter.parsed.words:
             return self.model.all_records
-        names = self._names.having(self._filter.asked.words)
+        names = self._names.having(self._filter.parsed.words)
         return [row for name in names if (row := self.model.find(name)) is not None]
 
     def _named(self, rows: Sequence[Any]) -> NameSearch:
-        return NameSearch([self.everything.of.record_of(row) for row in rows])
+        return NameSearch([self.everything.kind.record_of(row) for row in rows])
 
     @cached_property
     def scatter(self) -> ScatterPanel:
-        """Return the scatter plot of the rows, which is built when it is first wanted."""
+        """Return the scatter plot of the rows, built on first use."""
         panel = ScatterPanel(self.workspace, self.theme, self.key, self.model)
         panel.chosen.connect(self.table.choose)
         panel.boxed.connect(self.table.select_names)
@@ -180,11 +180,11 @@ class Page(QWidget):
         return panel
 
     def column_menu(self) -> QMenu:
-        """Return a new menu to sort and to choose columns."""
+        """Return a new menu to sort by and choose columns."""
         return self.table.column_menu()
 
     def show_view(self, view: View) -> None:
-        """Show the rows as a table or as a plot."""
+        """Switch between table and scatter plot."""
         self.view = view
         if view == "scatter":
             self.scatter.show_rows()
@@ -193,60 +193,60 @@ class Page(QWidget):
         self.show_rows()
 
     def show_rows(self) -> None:
-        """Show what is left, or why nothing is."""
+        """Show the matching rows, or explain why there are none."""
         if not self.model.rowCount():
-            found = culprit(self._filter, self.model.all_records, self._latest)
-            self.empty.explain(found, groups(self._filter), self.about(self._filter.query.text))
+            found = blocking_condition(self._filter, self.model.all_records, self._latest)
+            self.empty.explain(found, grouped_conditions(self._filter), self.about(self._filter.query.text))
             self.results.setCurrentWidget(self.empty)
         else:
             self.results.setCurrentWidget(self.scatter if self.view == "scatter" else self.table)
 
     def enter(self) -> None:
-        """Take the keyboard into what shows the rows."""
+        """Focus the table or the plot."""
         if self.view == "scatter" and self.scatter.plot is not None:
             self.scatter.plot.setFocus(Qt.FocusReason.ShortcutFocusReason)
         else:
             self.table.enter()
 
     def judge(self) -> None:
-        """Judge every record by the plan."""
+        """Update every record's verdict for the plan."""
         self.model.set_records(self.judged_rows())
         self.show_rows()
         self.count_facets()
 
     def refresh(self, _evaluation: Evaluation) -> None:
-        """Show what follows from the plan; the record that it uses is chosen when the plan comes to use another."""
+        """Update for the plan; when the plan changes its card or system, that record is selected."""
         if self._hardware is not self.workspace.catalog.hardware:
             self._hardware = self.workspace.catalog.hardware
             rows = self.plain_rows()
             self._names = self._named(rows)
-            self.facets.follow(rows)
+            self.facets.add_rows(rows)
         self.judge()
         planned = self.planned()
         if planned != self._planned or self.table.current_id is None:
             self._planned = planned
             if planned is not None and planned != self.table.current_id:
-                self.table.choose(planned)  # which has it described
+                self.table.choose(planned)  # which also describes it
                 return
         self.describe_current()
 
     @Slot()
     def use_current(self) -> None:
-        """Put the record under the keyboard into the plan."""
+        """Put the current record into the plan."""
         if self.table.current_record is not None:
             self.use(self.table.current_record)
 
     @Slot()
     def compare_current(self) -> None:
-        """Ask for the selected records to be put side by side, or for the one under the keyboard."""
+        """Request a comparison of the selected records, or of the current one."""
         chosen = [self.model.identify(record) for record in self.table.selected_records]
         current = [] if self.table.current_id is None else [self.table.current_id]
         self.comparison_wanted.emit(tuple(chosen or current))
 
     def restore(self, sizes: Sequence[int]) -> None:
-        """Arrange table and panes as they were left; `sizes` are the panes' widths at first.
+        """Restore the table layout and the pane widths from the settings; `sizes` are the default widths.
 
-        Widths of other panes than there are now, which an older version left, are passed over.
+        Stored widths for another number of panes, from an older version, are ignored.
         """
         current = self.workspace.settings.current
         self.table.arrange(current.tables.get(self.key, self.table.usual))
@@ -256,18 +256,18 @@ class Page(QWidget):
         self.splitter.splitterMoved.connect(self._remember_splitter)
 
     def _add_actions(self) -> None:
-        for words, run in (
+        for title, run in (
             ("&Use", self.use_current),
             ("Co&mpare", self.compare_current),
             ("&Copy rows", self.table.copy_selected),
         ):
-            action = QAction(words, self.table)
+            action = QAction(title, self.table)
             action.triggered.connect(run)
             self.table.addAction(action)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
 
     def _order_tabs(self) -> None:
-        """Let the tab key go through the plot before the details: what is built late comes last by itself."""
+        """Put the plot before the details in the tab order: widgets built late would otherwise come last."""
         layout = self.scatter.layout()
         if layout is not None:
             set_tab_order((self.table, *tab_stops(layout)))
@@ -286,7 +286,7 @@ class Page(QWidget):
 
     @Slot()
     def describe_current(self) -> None:
-        """Describe the record under the keyboard in the pane."""
+        """Show the details of the current record."""
         record = self.model.find(self.table.current_id)
         if record is None:
             self.detail.clear()

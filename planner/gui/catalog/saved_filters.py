@@ -1,4 +1,4 @@
-"""Filters that the person has given a name: applied, renamed and deleted from one menu, apart for each page."""
+"""Menu of the named filters of each catalog page: apply, save, rename and delete."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +15,7 @@ from planner.gui.workspace import Workspace
 
 
 class SavedFilters(QMenu):
-    """`applied` carries the filter that was chosen; `page` returns the page whose filters these are now."""
+    """Menu of the saved filters of the current `page`; `applied` carries the chosen filter."""
 
     applied = Signal(object)
 
@@ -27,12 +27,12 @@ class SavedFilters(QMenu):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the saved filters, in the order of the alphabet."""
+        """Return the names of the saved filters in alphabetical order."""
         return tuple(sorted(self._saved, key=str.casefold))
 
     @Slot()
     def fill(self) -> None:
-        """Offer what there is now."""
+        """Rebuild the menu."""
         self.clear()
         for name in self.names:
             self.addAction(name, partial(self.apply, name))
@@ -49,7 +49,7 @@ class SavedFilters(QMenu):
             delete.addAction(name, partial(self.delete, name))
 
     def apply(self, name: str) -> None:
-        """Narrow the catalog as the filter called `name` does; one that cannot be read is told across the window."""
+        """Apply the filter `name`; an unreadable one is reported in the window."""
         with self._workspace.reporting():
             try:
                 wanted = type(self._page().filter).model_validate(self._saved[name])
@@ -59,37 +59,37 @@ class SavedFilters(QMenu):
             self.applied.emit(wanted)
 
     def save(self, name: str) -> None:
-        """Save the present filter as `name`, in place of one of that name."""
+        """Save the current filter as `name`, replacing one of that name."""
         if name.strip():
-            kept = self._page().filter.model_dump(mode="json", exclude_defaults=True)
-            self._store({**self._saved, name.strip(): kept})
+            saved_filter = self._page().filter.model_dump(mode="json", exclude_defaults=True)
+            self._store({**self._saved, name.strip(): saved_filter})
 
     def rename(self, name: str, other: str) -> None:
-        """Call the filter `name` something else; that another has that name already is told across the window."""
+        """Rename a filter; a name that is already taken is reported in the window."""
         wanted = other.strip()
         if not wanted or wanted == name:
             return
         with self._workspace.reporting():
             if wanted in self._saved:
                 hint = "Choose another name, or delete that one first."
-                raise PlannerError(f"There is a saved filter “{wanted}” already.", hint)
-            kept = {key: value for key, value in self._saved.items() if key != name}
-            self._store({**kept, wanted: self._saved[name]})
+                raise PlannerError(f"A saved filter “{wanted}” already exists.", hint)
+            saved_filter = {key: value for key, value in self._saved.items() if key != name}
+            self._store({**saved_filter, wanted: self._saved[name]})
 
     def delete(self, name: str) -> None:
-        """Forget the filter `name`."""
+        """Delete the filter `name`."""
         self._store({key: value for key, value in self._saved.items() if key != name})
 
     @Slot()
     def ask_name(self) -> None:
-        """Ask what to call the present filter."""
+        """Ask for a name and save the current filter."""
         usual = ", ".join(condition.words for condition in conditions(self._page().filter))
         name, agreed = QInputDialog.getText(self, "Save these filters", "Name", text=usual)
         if agreed:
             self.save(name)
 
     def ask_other_name(self, name: str) -> None:
-        """Ask what else to call the filter `name`."""
+        """Ask for another name of the filter `name`."""
         other, agreed = QInputDialog.getText(self, "Rename", "Name", text=name)
         if agreed:
             self.rename(name, other)

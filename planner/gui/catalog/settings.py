@@ -1,4 +1,4 @@
-"""What the Catalog tab remembers; apart from its widgets, so that reading the settings does not load them."""
+"""Settings of the Catalog tab, in a module without widgets so that reading the settings stays fast."""
 
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ View = Literal["table", "scatter", "compare"]
 
 
 class PlotChoice(Spec):
-    """What a scatter plot shows, by column keys; size and colour may be none."""
+    """Columns of a scatter plot, by key; `size` and `color` may be empty."""
 
     x: str = "price"
     y: str = "bandwidth"
@@ -22,14 +22,16 @@ class PlotChoice(Spec):
 
 
 class CatalogSettings(Spec):
-    """The views as they were left. A saved filter is kept as it was written, and read when it is applied."""
+    """State of the Catalog tab. Saved filters stay raw JSON and are validated when they are applied."""
 
     view: View = "table"
     plots: dict[str, PlotChoice] = Field(default_factory=dict, description="by page")
     filters: dict[str, dict[str, Any]] = Field(default_factory=dict, description="saved filters by name")
-    system_filters: dict[str, dict[str, Any]] = Field(default_factory=dict, description="those of systems")
-    compared: tuple[str, ...] = Field(default=(), description="ids of cards and systems side by side")
+    system_filters: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, description="saved filters of systems by name"
+    )
+    compared: tuple[str, ...] = Field(default=(), description="ids of the compared cards and systems")
     only_differences: bool = False
     circuit: str = Field(
-        default="120V-15A", description="what builds hang on, a key of `planner.hardware.power.CIRCUITS`"
+        default="120V-15A", description="circuit that powers builds, a key of `planner.hardware.power.CIRCUITS`"
     )

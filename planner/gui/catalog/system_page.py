@@ -1,9 +1,9 @@
-"""Whole machines: what they are narrowed by, their table, and the details of one with its accelerator."""
+"""The page of whole systems: their filters, table and details."""
 
 from typing import Final
 
-from planner.gui.catalog.describe import Described, describe_system
-from planner.gui.catalog.filters import Narrowed, RecordFilter, round_stops
+from planner.gui.catalog.describe import RecordSummary, describe_system
+from planner.gui.catalog.filters import RecordFilter, RecordKind, round_stops
 from planner.gui.catalog.lookups import Lookups
 from planner.gui.catalog.page import Page
 from planner.gui.theme import Theme
@@ -20,11 +20,11 @@ _PANES: Final = (206, 648, 276)
 
 
 def _itself(row: SystemRow) -> SystemRow:
-    """Return the row: it is the record that queries read."""
+    """Return the row itself, which is the record that queries read."""
     return row
 
 
-SYSTEMS: Final = Narrowed(
+SYSTEMS: Final = RecordKind(
     noun="system",
     things="systems",
     columns={column.key: column for column in SYSTEM_COLUMNS},
@@ -39,16 +39,16 @@ SYSTEMS: Final = Narrowed(
 
 
 class SystemFilter(RecordFilter):
-    """What the systems are narrowed to."""
+    """Filter of the systems."""
 
-    of = SYSTEMS
+    kind = SYSTEMS
     query: SystemQuery = SystemQuery()
 
 
 class SystemPage(Page):
-    """The systems of the catalog, judged by the plan; using one takes its accelerators into it, as many as it has.
+    """The systems of the catalog with the plan's verdict; using one puts all its accelerators into the plan.
 
-    What `lookups` reads for the cards tells what the systems are rented for, too.
+    `lookups` is shared with the cards' page and also provides the rents of systems.
     """
 
     key = "systems"
@@ -63,8 +63,8 @@ class SystemPage(Page):
         self.model.set_records(self.plain_rows())
         self.restore(_PANES)
 
-    def describe(self, record: SystemRow) -> Described:
-        """Return what to say of a system."""
+    def describe(self, record: SystemRow) -> RecordSummary:
+        """Return the details of a system."""
         return describe_system(record, self.workspace.plan, self.workspace.catalog)
 
     def use(self, record: SystemRow) -> None:
@@ -77,7 +77,7 @@ class SystemPage(Page):
             )
 
     def sentence(self) -> str:
-        """Return on how many systems the plan fits."""
+        """Return the sentence that counts the systems on which the plan fits."""
         return systems_sentence(self.workspace.plan.model.id, self.model.all_records)
 
     def planned(self) -> str | None:
@@ -89,15 +89,15 @@ class SystemPage(Page):
         return next((row.id for row in (*exact, *alike, *first)), None)
 
     def export_rows(self) -> list[dict[str, object]]:
-        """Return the systems that are shown, as flat rows with sources."""
+        """Return the shown systems as flat rows with sources."""
         return [system_fields(row) for row in self.model.records]
 
     def plain_rows(self) -> tuple[SystemRow, ...]:
-        """Return the systems with their own figures alone."""
+        """Return the systems without verdicts."""
         return system_rows(self.workspace.catalog.hardware)
 
     def judged_rows(self) -> tuple[SystemRow, ...]:
-        """Return the systems with their verdicts."""
+        """Return the systems with verdicts and rents."""
         plan, catalog, rents = self.workspace.plan, self.workspace.catalog, self.lookups.rents
-        software = () if rents is None else catalog.software  # read with the prices, beside this thread
+        software = () if rents is None else catalog.software  # loaded with the prices by the background thread
         return system_rows(catalog.hardware, fits_by_system(plan, catalog), software, rents)

@@ -1,4 +1,4 @@
-"""The Catalog tab: which cards and systems there are, and which of them the plan fits on."""
+"""The Catalog tab: all cards and systems, with the plan's verdict on each."""
 
 from functools import cached_property, partial
 from pathlib import Path
@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QStackedWidget
 
 from planner.gui.catalog.bar import CatalogBar
 from planner.gui.catalog.compare_page import ComparePage
-from planner.gui.catalog.export import ExportMenu, write_rows
+from planner.gui.catalog.export import CatalogExportMenu, write_rows
 from planner.gui.catalog.filters import CatalogFilter, RecordFilter
 from planner.gui.catalog.gpu_page import GpuPage
 from planner.gui.catalog.own_cards import OwnCards
@@ -28,7 +28,7 @@ from planner.present.memory.verdict import fitting_sentence
 
 
 class CatalogTab(Tab):
-    """Accelerators and systems under one search, as a table or a plot, and some of them side by side."""
+    """Accelerators and systems with a common search, as a table, a scatter plot or a comparison."""
 
     key = "catalog"
     title = "Catalog"
@@ -40,7 +40,7 @@ class CatalogTab(Tab):
         self.gpus = GpuPage(workspace, theme, tasks)
         self.compare = ComparePage(workspace, theme, tasks)
         self.saved = SavedFilters(workspace, lambda: self.page, self)
-        self._export_menu = ExportMenu(self, self)
+        self._export_menu = CatalogExportMenu(self, self)
         self.bar = CatalogBar(theme, self.saved, self._export_menu)
         self._answer = make_label(font=theme.font("answer", bold=True), wrap=True)
         self._stack = QStackedWidget()
@@ -50,57 +50,57 @@ class CatalogTab(Tab):
 
     @property
     def page(self) -> Page:
-        """Return the records that are shown."""
+        """Return the current page."""
         return self.gpus if self._pages.currentIndex() == 0 else self.systems
 
     @property
     def view(self) -> View:
-        """Return how the records are shown."""
+        """Return the current view."""
         return self.bar.view
 
     @cached_property
     def systems(self) -> SystemPage:
-        """Return the view of systems, which is built when it is first wanted."""
+        """Return the page of systems, built on first use."""
         page = SystemPage(self.workspace, self.theme, self.gpus.lookups)
         self._add_page(page)
         return page
 
     def refresh(self, evaluation: Evaluation) -> None:
-        """Judge the cards by the plan."""
+        """Update the verdicts for the plan."""
         self.page.refresh(evaluation)
-        self._answer.setText(self._say())
+        self._answer.setText(self._sentence())
         if self.view == "compare":
             self.compare.refresh()
         self._show_page()
 
     def copy_result(self) -> str:
-        """Return the answer and the details of the chosen record, or what is side by side."""
+        """Return the answer and the details of the selected record, or the comparison."""
         if self.view == "compare":
             return self.compare.as_markdown()
         return "\n\n".join(part for part in (self._answer.text(), self.page.detail.as_text()) if part)
 
     def focus_search(self) -> None:
-        """Put the keyboard into the search."""
+        """Focus the search field."""
         self._leave_comparison()
         self.bar.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self.bar.search.selectAll()
 
     def run_primary_action(self) -> None:
-        """Use the chosen card."""
+        """Put the selected card or system into the plan."""
         if self.view == "compare":
             self.compare.use_current()
         else:
             self.page.use_current()
 
     def show_fitting_cards(self) -> None:
-        """Show only the cards that the plan fits on."""
+        """Show only the cards on which the plan fits."""
         self._show_accelerators()
         self.gpus.show_fitting()
         self.gpus.table.setFocus()
 
     @Slot(str)
     def show_view(self, view: View) -> None:
-        """Show the records as a table, as a plot, or some of them side by side."""
+        """Switch to the table, the scatter plot or the comparison."""
         self.workspace.settings.update_catalog(view=view)
         self.bar.show_view(view)
         comparing = view == "compare"
@@ -111,43 +111,43 @@ class CatalogTab(Tab):
             self.page.show_view(view)
 
     def compare_records(self, names: tuple[str, ...]) -> None:
-        """Put records side by side with those that are there."""
+        """Add records to the comparison and show it."""
         self.compare.add(tuple(f"{self.page.key}:{name}" for name in names))
         self.show_view("compare")
 
     def apply_filter(self, wanted: RecordFilter) -> None:
-        """Narrow the accelerators, or the systems, as `wanted` says."""
+        """Apply a filter to the page that it is for, and show that page."""
         self._leave_comparison()
         self.bar.pages.button(0 if isinstance(wanted, CatalogFilter) else 1).click()
         self.page.narrow(wanted)
 
     def compare_chosen(self) -> None:
-        """Put what is chosen in the table or the plot side by side with what is there."""
+        """Add the selected records to the comparison."""
         self.page.compare_current()
 
     def show_columns(self, name: str) -> None:
-        """Show a set of columns of the accelerators."""
+        """Show a named set of columns of the accelerators."""
         self._show_accelerators()
         self.gpus.show_columns(name)
 
     def clear_filters(self) -> None:
-        """Show every record of the view again."""
+        """Clear the search and all filters of the page."""
         self._leave_comparison()
         self.bar.search.clear()
         self.page.facets.clear()
 
     def sort_cards(self, key: str) -> None:
-        """Sort the accelerators by the column `key`, the best first, and show that column."""
+        """Show the column `key` of the accelerators and sort by it, best first."""
         self._show_accelerators()
         self.gpus.sort_by_best(key)
 
     def swap_page(self) -> None:
-        """Show the systems instead of the accelerators, or the other way round."""
+        """Switch between accelerators and systems."""
         self._leave_comparison()
         self.bar.pages.button(1 if self.page is self.gpus else 0).click()
 
     def save(self) -> None:
-        """Ask for a file and write what is shown."""
+        """Ask for a file and export the current view."""
         self._export_menu.save()
 
     def open_saved(self) -> None:
@@ -155,14 +155,14 @@ class CatalogTab(Tab):
         self.bar.saved.showMenu()
 
     def export_to(self, path: Path) -> None:
-        """Write the rows that are shown to `path`; a failure is shown across the window."""
+        """Export the current view to `path`; a failure is reported in the window."""
         with self.workspace.reporting():
             if self.view == "compare":
                 self.compare.save_to(path)
             else:
                 write_rows(path, self.page.export_fields, self.page.export_rows())
 
-    def _say(self) -> str:
+    def _sentence(self) -> str:
         if self.page is not self.gpus:
             return self.systems.sentence()
         plan, catalog = self.workspace.plan, self.workspace.catalog
@@ -171,13 +171,13 @@ class CatalogTab(Tab):
         return fitting_sentence(plan.model.id, len(fits), f"{total}{_each(plan.count)}", smallest)
 
     def about_card(self) -> OwnCards:
-        """Return what the person can say of the current accelerator, once that is in view."""
+        """Show the accelerators and return the actions on the current card."""
         if self.view == "compare" or self.page is not self.gpus:
             self._show_accelerators()
         return self.gpus.own
 
     def _leave_comparison(self) -> None:
-        """Show the table again where records are compared, which are neither searched nor switched."""
+        """Return from the comparison, which has no search, to the table."""
         if self.view == "compare":
             self.show_view("table")
 

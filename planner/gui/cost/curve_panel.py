@@ -54,7 +54,7 @@ class CostCurvePanel(DataPanel[CostCurve]):
     def _row_id(self, point: CurvePoint) -> str:
         return f"{point.years:.4f}"
 
-    def _words_of(self, data: CostCurve, point: CurvePoint | None) -> str:
+    def _read_out_text(self, data: CostCurve, point: CurvePoint | None) -> str:
         shown = point or data.points[-1]
         return (
             f"after {fmt.plain(shown.years)} years, {fmt.significant(shown.gpu_hours)} GPU-hours: "

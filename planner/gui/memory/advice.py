@@ -1,4 +1,4 @@
-"""What would help: changes of the plan with their price, each a click away, found in the background after a rest."""
+"""Suggested changes to the plan with their cost, computed in the background and applied with one click."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -22,7 +22,7 @@ from planner.present import format as fmt
 from planner.present.memory.verdict import in_need
 
 if TYPE_CHECKING:
-    from planner.plan.advice.advise import Advice  # imported where it is computed, in the background
+    from planner.plan.advice.advise import Advice  # imported in the background, where it is computed
     from planner.present.memory.advice import AdviceRow
 
     Found = tuple[Advice, AdviceRow]
@@ -33,7 +33,7 @@ _KEY: Final = "advice"
 
 
 class AdviceLine(QWidget):
-    """Two lines of words with their button; `wanted` carries the advice when that is pressed."""
+    """One suggestion with its *Apply* button; `wanted` carries the advice when it is pressed."""
 
     wanted = Signal(object)
 
@@ -51,11 +51,11 @@ class AdviceLine(QWidget):
 
     @property
     def words(self) -> str:
-        """Return what is said."""
+        """Return the text of the suggestion."""
         return f"{self._title.text()}: {self._then.text()}; {self._price.text()}"
 
     def show_advice(self, found: "Found") -> None:
-        """Show another advice, which may be taken."""
+        """Show a suggestion and enable its button."""
         advice, row = found
         self._advice = advice
         saves = fmt.size_difference(-advice.saved_bytes) if row.saves else ""
@@ -86,9 +86,9 @@ class AdviceLine(QWidget):
 
 
 class AdvicePanel(QWidget):
-    """Unfolds by itself when the plan does not fit or only just; folded, it computes nothing.
+    """Section of suggestions that opens by itself when the plan does not fit or is tight; closed, it computes nothing.
 
-    `updated` says that what is shown belongs to the present plan.
+    `updated` is emitted when the suggestions match the current plan.
     """
 
     updated = Signal()
@@ -104,7 +104,7 @@ class AdvicePanel(QWidget):
         self._body = QWidget()
         self._nothing = make_label(role="muted", wrap=True)
         self.more = link_button("")
-        self.section = Section(theme, "What would help", self._body, "ways to need less memory")
+        self.section = Section(theme, "What would help", self._body, "ways to reduce memory")
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._lay_out()
         self._rest.timeout.connect(self.update_now)
@@ -113,11 +113,11 @@ class AdvicePanel(QWidget):
 
     @property
     def lines(self) -> tuple[AdviceLine, ...]:
-        """Return the advice in view, the best first."""
+        """Return the visible suggestions, best first."""
         return tuple(line for line in self._lines if not line.isHidden())
 
     def set_evaluation(self, evaluation: Evaluation) -> None:
-        """Follow the plan; what was found for the one before can no longer be applied."""
+        """Update for the plan; suggestions for the previous one are disabled."""
         self._evaluation = evaluation
         needed = in_need(evaluation.memory)
         self.setVisible(needed or evaluation.traced is None)
@@ -131,18 +131,18 @@ class AdvicePanel(QWidget):
             self._start()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Find what changed while this was out of view."""
+        """Update after changes that were made while this was hidden."""
         super().showEvent(event)
         self._start()
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Rest while this is out of view."""
+        """Compute nothing while this is hidden."""
         super().hideEvent(event)
         self._rest.stop()
 
     @Slot()
     def update_now(self) -> None:
-        """Find what would help, in the background."""
+        """Compute the suggestions in the background."""
         if self._evaluation is not None:
             work = partial(_advise, self._evaluation, self._workspace.catalog)
             self._tasks.run(_KEY, work, partial(self._on_found, self._evaluation.plan), self._on_error)
@@ -205,8 +205,8 @@ class AdvicePanel(QWidget):
 
 
 def _advise(evaluation: Evaluation, catalog: Catalog) -> "tuple[tuple[Found, ...], str]":
-    """Return each advice with its words, and what to say where there is none."""
-    # Imported here, and so in the background: the start of the window does not wait for it.
+    """Return each suggestion with its texts, and the sentence shown if there is none."""
+    # Imported here, in the background, to keep the start of the window fast.
     from planner.plan.advice.advise import advise
     from planner.present.memory.advice import advice_row, no_advice
 

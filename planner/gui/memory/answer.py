@@ -1,4 +1,4 @@
-"""The answer: whether it fits, why, what to know about it, and whose log corrects it."""
+"""The memory answer: verdict, reason, confidence and notes, and the notice about applied corrections."""
 
 from typing import Final
 
@@ -22,8 +22,8 @@ from planner.present.memory.view import MemoryView
 _MARK_SCALE: Final = 1.5
 
 
-class Answer(QWidget):
-    """A sentence with the verdict's mark, under it the reason and how sure that is, and notes that unfold."""
+class AnswerPanel(QWidget):
+    """The verdict as a sentence with an icon, its reason and confidence, and collapsible notes."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -50,7 +50,7 @@ class Answer(QWidget):
         return self._sentence.text()
 
     def set_view(self, view: MemoryView, verdict: Verdict | None) -> None:
-        """Show another result."""
+        """Show a result."""
         self._sentence.setText(view.answer)
         self._reason.setText(view.reason)
         self._reason.setVisible(bool(view.reason))
@@ -63,25 +63,25 @@ class Answer(QWidget):
         self._mark.show_icon(verdict_mark(verdict if view.supported else "does-not-fit"))
 
     def set_outdated(self, outdated: bool) -> None:
-        """Write the answer paler while a newer one is on its way."""
+        """Gray out the answer while a newer one is being computed."""
         for label in (self._sentence, self._reason):
             mark(label, "muted" if outdated else "")
 
 
 class CorrectionStrip(QWidget):
-    """Shown as long as a correction is in the estimate."""
+    """Notice that corrections are applied to the estimate, with a button to remove them."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
         self._workspace = workspace
         self.words = make_label(role="warn", wrap=True)
-        self.off = link_button("Switch off", "Estimate without what your log showed.")
+        self.off = link_button("Switch off", "Estimate without the correction from your log.")
         in_row((self.words, 1), self.off, owner=self, spacing=theme.spacing.small)
         self.off.clicked.connect(self._switch_off)
         self.hide()
 
     def refresh(self, evaluation: Evaluation) -> None:
-        """Say which corrections are in `evaluation`."""
+        """List the corrections that are applied in `evaluation`."""
         found = counting(evaluation)
         sentences = [f"Corrected by your log of {fmt.date(item.date)}: {item.changes}." for item in found]
         self.words.setText(" ".join(sentences))

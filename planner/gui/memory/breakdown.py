@@ -1,4 +1,4 @@
-"""The breakdown: every term of the peak, each of which opens in place."""
+"""Memory breakdown: a table of the peak's terms, each of which expands to show its formula."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -26,8 +26,8 @@ from planner.present.memory.view import MemoryView, PartRow, SymbolRow, TermRow
 
 GIB: Final = "GiB"
 SHARE: Final = "Share"
-HOW: Final = "How"
-CERTAINTY: Final = "How sure"
+FORMULA: Final = "Formula"
+CONFIDENCE: Final = "Confidence"
 _WIDEST_TITLE: Final = "Framework overhead"
 _WIDEST_GIB: Final = "123.45"
 _WIDEST_SHARE: Final = "100 %"
@@ -46,8 +46,8 @@ Cells = tuple[str, str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """Left and right ends of each column, in pixels."""
+class ColumnPositions:
+    """Positions of the columns, in pixels."""
 
     chevron: float
     swatch: float
@@ -60,8 +60,8 @@ class Columns:
     width: float
 
 
-def place_columns(theme: Theme, width: int) -> Columns:
-    """Return the columns for a table of `width` pixels; *How* takes what the others leave."""
+def place_columns(theme: Theme, width: int) -> ColumnPositions:
+    """Return the columns of a table of `width` pixels; the formula takes the remaining width."""
     metrics, plain = QFontMetricsF(theme.font(bold=True)), QFontMetricsF(theme.font())
     gap = theme.spacing.medium
     swatch = theme.icon_side + theme.spacing.tiny
@@ -70,16 +70,16 @@ def place_columns(theme: Theme, width: int) -> Columns:
     share_right = gib_right + gap + metrics.horizontalAdvance(_WIDEST_SHARE)
     certainty = max(share_right, width - plain.horizontalAdvance(_WIDEST_CERTAINTY))
     how = share_right + theme.spacing.large
-    return Columns(0, swatch, title, gib_right, share_right, how, certainty - gap, certainty, width)
+    return ColumnPositions(0, swatch, title, gib_right, share_right, how, certainty - gap, certainty, width)
 
 
 def row_height(theme: Theme) -> int:
-    """Return the height of every line of the breakdown."""
+    """Return the height of a line of the breakdown."""
     return round(QFontMetricsF(theme.font()).height() + theme.spacing.small)
 
 
-def paint_cells(painter: QPainter, columns: Columns, height: int, cells: Cells) -> None:
-    """Write title, GiB, share, formula and certainty into their columns, in the painter's font and pen."""
+def paint_cells(painter: QPainter, columns: ColumnPositions, height: int, cells: Cells) -> None:
+    """Paint title, GiB, share, formula and confidence into their columns, in the painter's font and pen."""
     title, gib, share, how, certainty = cells
     how_box = QRectF(columns.how, 0, max(0, columns.how_right - columns.how), height)
     metrics = QFontMetricsF(painter.font())
@@ -91,7 +91,7 @@ def paint_cells(painter: QPainter, columns: Columns, height: int, cells: Cells) 
 
 
 class TermButton(QAbstractButton):
-    """A term's line. It is checked while the term is open; Return and Space open it, Up and Down go to its neighbours.
+    """Line of a term, checked while it is expanded. Return and Space expand it; Up and Down move to its neighbors.
 
     `stepped` carries −1 or 1.
     """
@@ -111,18 +111,18 @@ class TermButton(QAbstractButton):
         self.toggled.connect(self._name)
 
     def set_row(self, row: TermRow) -> None:
-        """Show another term."""
+        """Show a term."""
         self._row = row
         self.setToolTip(f"{row.exact} ({row.range_text})")
         self._name()
         self.update()
 
     def sizeHint(self) -> QSize:
-        """Return one line."""
+        """Return the height of one line."""
         return QSize(0, row_height(self._theme))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the line, with a ring where the keyboard is."""
+        """Paint the line, with a frame while it has the focus."""
         if self._row is None:
             return
         painter, columns = QPainter(self), place_columns(self._theme, self.width())
@@ -139,7 +139,7 @@ class TermButton(QAbstractButton):
         painter.end()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Open on Return as on Space; step to the neighbours."""
+        """Expand on Return as on Space; move to the neighbors with Up and Down."""
         steps = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
         key = Qt.Key(event.key())
         if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
@@ -159,7 +159,7 @@ class TermButton(QAbstractButton):
             painter.setPen(self._theme.color("focus"))
             painter.drawRoundedRect(ground, self._theme.tokens.radius, self._theme.tokens.radius)
 
-    def _paint_marks(self, painter: QPainter, columns: Columns, row: TermRow) -> None:
+    def _paint_marks(self, painter: QPainter, columns: ColumnPositions, row: TermRow) -> None:
         chevron = "chevron-down" if self.isChecked() else "chevron-right"
         top = (self.height() - self._theme.icon_side) // 2
         painter.drawPixmap(round(columns.chevron), top, self._theme.pixmap(chevron, "muted", self.devicePixelRatio()))
@@ -177,7 +177,7 @@ class TermButton(QAbstractButton):
 
 
 class TermDetail(QLabel):
-    """Formula, numbers put in, symbols, parts, source and certainty of a term, as text that can be selected."""
+    """Formula, values, symbols, parts, source and confidence of a term as selectable text."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(wordWrap=True, textFormat=Qt.TextFormat.RichText)
@@ -192,7 +192,7 @@ class TermDetail(QLabel):
         theme.changed.connect(self._write)
 
     def set_row(self, row: TermRow) -> None:
-        """Show another term."""
+        """Show a term."""
         if row != self._row:
             self._row = row
             self.setAccessibleName(f"How {row.title.lower()} is computed")
@@ -205,15 +205,15 @@ class TermDetail(QLabel):
 
 
 def detail_html(row: TermRow, muted: str) -> str:
-    """Return everything about `row` as rich text; headings are in the colour `muted`."""
-    facts = [("Formula", row.how), ("With numbers", _equation(row.numbers_put_in, row.exact))]
+    """Return all details of `row` as HTML, with headings in the color `muted`."""
+    facts = [("Formula", row.how), ("With values", _equation(row.numbers_put_in, row.exact))]
     if row.range_text != fmt.size(row.bytes):
         facts.append(("Range", row.range_text))
-    facts += [("How sure", row.certainty), ("Source", row.source)]
+    facts += [("Confidence", row.certainty), ("Source", row.source)]
     blocks = (
         fact_rows(facts, muted),
-        _heads(("Symbol", "Value", "Meaning", "Where from"), muted) + "".join(map(_symbol, row.symbols)),
-        _heads(("Part", "Size", "How"), muted) + "".join(_part(part, muted) for part in row.parts),
+        _heads(("Symbol", "Value", "Meaning", "Origin"), muted) + "".join(map(_symbol, row.symbols)),
+        _heads(("Part", "Size", "Calculation"), muted) + "".join(_part(part, muted) for part in row.parts),
     )
     shown = (True, bool(row.symbols), bool(row.parts))
     tables = (f'<table width="100%" cellspacing="{_CELL_SPACING}">{block}</table>' for block in blocks)
@@ -240,7 +240,7 @@ def _heads(heads: tuple[str, ...], muted: str) -> str:
 
 
 class Breakdown(QWidget):
-    """A line a term between a heading and the total. What is open stays open while the plan changes."""
+    """One line per term between a heading and the total. Expanded terms stay expanded when the plan changes."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -250,22 +250,22 @@ class Breakdown(QWidget):
         self._open: set[str] = set()
         self._head = _Line(theme, "muted", bold=False)
         self._total = _Line(theme, "text", bold=True)
-        self._head.set_cells(("Term", GIB, SHARE, HOW, CERTAINTY))
+        self._head.set_cells(("Term", GIB, SHARE, FORMULA, CONFIDENCE))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
         self._layout = in_column(self._head, self._total, owner=self, spacing=0)
 
     @property
     def lines(self) -> tuple[TermButton, ...]:
-        """Return the buttons of the terms, in their order."""
+        """Return the buttons of the terms in order."""
         return tuple(button for button, _ in self._lines[: len(self._rows)])
 
     def detail(self, name: str) -> TermDetail | None:
-        """Return what the term called `name` shows, if it is open."""
+        """Return the details of the term called `name` if it is expanded."""
         names = [row.name for row in self._rows]
         return self._lines[names.index(name)][1] if name in names and name in self._open else None
 
     def set_view(self, view: MemoryView) -> None:
-        """Show the terms of another result."""
+        """Show the terms of a result."""
         self._rows = view.terms
         while len(self._lines) < len(self._rows):
             self._add_line()
@@ -280,7 +280,7 @@ class Breakdown(QWidget):
         self._total.setToolTip(fmt.exact_bytes(view.total_bytes))
 
     def open_term(self, name: str) -> None:
-        """Open the term called `name` and put the keyboard there."""
+        """Expand the term called `name` and focus it."""
         for row, button in zip(self._rows, self.lines, strict=True):
             if row.name == name:
                 button.setChecked(True)
@@ -288,7 +288,7 @@ class Breakdown(QWidget):
                 button.setFocus()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Copy all lines, wherever the keyboard is in them."""
+        """Copy all lines as tab-separated text."""
         if event.matches(QKeySequence.StandardKey.Copy):
             QGuiApplication.clipboard().setText("".join("\t".join(cells) + "\n" for cells in self._cells()))
         else:
@@ -325,7 +325,7 @@ class Breakdown(QWidget):
 
 
 class _Line(QWidget):
-    """The heading, or the total."""
+    """The heading or the total line."""
 
     def __init__(self, theme: Theme, role: str, bold: bool) -> None:
         super().__init__()
@@ -335,16 +335,16 @@ class _Line(QWidget):
         theme.changed.connect(self.update)
 
     def set_cells(self, cells: Cells) -> None:
-        """Show other words."""
+        """Show other texts."""
         self.cells = cells
         self.update()
 
     def sizeHint(self) -> QSize:
-        """Return one line."""
+        """Return the height of one line."""
         return QSize(0, row_height(self._theme))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the words, over a hairline for the heading."""
+        """Paint the texts, with a hairline below the heading."""
         painter = QPainter(self)
         painter.setFont(self._theme.font("body" if self._bold else "small", bold=self._bold))
         painter.setPen(QPen(self._theme.color(self._role)))

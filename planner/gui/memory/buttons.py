@@ -1,4 +1,4 @@
-"""The buttons of the left column: find the cards that fit, and compare the plan with something else."""
+"""Buttons of the left column: find the cards that fit, and compare the plan with something else."""
 
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -24,7 +24,7 @@ _PLANS: Final = "Plans (*.json);;All files (*)"
 
 
 class FindCardsButton(QPushButton):
-    """Opens the list, which is made when it is first opened: the start of the window does not wait for it."""
+    """Button that opens the list of fitting cards, which is built on first use to keep the start fast."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
@@ -34,14 +34,14 @@ class FindCardsButton(QPushButton):
 
     @cached_property
     def cards(self) -> "FittingCards":
-        """Return the list."""
+        """Return the list of fitting cards."""
         from planner.gui.memory.fitting_cards import FittingCards
 
         return FittingCards(self._workspace, self._theme)
 
     @cached_property
     def popover(self) -> Popover:
-        """Return what holds the list."""
+        """Return the popover with the list."""
         made = Popover(self, self._theme, self.cards)
         self.cards.done.connect(made.close)
         return made
@@ -54,7 +54,7 @@ class FindCardsButton(QPushButton):
 
 
 class CompareButton(QPushButton):
-    """Pins what is chosen, so that it is shown beside the plan."""
+    """Menu button that pins a plan to compare the current plan with."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
@@ -67,10 +67,10 @@ class CompareButton(QPushButton):
         menu.addAction("A &recipe…", self._offer_recipes)
         menu.addAction("A saved p&lan…", self.choose_file)
         menu.addSeparator()
-        menu.addAction("What a run printed (lo&g)…", partial(workspace.navigator.log_requested.emit, None))
+        menu.addAction("Lo&g of a run…", partial(workspace.navigator.log_requested.emit, None))
         self.setMenu(menu)
 
-    # Made when they are first opened: the start of the window does not wait for them.
+    # Built on first use, to keep the start of the window fast.
 
     @cached_property
     def cards(self) -> SearchPopover:
@@ -88,13 +88,13 @@ class CompareButton(QPushButton):
         return self._made("Search recipes", self._pin_recipe)
 
     def pin(self, plan: Plan) -> None:
-        """Show `plan` beside the present one."""
+        """Pin `plan` for comparison."""
         with self._workspace.reporting():
             self._workspace.pin.put(plan)
 
     @Slot()
     def choose_file(self) -> None:
-        """Ask for a plan's file and show it beside the present one."""
+        """Ask for a plan file and pin it."""
         name, _ = QFileDialog.getOpenFileName(self, "Compare with a plan", "", _PLANS)
         if name:
             with self._workspace.reporting():

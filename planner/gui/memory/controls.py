@@ -1,4 +1,4 @@
-"""The left column: every question about the plan."""
+"""The left column of the Memory tab with all questions about the plan."""
 
 from collections.abc import Callable
 from typing import Final
@@ -10,7 +10,7 @@ from planner.gui.memory.buttons import CompareButton, FindCardsButton
 from planner.gui.memory.questions.cards import CardsQuestions
 from planner.gui.memory.questions.questions import Questions
 from planner.gui.memory.subject import Subject
-from planner.gui.memory.trace.controller import WhatIf
+from planner.gui.memory.trace.controller import TracedRunForm
 from planner.gui.theme import Theme
 from planner.gui.widgets.layout import set_tab_order, tab_stops
 from planner.gui.workspace import Workspace
@@ -19,12 +19,12 @@ from planner.workload.choices import Task
 from planner.workload.option import GROUPS, Group
 from planner.workload.workload import Inference, Training
 
-_BESIDE_THE_CARDS: Final[tuple[Group, ...]] = ("sharing", "offload")
-_BEFORE_THE_CARDS: Final = tuple(group for group in GROUPS if group not in ("cards", *_BESIDE_THE_CARDS))
+_AFTER_THE_CARDS: Final[tuple[Group, ...]] = ("sharing", "offload")
+_BEFORE_THE_CARDS: Final = tuple(group for group in GROUPS if group not in ("cards", *_AFTER_THE_CARDS))
 
 
-class ByTask(dict[Task, Questions]):
-    """Questions by task, made when they are first looked up: the start of the window waits for those of one task."""
+class QuestionsByTask(dict[Task, Questions]):
+    """Questions by task, built on first access: the start of the window waits for those of one task only."""
 
     def __init__(self, make: Callable[[Task], Questions], on_made: Callable[[], None]) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class ByTask(dict[Task, Questions]):
         self._make, self._on_made = make, on_made
 
     def make(self, task: Task) -> Questions:
-        """Make the questions of `task`, which are not there yet."""
+        """Build the questions of `task`."""
         made = self[task] = self._make(task)
         self.place.addWidget(made)
         made.grown.connect(self._on_made)
@@ -42,21 +42,21 @@ class ByTask(dict[Task, Questions]):
     __missing__ = make
 
 
-class Controls(QScrollArea):
-    """Scrolls up and down only. What `copy` offers is set from outside."""
+class QuestionColumn(QScrollArea):
+    """Column that scrolls vertically; the Memory tab sets the menu of `copy`."""
 
-    def __init__(self, workspace: Workspace, theme: Theme, what_if: WhatIf, width: int) -> None:
+    def __init__(self, workspace: Workspace, theme: Theme, what_if: TracedRunForm, width: int) -> None:
         super().__init__()
         self._workspace = workspace
         self.what_if = what_if
         self.subject = Subject(workspace, theme)
         self._theme = theme
-        self.questions = ByTask(self._questions_of, self._order)
+        self.questions = QuestionsByTask(self._questions_of, self._order)
         self.cards = CardsQuestions(workspace, theme)
-        self.sharing = ByTask(self._sharing_of, self._order)
+        self.sharing = QuestionsByTask(self._sharing_of, self._order)
         self.find_cards = FindCardsButton(workspace, theme)
         self._reset = QPushButton("Re&set")
-        self._reset.setToolTip("Set every question about the workload back to its default.")
+        self._reset.setToolTip("Reset every workload setting to its default.")
         self.copy = QPushButton("Cop&y")
         self.copy.setToolTip("Copy or save the answer.")
         self.compare = CompareButton(workspace, theme)
@@ -67,13 +67,13 @@ class Controls(QScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._lay_out(theme)
         for asked in (self.questions, self.sharing):
-            # Those that are shown first: widgets that are made before the style sheet is on are made sooner.
+            # Build the visible ones now: creating widgets is faster before the style sheet is applied.
             asked.make(workspace.plan.workload.task)
         self._reset.clicked.connect(self.reset)
         self.subject.goal_chosen.connect(lambda: self.refresh(workspace.evaluation))
 
     def refresh(self, evaluation: Evaluation) -> None:
-        """Show the plan; only the questions of its task, or those about a traced module, are asked."""
+        """Show the plan with the questions of its task, or those of its traced module."""
         task = evaluation.plan.workload.task
         self.subject.refresh(evaluation)
         self.cards.refresh(evaluation)
@@ -90,24 +90,24 @@ class Controls(QScrollArea):
 
     @Slot()
     def reset(self) -> None:
-        """Set every question about the workload back to its default, as one step."""
+        """Reset the workload to its defaults as one undo step."""
         fresh = Training() if self._workspace.plan.workload.task == "training" else Inference()
         self._workspace.end_gesture()
         with self._workspace.reporting():
             self._workspace.apply("reset", workload=fresh)
 
     def minimumSizeHint(self) -> QSize:
-        """Ask for no height of its own."""
+        """Return a minimum height of 0: the column scrolls."""
         return QSize(self.width(), 0)
 
     def _questions_of(self, task: Task) -> Questions:
         return Questions(self._workspace, self._theme, task, _BEFORE_THE_CARDS)
 
     def _sharing_of(self, task: Task) -> Questions:
-        return Questions(self._workspace, self._theme, task, _BESIDE_THE_CARDS)
+        return Questions(self._workspace, self._theme, task, _AFTER_THE_CARDS)
 
     def _order(self) -> None:
-        """Lead the tab key through questions that were made since."""
+        """Include questions that were built later in the tab order."""
         set_tab_order(tuple(tab_stops(self._column)))
 
     def _lay_out(self, theme: Theme) -> None:

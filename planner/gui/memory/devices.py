@@ -1,4 +1,4 @@
-"""The cards of a plan where they differ or hold different parts of the model: a row for those that hold the same."""
+"""Table of memory per card, for plans whose cards differ or hold different parts of the model."""
 
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -28,7 +28,7 @@ def gib_column(
     width: int,
     unknown: str = fmt.UNKNOWN,
 ) -> Column[Row]:
-    """Return a column of `text` in GiB that says every byte, or `unknown`, when it is pointed at."""
+    """Return a column of `text` in GiB whose tooltip is the exact number of bytes, or `unknown`."""
     return Column(
         key,
         title,
@@ -74,7 +74,7 @@ _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
 
 
 class Devices(QWidget):
-    """Shown where not every card holds the same: a row for the cards that do."""
+    """Table with one row for each group of identical cards; hidden if all cards hold the same."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -84,14 +84,14 @@ class Devices(QWidget):
             self._model,
             theme,
             markers={"verdict": lambda row: verdict_mark(row.share.verdict)},
-            name="What each of the cards holds",
+            name="Memory of each card",
         )
         self.table.horizontalHeader().setStretchLastSection(True)
         heading = make_label("Card by card", font=theme.font(bold=True))
         in_column(heading, self.table, owner=self, spacing=theme.spacing.tiny)
 
     def set_view(self, view: MemoryView) -> None:
-        """Show the cards of another result, if they hold different things, as many as have room without scrolling."""
+        """Show the cards of a result if they hold different parts."""
         self.rows = rows = view.devices if view.supported else ()
         self.setVisible(bool(rows))
         self._model.set_records(rows)

@@ -1,4 +1,4 @@
-"""The cards that the plan fits on, smallest first."""
+"""List of the cards on which the plan fits, smallest first."""
 
 from collections.abc import Callable
 from typing import Final
@@ -37,7 +37,7 @@ _COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
 
 
 class FittingCards(QWidget):
-    """A list of cards; a double click or Enter uses one. `done` asks to be closed."""
+    """List of cards; a double click or Enter puts one into the plan. `done` requests to close the list."""
 
     done = Signal()
 
@@ -62,15 +62,15 @@ class FittingCards(QWidget):
         self._show.clicked.connect(self._show_in_catalog)
 
     def refresh(self) -> None:
-        """Find the cards for the plan as it is now."""
+        """Find the cards for the current plan."""
         plan, hardware = self._workspace.plan, self._workspace.catalog.hardware
         rows = []
         for fit in find_fits(plan, self._workspace.catalog):
             gpu = hardware.gpu(fit.gpu_id)
             rows.append(GpuRow(gpu, fit.verdict, fit.free_bytes, usable=hardware.usable_memory(gpu)))
-        count = "" if plan.count == 1 else f" {fmt.integer(plan.count)} of each,"
+        count = "" if plan.count == 1 else f" ({fmt.integer(plan.count)} of each)"
         phrase = work_phrase(self._workspace.evaluation)
-        self._heading.setText(f"{fmt.plural(len(rows), 'card')} would do for{count} {plan.model.id}: {phrase}.")
+        self._heading.setText(f"{fmt.plural(len(rows), 'suitable card')}{count} for {plan.model.id}: {phrase}.")
         self.table.setAccessibleName(self._heading.text())
         self.model.set_records(rows)
         self.table.mark(plan.gpu)

@@ -1,4 +1,4 @@
-"""The dialog that shows an estimate beside what a real run printed."""
+"""Dialog that compares an estimate with the log of a real run."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -65,7 +65,7 @@ LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
 
 
 class LogSource(QWidget):
-    """A field to paste into, which shows what was read of a file; `read` carries the log and its reading."""
+    """Field for pasting or opening a log; `read` carries the log and its reading, `refused` an error."""
 
     read = Signal(object, object)
     refused = Signal(object)
@@ -74,8 +74,8 @@ class LogSource(QWidget):
         super().__init__()
         self._tasks = tasks
         self.field = _Field()
-        self.field.setAccessibleName("What the run printed")
-        self.field.setPlaceholderText("Paste what a run printed, or drop its file here.")
+        self.field.setAccessibleName("Output of the run")
+        self.field.setPlaceholderText("Paste the output of a run, or drop a log file here.")
         self.field.setFixedHeight(self.field.fontMetrics().lineSpacing() * _LINES + 2 * theme.spacing.small)
         self.open_button = QPushButton("&Open a file…")
         about = make_label(
@@ -136,7 +136,7 @@ class LogSource(QWidget):
 
 
 class _Field(QPlainTextEdit):
-    """Takes text as it is, and files that are dropped."""
+    """Text field that also accepts dropped files."""
 
     dropped = Signal(object)
 
@@ -147,11 +147,11 @@ class _Field(QPlainTextEdit):
         self.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))  # logs are tables
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
-        """Accept files beside text."""
+        """Accept files as well as text."""
         return source.hasUrls() or super().canInsertFromMimeData(source)
 
     def insertFromMimeData(self, source: QMimeData) -> None:
-        """Take the path of a file, else the text."""
+        """Emit the path of a dropped file, or insert text."""
         urls = source.urls()
         if urls and urls[0].isLocalFile():
             self.dropped.emit(Path(urls[0].toLocalFile()))
@@ -168,7 +168,7 @@ def _read_file(path: Path) -> tuple[Log, LogReading]:
 
 
 class LogDialog(QDialog):
-    """Follows the plan while it is open, and does not block the window."""
+    """Non-modal dialog that follows the plan while it is open."""
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner, parent: QWidget) -> None:
         super().__init__(parent)
@@ -181,7 +181,7 @@ class LogDialog(QDialog):
         self.sentence = make_label(font=theme.font(bold=True), wrap=True)
         self._subject = make_label(role="muted", font=theme.font("small"), wrap=True)
         self._model = RecordTableModel(LOG_COLUMNS, lambda row: row.title, self)
-        self.table = RecordTable(self._model, theme, name="The estimate beside the log")
+        self.table = RecordTable(self._model, theme, name="Estimate and log")
         self.reason = make_label(wrap=True, selectable=True)
         self._notes = make_label(role="muted", wrap=True)
         self.use = QCheckBox("&Use this correction in the plan")
@@ -201,7 +201,7 @@ class LogDialog(QDialog):
 
     @Slot()
     def compare(self) -> None:
-        """Compare the plan as it is now with the log, and offer the correction that is kept where there is no log."""
+        """Compare the current plan with the log; without a log, offer the stored correction."""
         self.view = None
         self._suggested = None
         with self._workspace.reporting():
@@ -209,8 +209,8 @@ class LogDialog(QDialog):
             evaluation = evaluate(plain, self._workspace.catalog)
             if self._found is None:
                 key = correction_key(evaluation)
-                kept = load_corrections(corrections_file())
-                self._suggested = next((item for item in kept if item.key == key), None)
+                stored = load_corrections(corrections_file())
+                self._suggested = next((item for item in stored if item.key == key), None)
             else:
                 log, reading = self._found
                 try:
@@ -224,7 +224,7 @@ class LogDialog(QDialog):
 
     @Slot()
     def copy(self) -> None:
-        """Put the comparison on the clipboard as text."""
+        """Copy the comparison to the clipboard as text."""
         if self.view is not None:
             QGuiApplication.clipboard().setText(self.view.as_text())
 
@@ -246,7 +246,7 @@ class LogDialog(QDialog):
 
     @Slot(bool)
     def _switch(self, on: bool) -> None:
-        """Keep the correction and put it into the plan, or take it out of the plan."""
+        """Store the correction and apply it to the plan, or remove it from the plan."""
         suggested = self._suggested
         if suggested is None:
             return
@@ -278,15 +278,17 @@ class LogDialog(QDialog):
         suggested = self._suggested
         self.use.setEnabled(suggested is not None)
         self.use.setChecked(suggested is not None and suggested in self._workspace.plan.corrections)
-        self.about.setText(self._switch_words(suggested))
+        self.about.setText(self._switch_text(suggested))
 
-    def _switch_words(self, suggested: Correction | None) -> str:
+    def _switch_text(self, suggested: Correction | None) -> str:
         if suggested is not None:
-            made = "" if self._found else f" Kept from your log of {fmt.date(suggested.date)}."
-            return f"{suggested.changes}. Kept on this computer, it counts only where it is switched on.{made}"
+            made = "" if self._found else f" Stored from your log of {fmt.date(suggested.date)}."
+            return f"{suggested.changes}. It is stored on this computer and only applies where it is switched on.{made}"
         if self._found is None:
             return "A log of the plan's engine on the plan's card can correct the estimate."
-        return "Nothing in this log can correct the estimate: that takes a card, the plan's engine, and a run like it."
+        return (
+            "This log cannot correct the estimate: a correction needs a card, the plan's engine and a comparable run."
+        )
 
     def _lay_out(self, theme: Theme) -> None:
         space = theme.spacing

@@ -1,4 +1,4 @@
-"""The phases of a run as small bars: which one decides, and what is alive in it."""
+"""Bars of the memory in each phase of a run, with the peak phase marked."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ _MINIMUM_WIDTH: Final = 150
 
 
 class PhaseBars(QWidget):
-    """Two lines a phase: its name and size, and under them its terms to the scale of the peak, which is in bold."""
+    """Two lines per phase: name and size, then its terms to the scale of the peak; the peak phase is bold."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -25,17 +25,17 @@ class PhaseBars(QWidget):
         theme.changed.connect(self._arrange)
 
     def set_view(self, view: MemoryView) -> None:
-        """Show the phases of another result."""
+        """Show the phases of a result."""
         self._rows = view.phases
-        self.setAccessibleDescription("; ".join(map(_words, self._rows)))
+        self.setAccessibleDescription("; ".join(map(_spoken, self._rows)))
         self._arrange()
 
     def sizeHint(self) -> QSize:
-        """Return the room for every phase."""
+        """Return the height of all phases."""
         return QSize(_MINIMUM_WIDTH, round(len(self._rows) * self._row_height()))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the phases one under the other."""
+        """Paint the phases from top to bottom."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for number, row in enumerate(self._rows):
@@ -43,7 +43,7 @@ class PhaseBars(QWidget):
         painter.end()
 
     def event(self, event: QEvent) -> bool:
-        """Answer the hover with the phase's exact bytes and the reason for them."""
+        """Show a phase's exact bytes and explanation as a tooltip."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             number = int(event.pos().y() / self._row_height())
             row = self._rows[number] if 0 <= number < len(self._rows) else None
@@ -78,13 +78,13 @@ class PhaseBars(QWidget):
             painter.drawRect(track.adjusted(0.5, 0.5, -0.5, -0.5))
 
     def _name(self, row: PhaseRow, metrics: QFontMetricsF) -> str:
-        """Return the phase's name, and *peak* beside it if there is room: the frame and the answer say that, too."""
+        """Return the phase's title, with *peak* appended if it fits; the frame and the answer also mark the peak."""
         named = f"{row.title} · peak"
         fits = metrics.horizontalAdvance(f"{named}  {row.text}") <= self.width()
         return named if row.is_peak and fits else row.title
 
 
-def _words(row: PhaseRow) -> str:
+def _spoken(row: PhaseRow) -> str:
     return f"{row.title} {row.text}{', the peak' if row.is_peak else ''}"
 
 

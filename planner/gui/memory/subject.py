@@ -1,4 +1,4 @@
-"""Which model, and what is to be done with it."""
+"""Form for the model and the task: train, fine-tune or run."""
 
 from functools import partial
 from typing import Final
@@ -8,8 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 from planner.gui.choices import choose_model, hub_choice, model_choices, model_detail
 from planner.gui.memory.questions.preset_button import PresetButton
-from planner.gui.memory.questions.questions import at_the_left, bind, new_form
-from planner.gui.memory.words import Options
+from planner.gui.memory.questions.questions import bind, button_row, new_form
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.inputs.choice_field import PickerField, RadioField
@@ -19,14 +18,14 @@ from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.workload.workload import Training, Workload
 
-GOALS: Final[Options] = (("fine-tune", "Fine-tune"), ("train", "Train"), ("run", "Run"))
+GOALS: Final = (("fine-tune", "Fine-tune"), ("train", "Train"), ("run", "Run"))
 
 
 class Subject(QWidget):
-    """The model with its size, ways to start from something else, and what is wanted.
+    """The model with its size, buttons for other starting points, and the task.
 
-    Fine-tuning all of a network and training it take the same memory, so the plan does not know them apart: `goal` is
-    what the person said last where both are meant. `goal_chosen` follows when only that changed.
+    Full fine-tuning and training from scratch take the same memory and are the same plan; `goal` remembers which of
+    the two the user chose last. `goal_chosen` is emitted when only that changed.
     """
 
     goal_chosen = Signal()
@@ -46,35 +45,35 @@ class Subject(QWidget):
         self.presets = PresetButton(workspace, theme)
         self._open = link_button(
             "&Open file…",
-            "Plan for a model of your own. A file can be dropped into the window as well.",
+            "Plan for your own model. A file can be dropped into the window as well.",
         )
         self._trace = link_button(
             "Trace a mod&ule…",
-            "Measure any PyTorch module of your own. A .py file can be dropped as well.",
+            "Measure any PyTorch module. A .py file can be dropped into the window as well.",
         )
         self._form = form = new_form(theme)
-        form.add("&Model", self.model, hint="The network to plan for.")
+        form.add("&Model", self.model, hint="The model to plan for.")
         form.add_below(self._detail)
-        form.add_across(at_the_left(self.presets, self._open, self._trace))
-        form.add("I want &to", self.task, hint="Teach the model something, make it from scratch, or use it.", wide=True)
+        form.add_across(button_row(self.presets, self._open, self._trace))
+        form.add("I want &to", self.task, hint="Adapt the model, train it from scratch, or run inference.", wide=True)
         in_column(form, owner=self)
         bind(workspace, self.model, partial(self._choose, workspace))
-        bind(workspace, self.task, partial(self._want, workspace))
+        bind(workspace, self.task, partial(self._set_goal, workspace))
         self._open.clicked.connect(workspace.navigator.model_file_requested)
         self._trace.clicked.connect(partial(workspace.navigator.trace_requested.emit, None))
 
     def _choose(self, workspace: Workspace, key: object) -> None:
         choose_model(workspace, key)
-        # A model of the Hub is the plan's only once it was read.
+        # A model from the Hub enters the plan only after its files were read.
         self.model.set_value(workspace.plan.model.id)
 
-    def _want(self, workspace: Workspace, goal: object) -> None:
+    def _set_goal(self, workspace: Workspace, goal: object) -> None:
         before, self.goal = self.goal, str(goal)
         answer: dict[str, object] = {"workload.task": "inference" if goal == "run" else "training"}
-        held = workspace.workload_of("training")
+        training = workspace.workload_of("training")
         if goal == "train":
             answer |= {"workload.method": "full", "workload.trainable": ()}
-        elif goal == "fine-tune" and before == "train" and isinstance(held, Training) and not _tunes(held):
+        elif goal == "fine-tune" and before == "train" and isinstance(training, Training) and not _is_partial(training):
             answer["workload.method"] = "lora"
         workspace.answer("task", answer)
         self.goal_chosen.emit()
@@ -90,11 +89,11 @@ class Subject(QWidget):
         self._form.set_row_visible(self.task, evaluation.traced is None)
 
 
-def _goal_of(workload: Workload, said: str) -> str:
+def _goal_of(workload: Workload, chosen: str) -> str:
     if not isinstance(workload, Training):
         return "run"
-    return said if said == "train" and not _tunes(workload) else "fine-tune"
+    return chosen if chosen == "train" and not _is_partial(workload) else "fine-tune"
 
 
-def _tunes(workload: Training) -> bool:
+def _is_partial(workload: Training) -> bool:
     return workload.adapts or bool(workload.trainable)

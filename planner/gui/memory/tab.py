@@ -1,4 +1,4 @@
-"""The memory tab: does it fit, why, and what would change that."""
+"""The Memory tab: verdict, breakdown, suggestions, curves and traces of a plan."""
 
 from functools import cached_property
 from pathlib import Path
@@ -9,13 +9,13 @@ from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.gui.memory.advice import AdvicePanel
-from planner.gui.memory.answer import Answer, CorrectionStrip
+from planner.gui.memory.answer import AnswerPanel, CorrectionStrip
 from planner.gui.memory.bar.bar import StackedBar
 from planner.gui.memory.breakdown import Breakdown
-from planner.gui.memory.controls import Controls
+from planner.gui.memory.controls import QuestionColumn
 from planner.gui.memory.curves.exploration import Exploration
 from planner.gui.memory.phases import PhaseBars
-from planner.gui.memory.trace.controller import TraceController, WhatIf
+from planner.gui.memory.trace.controller import TraceController, TracedRunForm
 from planner.gui.memory.trace.tracer import Start, Tracer, start_in_child
 from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
@@ -32,7 +32,7 @@ from planner.present.record_text import rows_to_csv
 if TYPE_CHECKING:
     from planner.gui.memory.devices import Devices
     from planner.gui.memory.log_dialog import LogDialog
-    from planner.gui.memory.trace.comparison import Comparison
+    from planner.gui.memory.trace.comparison import TraceComparison
     from planner.gui.memory.trace.evidence import TraceEvidence
     from planner.gui.memory.trace.status import TraceStatus
     from planner.gui.memory.versus import VersusPanel
@@ -42,7 +42,7 @@ _ASIDE_WIDTH: Final = 180
 
 
 class MemoryTab(QuestionTab):
-    """Questions on the left; the answer and its evidence on the right."""
+    """Questions about the plan on the left; the answer and its evidence on the right."""
 
     key: ClassVar[str] = "memory"
     title: ClassVar[str] = "Memory"
@@ -54,10 +54,10 @@ class MemoryTab(QuestionTab):
         self.tracer = Tracer(workspace, tasks, start)
         self.trace_controller = TraceController(workspace, theme, self.tracer, self)
         self.correction = CorrectionStrip(workspace, theme)
-        self.controls = Controls(
-            workspace, theme, WhatIf(workspace, theme, self.tracer, self.trace_controller), _CONTROLS_WIDTH
+        self.controls = QuestionColumn(
+            workspace, theme, TracedRunForm(workspace, theme, self.tracer, self.trace_controller), _CONTROLS_WIDTH
         )
-        self.answer = Answer(theme)
+        self.answer = AnswerPanel(theme)
         self.bar = StackedBar(theme)
         self.host = make_label(wrap=True)
         self.breakdown = Breakdown(theme)
@@ -80,12 +80,12 @@ class MemoryTab(QuestionTab):
         self.tracer.changed.connect(self._on_tracer_changed)
         workspace.navigator.log_requested.connect(self.compare_with_log)
 
-    # Made, and imported, when there is first something to show: tables alone, which most of these have, are twenty
-    # thousandths of a second, and the log's readers fifty, that the start of the window would wait for.
+    # Imported and built on first use, to keep the start of the window fast: a table, which most of these contain, takes
+    # 20 ms, and the log readers 50 ms.
 
     @cached_property
     def trace_status(self) -> "TraceStatus":
-        """Return what the tracer is doing, above the column."""
+        """Return the status of the tracer, above the column."""
         from planner.gui.memory.trace.status import TraceStatus
 
         made = TraceStatus(self.theme, self.tracer)
@@ -95,7 +95,7 @@ class MemoryTab(QuestionTab):
 
     @cached_property
     def devices(self) -> "Devices":
-        """Return the cards of a plan where not every one holds the same."""
+        """Return the table of the cards, for plans whose cards hold different parts."""
         from planner.gui.memory.devices import Devices
 
         made = Devices(self.theme)
@@ -104,14 +104,14 @@ class MemoryTab(QuestionTab):
 
     @cached_property
     def log_dialog(self) -> "LogDialog":
-        """Return the dialog about a log, which stays in it until another is read."""
+        """Return the log dialog, which keeps its log until another is read."""
         from planner.gui.memory.log_dialog import LogDialog
 
         return LogDialog(self.workspace, self.theme, self.tasks, self.window())
 
     @cached_property
     def versus(self) -> "VersusPanel":
-        """Return the plan beside the pinned one."""
+        """Return the comparison with the pinned plan."""
         from planner.gui.memory.versus import VersusPanel
 
         made = VersusPanel(self.workspace, self.theme)
@@ -120,17 +120,17 @@ class MemoryTab(QuestionTab):
         return made
 
     @cached_property
-    def comparison(self) -> "Comparison":
-        """Return the estimate beside a trace of it."""
-        from planner.gui.memory.trace.comparison import Comparison
+    def comparison(self) -> "TraceComparison":
+        """Return the comparison of the estimate with its trace."""
+        from planner.gui.memory.trace.comparison import TraceComparison
 
-        made = Comparison(self.workspace, self.theme, self.tracer)
+        made = TraceComparison(self.workspace, self.theme, self.tracer)
         self._comparison_place.addWidget(made)
         return made
 
     @cached_property
     def trace(self) -> "TraceEvidence":
-        """Return what was traced of the plan's module."""
+        """Return the evidence of the plan's traced module."""
         from planner.gui.memory.trace.evidence import TraceEvidence
 
         made = TraceEvidence(self.workspace, self.theme, self.tasks)
@@ -138,7 +138,7 @@ class MemoryTab(QuestionTab):
         return made
 
     def refresh(self, evaluation: Evaluation) -> None:
-        """Show `evaluation`; the curve follows when the plan has rested."""
+        """Show `evaluation`; the curve follows after a delay."""
         view = evaluation_view(evaluation, self.workspace.catalog)
         self.controls.refresh(evaluation)
         self.answer.set_view(view, evaluation.memory.verdict)
@@ -172,7 +172,7 @@ class MemoryTab(QuestionTab):
         return f"{text}\n\n{found}" if found else text
 
     def focus_search(self) -> None:
-        """Open the list of models with the keyboard in its search field."""
+        """Open the list of models with its search field focused."""
         self.controls.subject.model.open()
 
     def run_primary_action(self) -> None:
@@ -181,7 +181,7 @@ class MemoryTab(QuestionTab):
 
     @Slot(object)
     def compare_with_log(self, file: object = None) -> None:
-        """Show the estimate beside what a run printed, in `file` if one is given."""
+        """Open the log dialog, with the log in `file` if one is given."""
         self.log_dialog.show()
         self.log_dialog.raise_()
         self.log_dialog.source.field.setFocus()
@@ -190,7 +190,7 @@ class MemoryTab(QuestionTab):
 
     @Slot()
     def _order(self) -> None:
-        """Lead the tab key through rows that were added since."""
+        """Include rows that were added later in the tab order."""
         stops = tuple(tab_stops(self._column))
         if stops != self._stops:
             self._stops = stops
@@ -215,7 +215,7 @@ class MemoryTab(QuestionTab):
         return self.workspace.evaluation.model_dump_json(indent=2)
 
     def _picture(self) -> QPixmap:
-        """Return the answer with its bar and breakdown as they are shown."""
+        """Return a picture of the answer with its bar and breakdown."""
         last = self.evidence if self.evidence.isVisible() else self.answer
         return self._picture_of(self.answer, last)
 

@@ -1,4 +1,4 @@
-"""The plan beside the pinned one: both bars on one scale, what is asked differently, and a row a part."""
+"""Comparison of the plan with the pinned plan: bars on one scale, changed settings, and a table of the parts."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -42,7 +42,7 @@ VERSUS_COLUMNS: Final[tuple[Column[VersusRow], ...]] = (
 
 
 class VersusPanel(QWidget):
-    """Shown while a plan is pinned. `activated` carries a term of the present plan that was clicked in its bar."""
+    """Panel shown while a plan is pinned; `activated` carries a term that was clicked in the current plan's bar."""
 
     activated = Signal(str)
 
@@ -57,7 +57,7 @@ class VersusPanel(QWidget):
         self._here, self._there = ElidedLabel(role="muted"), ElidedLabel(role="muted")
         self.answer = make_label(wrap=True, selectable=True)
         self.bars = (StackedBar(theme), StackedBar(theme))
-        self.bars[1].setAccessibleName("Memory of one card of the pinned plan, part by part")
+        self.bars[1].setAccessibleName("Memory of one card of the pinned plan by term")
         self.settings = make_label(wrap=True, selectable=True)
         self._model = RecordTableModel(VERSUS_COLUMNS, lambda row: f"{row.kind} {row.name}", self)
         self._theme = theme
@@ -69,13 +69,13 @@ class VersusPanel(QWidget):
 
     @cached_property
     def table(self) -> RecordTable:
-        """Return the table, made when a plan is first pinned."""
+        """Return the table, built when a plan is first pinned."""
         made = RecordTable(self._model, self._theme, name="The parts of both plans")
         self._column.addWidget(made)
         return made
 
     def set_evaluation(self, evaluation: Evaluation) -> None:
-        """Show the present plan beside the pinned one, if there is one."""
+        """Compare the current plan with the pinned one, if there is one."""
         other = self._workspace.pin.evaluation
         self.setVisible(other is not None)
         if other is None:
@@ -86,14 +86,14 @@ class VersusPanel(QWidget):
         self._show(self.view)
 
     def picture(self) -> QPixmap:
-        """Return the comparison as it is shown, without its buttons."""
+        """Return a picture of the comparison without its buttons."""
         self.pin_buttons.hide()
         picture = picture_of(self, self.rect(), self._margin)
         self.pin_buttons.show()
         return picture
 
     def _show(self, view: VersusView) -> None:
-        self.sentence.setText(view.sentence or "The two cannot be compared in numbers.")
+        self.sentence.setText(view.sentence or "The two plans cannot be compared in numbers.")
         self._here.setText(f"This plan: {view.subject}")
         self._there.setText(f"Pinned: {view.other_subject}")
         self.answer.setText(view.other.answer)

@@ -1,1 +1,1 @@
-"""The plots of the window: charts with their axes, pointer, legend, table and export, which each tab fills."""
+"""Plots of the window: charts with axes, hover read-out, legend, table and export."""

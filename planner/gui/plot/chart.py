@@ -1,4 +1,4 @@
-"""A chart in the look of the window. Importing it imports pyqtgraph, which takes half a second."""
+"""Base class of the window's charts. Importing it imports pyqtgraph, which takes half a second."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
@@ -17,11 +17,11 @@ from planner.gui.plot.ticks import Ticks
 from planner.gui.theme import Theme, mark
 
 Data = Any
-"""What a chart draws: each knows its own."""
+"""The data of a chart; each subclass has a type of its own."""
 Point = Any
-"""What a chart reads out: each has points of its own."""
+"""A point of a chart; each subclass has a type of its own."""
 Item = Any
-"""Something that pyqtgraph draws; it has no types."""
+"""A graphics item of pyqtgraph, which has no type annotations."""
 _AXES: Final = ("bottom", "left")
 _OPAQUE: Final = 255
 _GRID_ALPHA: Final = 40
@@ -33,9 +33,9 @@ _CARD_GAP: Final = 14
 
 
 class Look(NamedTuple):
-    """The colours of an item by their roles: of its line or its words, and of what it is filled with, if with any.
+    """Style of a chart item: theme roles of its line (or text) and of its fill.
 
-    `alpha` of 255 is how opaque the fill is, or where there is none the line.
+    `alpha`, from 0 to 255, is the opacity of the fill, or of the line if there is no fill.
     """
 
     line: str = ""
@@ -45,35 +45,35 @@ class Look(NamedTuple):
     alpha: int = _OPAQUE
 
     def pen(self, theme: Theme) -> QPen | None:
-        """Return the pen of the line; none where there is none."""
+        """Return the pen of the line, or None without a line."""
         if not self.line:
             return None
         alpha = _OPAQUE if self.fill else self.alpha
         return cosmetic_pen(translucent(theme.color(self.line), alpha), self.width, self.style)
 
     def brush(self, theme: Theme) -> QBrush | None:
-        """Return the brush of what is filled; none where nothing is."""
+        """Return the brush of the fill, or None without a fill."""
         return QBrush(translucent(theme.color(self.fill), self.alpha)) if self.fill else None
 
 
 POINTER: Final = Look("muted", style=Qt.PenStyle.DotLine)
-"""The line at what is under the pointer."""
+"""Style of the line through the hovered point."""
 LIMIT: Final = Look("text", style=Qt.PenStyle.DashDotLine)
-"""The line that something must stay under."""
+"""Style of a limit line, such as the memory of the card."""
 
 
 class Chart(QWidget):
-    """Two axes and a grid, without the library's own menu, buttons and dragging.
+    """Two axes and a grid, without pyqtgraph's own menu, buttons and dragging.
 
-    Subclasses add their items with a look each, say where the ticks stand, which of their points is near a place, and
-    how it is marked. `hovered` carries the point under the pointer or none, `chosen` the one that was clicked. One that
-    `is_dense` has so much to draw that its grid lies under all of it, and that it is painted as a whole.
+    Subclasses add their items, place the ticks, find the point near a position and highlight it. `hovered` carries the
+    point under the pointer or None, `chosen` the point that was clicked. A chart that `is_dense` draws its grid below
+    all items and repaints as a whole.
     """
 
     hovered = Signal(object)
     chosen = Signal(object)
     PIXELS_PER_TICK: ClassVar[tuple[int, int]] = (64, 36)
-    """The room of a tick along the x and the y axis."""
+    """Pixels per tick along the x and the y axis."""
 
     def __init__(self, theme: Theme, name: str, axes: dict[str, Item] | None = None, *, is_dense: bool = False) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class Chart(QWidget):
         self._plot.setAccessibleName(name)
         for widget in (self._plot, self._plot.viewport()):
             widget.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        # The plot's own wish, 640 × 480, would push everything else out of view.
+        # pyqtgraph's size hint, 640 × 480, would push everything else out of view.
         self._plot.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
         if is_dense:
             self._prepare_for_many()
@@ -103,24 +103,24 @@ class Chart(QWidget):
         self._dress_axes()
 
     def set_data(self, data: Data) -> None:
-        """Draw something else."""
+        """Draw other data."""
         raise NotImplementedError
 
     def picture(self) -> QPixmap:
-        """Return the chart as it is shown, at twice its size."""
-        # Without the mark of the keyboard, which lies around it.
+        """Return a picture of the chart at twice its size."""
+        # Only the plot: the focus frame lies around it.
         pixmap = QPixmap(self._plot.size() * _EXPORT_SCALE)
         pixmap.setDevicePixelRatio(_EXPORT_SCALE)
         self.render(pixmap, QPoint(), QRegion(self._plot.geometry()))
         return pixmap
 
     def drawing(self) -> bytes:
-        """Return the chart as SVG."""
+        """Return the chart as an SVG file."""
         buffer = QBuffer()
         generator = QSvgGenerator()
         generator.setOutputDevice(buffer)
         generator.setSize(self.size())
-        # The axes are played from a recording, which is made larger or smaller between unlike resolutions.
+        # The axes are replayed from a QPicture, which Qt rescales if the resolutions differ.
         generator.setResolution(self.logicalDpiX())
         generator.setViewBox(QRect(0, 0, self.width(), self.height()))
         generator.setTitle(self._plot.accessibleName())
@@ -131,35 +131,35 @@ class Chart(QWidget):
         return bytes(buffer.data().data())
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Frame the chart while it has the keyboard."""
+        """Frame the chart while it has the keyboard focus."""
         if self.hasFocus():
             painter = QPainter(self)
             painter.setPen(self._theme.color("focus"))
             painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Have as many ticks on the axes as there is room for."""
+        """Place as many ticks on the axes as fit the new size."""
         super().resizeEvent(event)
         self._place_ticks()
 
     def leaveEvent(self, event: QEvent) -> None:
-        """Take the read-out back when the pointer has left."""
+        """Clear the read-out when the pointer leaves."""
         super().leaveEvent(event)
         self._hover(None)
 
     def sizeHint(self) -> QSize:
-        """Ask for nothing; the layout decides."""
+        """Return no preferred size; the layout decides."""
         return QSize()
 
     def _point_at(self, _place: QPointF) -> Point | None:
-        """Return what is to be read out at a place on the axes; none if nothing is near."""
+        """Return the point near a position on the axes, or None."""
         return None
 
     def _mark_hovered(self, point: Point) -> None:
-        """Mark the point under the pointer, or none."""
+        """Highlight the hovered point; None removes the highlight."""
 
     def _ticks(self, _across: int, _up: int) -> tuple[Ticks, Ticks] | None:
-        """Return about so many ticks of the x and of the y axis; none before there is something to draw."""
+        """Return about `_across` ticks of the x axis and `_up` of the y axis, or None while there is no data."""
         return None
 
     def _hover(self, point: Point | None) -> None:
@@ -167,26 +167,26 @@ class Chart(QWidget):
         self.hovered.emit(point)
 
     def _place_ticks(self) -> None:
-        """Place the ticks of the axes for the present size."""
+        """Place the ticks for the current size."""
         across, up = self.PIXELS_PER_TICK
         ticks = self._ticks(self.width() // across, self.height() // up)
         for name, placed in zip(_AXES, ticks or (), strict=False):
             self._item.getAxis(name).setTicks([placed])
 
     def _set_ranges(self, across: tuple[float, float], up: tuple[float, float], padding: float = 0) -> None:
-        """Show these ranges of the axes, with so much room beside the first and the last x."""
+        """Set the ranges of the x and the y axis; `padding` is a fraction of the x range."""
         self._item.setXRange(*across, padding=padding)
         self._item.setYRange(*up, padding=0)
 
     def _set_titles(self, bottom: str = "", left: str = "") -> None:
-        """Name the axes; an empty title leaves the one that there is."""
+        """Set the titles of the axes; an empty one leaves the title as it is."""
         for name, title in zip(_AXES, (bottom, left), strict=True):
             axis = self._item.getAxis(name)
             if title and axis.labelText != title:
                 axis.setLabel(title)
 
     def _add(self, item: Item, look: Look | None = None, z: float = 0) -> Item:
-        """Add an item that does not move the axes, and return it; its colours follow the theme if it has a look."""
+        """Add an item without changing the axis ranges; with a style, its colors follow the theme."""
         self._item.addItem(item, ignoreBounds=True)
         item.setZValue(z)
         if look is not None:
@@ -200,11 +200,11 @@ class Chart(QWidget):
             self._looks.pop(item, None)
 
     def _add_curve(self, look: Look) -> Item:
-        """Add a curve."""
+        """Add and return a curve."""
         return self._add(pg.PlotDataItem(antialias=True), look)
 
     def _add_band(self, look: Look) -> tuple[Item, Item]:
-        """Add a filled band, and return its two edges, which are not drawn themselves."""
+        """Add a filled band and return its two edges, which are not drawn."""
         edges = self._add(pg.PlotDataItem(), Look()), self._add(pg.PlotDataItem(), Look())
         self._add(pg.FillBetweenItem(*edges), look, z=-10)
         return edges
@@ -221,7 +221,7 @@ class Chart(QWidget):
             item.setBrush(look.brush(theme))
 
     def _view_position(self, scene_position: QPointF) -> QPointF | None:
-        """Return where a position of the scene lies on the axes; none if it is outside them."""
+        """Convert a scene position to axis coordinates; None outside the axes."""
         box = self._item.getViewBox()
         if not box.sceneBoundingRect().contains(scene_position):
             return None
@@ -229,7 +229,7 @@ class Chart(QWidget):
         return position
 
     def _nearest(self, xs: NDArray[np.float64], ys: NDArray[np.float64], place: QPointF) -> int | None:
-        """Return which of the points is nearest to a place on the axes; none if it is some pixels away."""
+        """Return the index of the point nearest to a position on the axes, or None if none is within a few pixels."""
         if not len(xs):
             return None
         wide, high = self._item.getViewBox().viewPixelSize()
@@ -238,15 +238,15 @@ class Chart(QWidget):
         return nearest if distances[nearest] <= _NEAR_PIXELS**2 else None
 
     def _take_keyboard(self) -> None:
-        """Be reached by the tab key, with room around the chart to show it."""
+        """Accept the keyboard focus, with a margin for the focus frame."""
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setContentsMargins(*(_FOCUS_WIDTH,) * 4)
 
     def _prepare_for_many(self) -> None:
-        """Draw the grid under the items, for which it must be opaque, and everything anew at each change."""
+        """Draw the grid below the items and repaint the whole viewport at each change."""
         for name in _AXES:
             self._item.getAxis(name).setZValue(_BEHIND)
-        # Everything moves at once; to find out what did takes longer than to draw it.
+        # Everything moves at once: finding the changed regions takes longer than repainting.
         self._plot.setViewportUpdateMode(self._plot.ViewportUpdateMode.FullViewportUpdate)
 
     @Slot(object)
@@ -261,13 +261,13 @@ class Chart(QWidget):
         if point is not None and event.button() == Qt.MouseButton.LeftButton:
             self.chosen.emit(point)
 
-    # Not overridden, so that Qt forgets it together with the chart.
+    # A slot of this class, not an overridable method, so that Qt disconnects it when the chart is destroyed.
     @Slot()
     def _on_theme_changed(self) -> None:
         self._dress()
 
     def _dress(self) -> None:
-        """Take on the colours and the fonts of the theme."""
+        """Apply the colors and fonts of the theme."""
         self._dress_axes()
         for item, look in self._looks.items():
             self._dress_item(item, look)
@@ -288,7 +288,7 @@ class Chart(QWidget):
 
 
 class HoverCard(QLabel):
-    """What is said of a point, beside it and within the chart."""
+    """Text box beside the hovered point, kept within the chart."""
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
@@ -299,8 +299,8 @@ class HoverCard(QLabel):
         self.setContentsMargins(*(theme.spacing.small,) * 4)
         self.hide()
 
-    def tell(self, lines: Sequence[str], place: QPoint) -> None:
-        """Say `lines` beside `place`."""
+    def show_lines(self, lines: Sequence[str], place: QPoint) -> None:
+        """Show `lines` beside `place`."""
         self.setText("\n".join(lines))
         self.adjustSize()
         room = self._around.size() - self.size()

@@ -1,4 +1,4 @@
-"""Names beside points: where they have room, found on a grid as thousands of points are in the way, and one item."""
+"""Name labels beside the points of a scatter plot, placed where they hide no other point."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
@@ -14,13 +14,13 @@ from planner.gui.theme import Theme
 Floats = NDArray[np.float64]
 _MOST: Final = 28
 _CELL: Final = 5
-# What a name keeps away from the centres of other points, and sideways from other names.
+# Pixels between a label and the centers of other points, and between labels side by side.
 _CLEAR: Final = 4
 _APART: Final = 8
-# Where a name stands from its point, in its own sizes: right, left, above and below, and slanting.
+# Candidate offsets of a label from its point, in multiples of its own size: right, left, above, below, and diagonal.
 _STRAIGHT: Final = ((0.0, -0.5, 1, 0), (-1.0, -0.5, -1, 0), (-0.5, -1.0, 0, -1), (-0.5, 0.0, 0, 1))
 _SLANTING: Final = ((0.0, -1.0, 1, -1), (0.0, 0.0, 1, 1), (-1.0, -1.0, -1, -1), (-1.0, 0.0, -1, 1))
-# A name that is both away and slanting would seem to be that of another point.
+# A label that is both distant and diagonal would seem to belong to another point.
 _PLACES: Final = tuple(
     (*side, gap) for gap, sides in ((3.0, _STRAIGHT + _SLANTING), (10.0, _STRAIGHT)) for side in sides
 )
@@ -35,11 +35,11 @@ class Box(NamedTuple):
     height: float
 
     def grown(self, across: float, up: float) -> "Box":
-        """Return the rectangle with so much more on either side, and above and below."""
+        """Return the rectangle enlarged by `across` on the left and right and by `up` above and below."""
         return Box(self.left - across, self.top - up, self.width + 2 * across, self.height + 2 * up)
 
     def meets(self, other: "Box") -> bool:
-        """Return whether two rectangles have a pixel in common."""
+        """Return whether the rectangles overlap."""
         return (
             self.left < other.left + other.width
             and other.left < self.left + self.width
@@ -49,7 +49,7 @@ class Box(NamedTuple):
 
 
 class Label(NamedTuple):
-    """A name of a size, for a point at `x` and `y` whose symbol reaches so far from there; all in pixels."""
+    """Size of a label and the position of its point, whose symbol has the radius `reach`; all in pixels."""
 
     x: float
     y: float
@@ -58,8 +58,8 @@ class Label(NamedTuple):
     reach: float
 
 
-class Crowd:
-    """How many points lie within a rectangle, from sums over a grid."""
+class PointCounts:
+    """Fast counts of the points within a rectangle, from cumulative sums over a grid (a summed-area table)."""
 
     def __init__(self, xs: Floats, ys: Floats, width: float, height: float) -> None:
         columns, rows = int(width // _CELL) + 1, int(height // _CELL) + 1
@@ -70,7 +70,7 @@ class Crowd:
         self._sums[1:, 1:] = counts.cumsum(axis=0).cumsum(axis=1)
 
     def within(self, box: Box, label: Label | None = None) -> int:
-        """Return how many points lie within `box` or less than a cell outside, without that of `label`."""
+        """Count the points within `box`, rounded outwards to grid cells, without the point of `label`."""
         rows, columns = self._sums.shape
         left, right = max(0, int(box.left // _CELL)), min(columns - 1, int((box.left + box.width) // _CELL) + 1)
         top, bottom = max(0, int(box.top // _CELL)), min(rows - 1, int((box.top + box.height) // _CELL) + 1)
@@ -80,11 +80,13 @@ class Crowd:
         return found - own
 
 
-def place_names(labels: Sequence[Label], crowd: Crowd, area: tuple[float, float], needed: int) -> list[Box | None]:
-    """Return where the names of `labels` stand, the first ones first; none where there is no room left.
+def place_names(
+    labels: Sequence[Label], crowd: PointCounts, area: tuple[float, float], needed: int
+) -> list[Box | None]:
+    """Return the place of each label, earlier ones first; None where there is no room.
 
-    No two meet and each lies within `area`. They take the places that hide the fewest points, best such as none is even
-    near; all but the first `needed` only such as hide none.
+    Labels do not overlap and lie within `area`. Each takes the place that hides the fewest points and, among those,
+    has the fewest nearby; all but the first `needed` only take places that hide none.
     """
     taken: list[Box] = []
     places: list[Box | None] = []
@@ -96,7 +98,9 @@ def place_names(labels: Sequence[Label], crowd: Crowd, area: tuple[float, float]
     return places
 
 
-def _best(label: Label, crowd: Crowd, area: tuple[float, float], taken: Sequence[Box], *, may_hide: bool) -> Box | None:
+def _best(
+    label: Label, crowd: PointCounts, area: tuple[float, float], taken: Sequence[Box], *, may_hide: bool
+) -> Box | None:
     best: tuple[int, int, Box] | None = None
     for box in _beside(label):
         outside = box.left < 0 or box.top < 0 or box.left + box.width > area[0] or box.top + box.height > area[1]
@@ -118,8 +122,8 @@ def _beside(label: Label) -> Iterator[Box]:
         yield Box(x + away * right + width * across, y + away * below + height * down, width, height)
 
 
-class Named(NamedTuple):
-    """A name beside the point at `x` and `y` of the axes, whose symbol reaches so many pixels from there."""
+class PointName(NamedTuple):
+    """Name of the point at `x` and `y` of the axes, whose symbol has a radius of `reach` pixels."""
 
     name: str
     x: float
@@ -128,7 +132,7 @@ class Named(NamedTuple):
 
 
 class NameLayer(QGraphicsItem):
-    """Names beside points, painted over a view box in its pixels: a text item each would take far longer."""
+    """All name labels of a plot as one graphics item: one text item per name would take far longer."""
 
     def __init__(self, view_box: Any, theme: Theme) -> None:  # noqa: ANN401  # pyqtgraph is not typed
         super().__init__(view_box)
@@ -138,24 +142,24 @@ class NameLayer(QGraphicsItem):
 
     @property
     def boxes(self) -> tuple[QRect, ...]:
-        """Return where names are written."""
+        """Return the rectangles of the labels."""
         return tuple(QRectF(*box).toRect() for _, box in self._placed)
 
     @property
     def written(self) -> tuple[str, ...]:
-        """Return the names that are written."""
+        """Return the names that are shown."""
         return tuple(name for name, _ in self._placed)
 
     def clear(self) -> None:
-        """Write no names."""
+        """Remove all names."""
         if self._placed:
             self._placed = []
             self.update()
 
-    def place(self, wanted: Sequence[Named], xs: Floats, ys: Floats, needed: int) -> None:
-        """Write the names that are `wanted`, the first ones first, as far as there is room between the points.
+    def place(self, wanted: Sequence[PointName], xs: Floats, ys: Floats, needed: int) -> None:
+        """Show as many of the `wanted` names as there is room for, earlier ones first.
 
-        All but the first `needed` are written only where they hide no point.
+        All but the first `needed` are shown only where they hide no point.
         """
         shown = wanted[:_MOST]
         area = self._view_box.rect()
@@ -177,14 +181,14 @@ class NameLayer(QGraphicsItem):
         for name, box in self._placed:
             painter.drawText(QRectF(*box), int(Qt.AlignmentFlag.AlignCenter), name)
 
-    def _label(self, named: Named, metrics: QFontMetricsF) -> Label:
+    def _label(self, named: PointName, metrics: QFontMetricsF) -> Label:
         point = self._view_box.mapFromView(QPointF(named.x, named.y))
         width = metrics.horizontalAdvance(named.name) + 2
         return Label(point.x(), point.y(), width, metrics.height(), named.reach)
 
-    def _crowd(self, xs: Floats, ys: Floats) -> Crowd:
+    def _crowd(self, xs: Floats, ys: Floats) -> PointCounts:
         area = self._view_box.rect()
         (left, right), (bottom, top) = self._view_box.viewRange()
         across = (xs - left) / ((right - left) or 1) * area.width()
         down = (top - ys) / ((top - bottom) or 1) * area.height()
-        return Crowd(across, down, area.width(), area.height())
+        return PointCounts(across, down, area.width(), area.height())

@@ -1,4 +1,4 @@
-"""A legend whose entries can be clicked, and how entries of a painted one lie in lines."""
+"""Clickable plot legend, and the line-breaking of legend entries."""
 
 from collections.abc import Hashable, Sequence
 from functools import partial
@@ -17,9 +17,9 @@ _SQUARE: Final = 12
 
 
 class LegendEntry(NamedTuple):
-    """What a series is known by, what it is called, and its swatch: a line of a series, or a square or dot of a role.
+    """Key, title and swatch of a series: a line with the pen of a series, or a square or dot in a theme role.
 
-    `spoken` is what screen readers say, if not the title.
+    `spoken` is the name for screen readers, if it differs from the title.
     """
 
     key: Hashable
@@ -30,7 +30,7 @@ class LegendEntry(NamedTuple):
 
 
 class Legend(QWidget):
-    """A button an entry; `toggled` carries the keys that are switched off. A double click leaves only that one on."""
+    """One toggle button per entry; `toggled` carries the hidden keys. A double click shows that entry alone."""
 
     toggled = Signal(object)
 
@@ -47,7 +47,7 @@ class Legend(QWidget):
         self.setSizePolicy(policy)
 
     def set_entries(self, entries: tuple[LegendEntry, ...]) -> None:
-        """Show these entries; what is switched off stays so."""
+        """Show these entries; hidden ones stay hidden."""
         if entries == self._entries:
             return
         for button in self.buttons:
@@ -63,7 +63,7 @@ class Legend(QWidget):
 
     @Slot()
     def show_only(self, key: Hashable) -> None:
-        """Switch all others off, or all on where they are already off."""
+        """Hide all other entries, or show all if they are hidden already."""
         others = frozenset(entry.key for entry in self._entries if entry.key != key)
         hidden = frozenset[Any]() if others <= self.hidden else others
         for button in self.buttons:
@@ -79,7 +79,7 @@ class Legend(QWidget):
 
 
 class LegendButton(QAbstractButton):
-    """A swatch and the name of a series; switched off it is pale."""
+    """Swatch and name of a series, pale while the series is hidden."""
 
     alone_wanted = Signal()
 
@@ -95,7 +95,7 @@ class LegendButton(QAbstractButton):
         self.setFont(theme.font("small"))
 
     def sizeHint(self) -> QSize:
-        """Return the room for the swatch and the name."""
+        """Return the size of the swatch and the name."""
         metrics = QFontMetrics(self.font())
         gaps = 2 * self._theme.spacing.tiny
         return QSize(
@@ -103,7 +103,7 @@ class LegendButton(QAbstractButton):
         )
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Ask to be shown alone; the first click of the two has switched it off."""
+        """Request to be shown alone; undo the toggle of the first click."""
         if event.button() == Qt.MouseButton.LeftButton:
             self.blockSignals(True)
             self.toggle()
@@ -119,8 +119,8 @@ class LegendButton(QAbstractButton):
             painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
         self._paint_swatch(painter, tiny)
         painter.setPen(self._theme.color("text" if self.isChecked() else "muted"))
-        words = self.rect().adjusted(3 * tiny + self._swatch, 0, 0, 0)
-        painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextShowMnemonic, self.text())
+        text_area = self.rect().adjusted(3 * tiny + self._swatch, 0, 0, 0)
+        painter.drawText(text_area, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextShowMnemonic, self.text())
 
     def _paint_swatch(self, painter: QPainter, left: int) -> None:
         swatch, middle = self.entry.swatch, self.height() // 2
@@ -139,7 +139,7 @@ class LegendButton(QAbstractButton):
 
 
 def flow(widths: Sequence[float], room: float, gap: float) -> list[tuple[int, float]]:
-    """Return the line and the left end of each of the entries that are so wide, as many in a line as there is room."""
+    """Break entries of these widths into lines; return the line number and left end of each."""
     places, line, left = [], 0, 0.0
     for width in widths:
         if left and left + width > room:

@@ -1,4 +1,4 @@
-"""A chart with what belongs to it: a heading, the read-out, the same figures as a table, copy and save."""
+"""Panel of a chart: heading, read-out of the hovered point, the data as a table, copy and save."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
@@ -24,11 +24,10 @@ _TABLE_HEIGHT: Final = 192
 
 
 class PlotPanel(QWidget):
-    """Shows a table instead of the chart when it is asked to; `failed` carries a `PlannerError` that saving met.
+    """A chart that can be switched to a table; `failed` carries the `PlannerError` of a failed save.
 
-    `what` is the chart in one word, and `file_stem` what its file is called unless the person says otherwise.
-    Subclasses make the chart when there is first something to draw, because its library takes half a second to import,
-    and fill the table whenever it is shown.
+    `what` names the chart in one word; `file_stem` is the suggested file name. Subclasses create the chart when there
+    is first something to draw, because its library takes half a second to import, and fill the table when it is shown.
     """
 
     failed = Signal(object)
@@ -54,18 +53,18 @@ class PlotPanel(QWidget):
 
     @property
     def read_out(self) -> str:
-        """Return what is said about the point under the pointer, or in its absence."""
+        """Return the text about the hovered point, or the default text."""
         return self._read_out.text()
 
     def csv_rows(self) -> Rows:
-        """Return a header and a row a point, with exact figures; nothing before there is something to draw."""
+        """Return a header and one row per point with exact figures; empty without data."""
         raise NotImplementedError
 
     def _fill_table(self) -> None:
-        """Show what is drawn by now in the table, which is seen."""
+        """Fill the table, which is about to be shown, with the current data."""
 
     def _show_in_table(self, records: Sequence[Any], columns: tuple[Column[Any], ...]) -> "RecordTable":
-        """Show records in the table, and return it; one with other columns takes the place of that before."""
+        """Show records in the table and return it; a table with other columns is replaced."""
         if self.table is not None and self.table.records().columns != columns:
             self._pages.removeWidget(self.table)
             self.table.deleteLater()
@@ -84,12 +83,12 @@ class PlotPanel(QWidget):
         return self.table
 
     def _row_id(self, record: Any) -> str:  # noqa: ANN401  # each panel has records of its own
-        """Return what a record is known by in the table."""
+        """Return the id of a record in the table."""
         raise NotImplementedError
 
     @Slot(object)
     def _on_activated(self, record: Any) -> None:  # noqa: ANN401  # as above
-        """Take a record that was double-clicked in the table, or confirmed with Enter."""
+        """Handle a record that was double-clicked in the table or confirmed with Enter."""
 
     def _set_chart(self, chart: "Chart") -> None:
         self._chart = chart
@@ -132,50 +131,50 @@ class PlotPanel(QWidget):
 
 
 class _Pages(QStackedWidget):
-    """The chart or its table, which want at least the same height, so that nothing moves when one follows the other."""
+    """The chart or its table, with a common preferred height, so that switching moves nothing else."""
 
     def __init__(self, usual_height: int) -> None:
         super().__init__()
         self._usual_height = usual_height
 
     def sizeHint(self) -> QSize:
-        """Ask for the usual height."""
+        """Return at least the usual height."""
         return super().sizeHint().expandedTo(QSize(0, self._usual_height))
 
 
 class PlotData(Protocol):
-    """What a chart draws."""
+    """Data that can be exported as a table."""
 
     def csv_rows(self) -> Rows:
-        """Return a header and a row a point, with exact figures."""
+        """Return a header and one row per point, with exact figures."""
 
 
 Data = TypeVar("Data", bound=PlotData)
 
 
 class DataPanel(PlotPanel, Generic[Data]):
-    """A panel whose chart draws one immutable `data`, if there is any yet, and reads out a point of it."""
+    """Panel whose chart draws one immutable `data` object and reads out a point of it."""
 
     def __init__(self, theme: Theme, heading: str, what: str, file_stem: str) -> None:
         super().__init__(theme, heading, what, file_stem, _TABLE_HEIGHT)
         self.data: Data | None = None
 
     def set_data(self, data: Data) -> None:
-        """Draw something else; the first time imports the plotting library."""
+        """Draw other data; the first call imports the plotting library."""
         self.data = data
         if self._chart is None:
             chart = self._make_chart()
-            chart.hovered.connect(self._say)
+            chart.hovered.connect(self._show_read_out)
             self._set_chart(chart)
         self._draw()
         self._show_page()
 
     def csv_rows(self) -> Rows:
-        """Return a header and a row a point, with exact figures; nothing before there is something to draw."""
+        """Return a header and one row per point with exact figures; empty without data."""
         return () if self.data is None else self.data.csv_rows()
 
     def _make_chart(self) -> "Chart":
-        """Return the chart, whose module is imported only here."""
+        """Create the chart; its module is imported only here."""
         raise NotImplementedError
 
     @Slot()
@@ -183,11 +182,11 @@ class DataPanel(PlotPanel, Generic[Data]):
         if self._chart is not None and self.data is not None:
             self._chart.set_data(self.data)
 
-    def _words_of(self, data: Data, point: Any) -> str:  # noqa: ANN401  # each panel has points of its own
-        """Return what is said of a point, or where there is none under the pointer."""
+    def _read_out_text(self, data: Data, point: Any) -> str:  # noqa: ANN401  # each panel has points of its own
+        """Return the text about a point, or the default text if `point` is None."""
         raise NotImplementedError
 
     @Slot(object)
-    def _say(self, point: object | None) -> None:
+    def _show_read_out(self, point: object | None) -> None:
         if self.data is not None:
-            self._read_out.setText(self._words_of(self.data, point))
+            self._read_out.setText(self._read_out_text(self.data, point))

@@ -1,4 +1,4 @@
-"""The pens that plots share. Nothing here imports the plotting library."""
+"""Pens and color functions shared by the plots; independent of the plotting library."""
 
 from typing import Final
 
@@ -19,9 +19,9 @@ def cosmetic_pen(color: QColor, width: float, style: Qt.PenStyle = Qt.PenStyle.S
 
 
 def series_pen(theme: Theme, number: int, width: float = 1.0, *, is_condensed: bool = False) -> QPen:
-    """Return the pen of a series; the first eight differ in colour, and each from the next in dash.
+    """Return the pen of a series; the first eight differ in color, and neighbors in dash pattern.
 
-    Where a curve is condensed to extremes dashes would cut into them: there only those have any that need them.
+    Dashes would cut into a curve that `is_condensed` to its extremes: there only series beyond the eighth are dashed.
     """
     pen = cosmetic_pen(theme.color(f"series-{number % _COLORS + 1}"), width)
     dash = _DASHES[(number + number // _COLORS) % len(_DASHES)]
@@ -31,16 +31,16 @@ def series_pen(theme: Theme, number: int, width: float = 1.0, *, is_condensed: b
 
 
 def translucent(color: QColor, alpha: int) -> QColor:
-    """Return a colour that shines through; `alpha` is of 255."""
+    """Return a color with an opacity of `alpha`, from 0 to 255."""
     color = QColor(color)
     color.setAlpha(alpha)
     return color
 
 
 def blended(color: QColor, ground: QColor, share: float) -> QColor:
-    """Return the opaque tone of a colour that covers `share` of a ground.
+    """Return the opaque mix of a color over a background, of which it covers the fraction `share`.
 
-    A line whose colour shines through takes the painter many times as long: it has other threads mix it.
+    Painting a translucent line takes many times as long, because Qt blends it in other threads.
     """
     rest = 1 - share
     return QColor(

@@ -1,4 +1,4 @@
-"""Where the ticks of axes stand: at round numbers, powers of ten, or round times of the clock; arithmetic only."""
+"""Positions and labels of axis ticks at round numbers, powers of ten or round clock times."""
 
 from collections.abc import Callable
 from datetime import datetime, tzinfo
@@ -8,7 +8,7 @@ from typing import Final
 from planner.present import format as fmt
 
 Ticks = list[tuple[float, str]]
-"""Where each tick stands on the axis, and what it says."""
+"""Position and label of each tick."""
 _ROUND: Final = (1, 2, 2.5, 5, 10)
 _FINE: Final = (1, 2, 5)
 _COARSE: Final = (1,)
@@ -24,7 +24,7 @@ _CLOCK_STEPS: Final = (
 
 
 def nice_step(raw: float) -> float:
-    """Return the smallest round number that is at least `raw`, and 1 where there is nothing to divide."""
+    """Return the smallest round number that is at least `raw`; 1 if `raw` is not positive."""
     if raw <= 0:
         return 1
     scale = 10.0 ** floor(log10(raw))
@@ -34,7 +34,7 @@ def nice_step(raw: float) -> float:
 def round_ticks(
     low: float, high: float, wanted: int, words: Callable[[float], str] = fmt.plain, *, whole: bool = False
 ) -> Ticks:
-    """Return about `wanted` ticks at round numbers from `low` to `high`, at whole ones only if `whole`."""
+    """Return about `wanted` ticks at round numbers from `low` to `high`, at integers only if `whole`."""
     step = nice_step((high - low) / max(1, wanted))
     if whole and step != round(step):
         step = nice_step(step * 2)
@@ -45,7 +45,7 @@ def round_ticks(
 
 
 def log_ticks(low: float, high: float, most: int, words: Callable[[float], str] = fmt.plain) -> Ticks:
-    """Return ticks between two powers of ten: at 1, 2 and 5 where there is room for so many, else at 1."""
+    """Return ticks of a logarithmic axis from 10^`low` to 10^`high`: at 1, 2 and 5 if at most `most`, else at 1."""
     factors = _FINE if (high - low) * len(_FINE) <= most else _COARSE
     ticks = [
         (log10(factor) + exponent, factor * 10.0**exponent)
@@ -56,7 +56,7 @@ def log_ticks(low: float, high: float, most: int, words: Callable[[float], str] 
 
 
 def money_words(value: float) -> str:
-    """Return an amount of USD as it is written beside an axis: `$2,000`, `$1.5 M`."""
+    """Return a tick label of an amount in USD: `$2,000`, `$1.5 M`."""
     return f"${value / _MILLION:g} M" if value >= _MILLION else f"${value:,.10g}"
 
 

@@ -1,1 +1,1 @@
-"""Choose for me: every card, number and offer for the plan's job, and three named answers."""
+"""The *Choose for me* dialog: ranks all cards, card counts and offers for the plan's job."""

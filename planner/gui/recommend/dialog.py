@@ -1,4 +1,4 @@
-"""The dialog that chooses hardware for the plan's job: what is wished for, every option, and three named answers."""
+"""Dialog that recommends hardware for the plan's job: requirements, all options, and three named picks."""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime
@@ -42,7 +42,7 @@ _HAVING: Final = ((("rent", "own"), "rented or owned"), (("rent",), "rented"), (
 _MODES: Final = (
     (("on-demand",), "on demand"),
     (("on-demand", "spot"), "on demand or spot"),
-    (("on-demand", "spot", "reserved-1y", "reserved-3y"), "any way, commitments too"),
+    (("on-demand", "spot", "reserved-1y", "reserved-3y"), "any, with commitments"),
 )
 _COUNTS: Final = (
     ((1,), "one"),
@@ -58,8 +58,8 @@ _SIZE: Final = QSize(1200, 760)
 _SMALLEST: Final = QSize(820, 600)
 
 
-class WishForm(QWidget):
-    """`changed` says that another wish was made."""
+class RequirementsForm(QWidget):
+    """Form for the requirements; `changed` is emitted after each edit."""
 
     changed = Signal()
 
@@ -71,24 +71,24 @@ class WishForm(QWidget):
         self.having = ChoiceField(theme, _HAVING)
         self.modes = ChoiceField(theme, _MODES)
         self.counts = ChoiceField(theme, _COUNTS)
-        self.tight = QCheckBox("Also what fits in fewer than 19 of 20 cases")
+        self.tight = QCheckBox("Include tight fits")
         left, right = LabelledForm(theme), LabelledForm(theme)
-        left.add(f"&Budget, $ a {period}", self.budget, lambda: None, "At most.")
-        left.add("&Deadline, hours", self.deadline, lambda: None, "Until a run is done.")
-        left.add("&Power, W", self.power, lambda: None, "Board power of all cards together.")
-        right.add("&Had by", self.having, lambda: ("rent", "own"), "Renting, owning, or either.")
-        right.add("&Rented", self.modes, lambda: ("on-demand",), "Which ways to rent to look at.")
-        right.add("&Cards", self.counts, lambda: (1, 2, 4, 8), "How many to look at.")
+        left.add(f"&Budget, $ per {period}", self.budget, lambda: None, "Highest cost.")
+        left.add("&Deadline, hours", self.deadline, lambda: None, "Longest duration of a run.")
+        left.add("&Power, W", self.power, lambda: None, "Highest board power of all cards together.")
+        right.add("&Rent or own", self.having, lambda: ("rent", "own"), "Consider rented cards, owned cards, or both.")
+        right.add("Rental &type", self.modes, lambda: ("on-demand",), "Rental terms to consider.")
+        right.add("&Cards", self.counts, lambda: (1, 2, 4, 8), "Numbers of cards to consider.")
         left.set_row_visible(self.deadline, period == "run")
         self.set_wish(wish)
         self._lay_out(theme, left, right)
         for field in (self.budget, self.deadline, self.power, self.having, self.modes, self.counts):
-            field.edited.connect(self._tell)
-        self.tight.clicked.connect(self._tell)
+            field.edited.connect(self._on_edited)
+        self.tight.clicked.connect(self._on_edited)
 
     @property
     def wish(self) -> Wish:
-        """Return what is asked."""
+        """Return the requirements."""
         return Wish.model_validate(
             {
                 "budget_usd": self.budget.value,
@@ -102,7 +102,7 @@ class WishForm(QWidget):
         )
 
     def set_wish(self, wish: Wish) -> None:
-        """Show a wish; choices that the form does not offer are left as they are."""
+        """Show requirements; values that the form does not offer leave their field unchanged."""
         self.budget.set_value(wish.budget_usd)
         self.deadline.set_value(wish.deadline_hours)
         self.power.set_value(wish.power_limit_watts)
@@ -116,7 +116,7 @@ class WishForm(QWidget):
         self.tight.setChecked(wish.include_tight)
 
     @Slot()
-    def _tell(self) -> None:
+    def _on_edited(self) -> None:
         self.changed.emit()
 
     def _lay_out(self, theme: Theme, left: LabelledForm, right: LabelledForm) -> None:
@@ -129,7 +129,7 @@ class WishForm(QWidget):
 
 
 class Awards(QWidget):
-    """The three named answers, a line each, with what would change them; `used` carries the option that is taken."""
+    """The three named picks with their reasons and what would change them; `used` carries the chosen option."""
 
     used = Signal(object)
 
@@ -142,11 +142,11 @@ class Awards(QWidget):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return the answers as text."""
+        """Return the picks as text."""
         return tuple(f"{view.award.capitalize()}: {view.sentence} {view.reason} {view.change}" for view in self._views)
 
     def show_views(self, views: tuple[AwardView, ...]) -> None:
-        """Show other answers."""
+        """Replace the picks."""
         self._views = views
         while self._column.count():
             item = self._column.takeAt(0)
@@ -174,7 +174,7 @@ class Awards(QWidget):
 
 
 class RecommendDialog(QDialog):
-    """Follows the plan and the wish while it is open, and does not block the window. `found_any` ends a search."""
+    """Non-modal dialog that searches again when the requirements change; `found_any` follows each finished search."""
 
     found_any = Signal()
 
@@ -194,7 +194,7 @@ class RecommendDialog(QDialog):
         self._rows: tuple[OptionRow, ...] = ()
         self.pareto = ParetoPanel(theme)
         self._period = "run" if workspace.plan.cost.job.kind == "run" else "month"
-        self.form = WishForm(theme, self._period, wish or Wish())
+        self.form = RequirementsForm(theme, self._period, wish or Wish())
         self.nothing = make_label(role="bad", wrap=True)
         self.awards = Awards(theme)
         self.model = RecordTableModel(OPTION_COLUMNS, lambda row: row.id, self)
@@ -203,7 +203,7 @@ class RecommendDialog(QDialog):
         self.progress = QProgressBar()
         self.progress.setRange(0, 0)
         self.progress.setTextVisible(False)
-        self.progress.setAccessibleName("Looking")
+        self.progress.setAccessibleName("Searching")
         self.stop = QPushButton("&Stop")
         self._use = QPushButton("&Use the chosen one")
         self._copy = QPushButton("Co&py")
@@ -215,7 +215,7 @@ class RecommendDialog(QDialog):
         self._rest.timeout.connect(self.search)
         self.form.changed.connect(self._rest.start)
         self.awards.used.connect(self.use)
-        self.pareto.hovered.connect(self._say)
+        self.pareto.hovered.connect(self._describe)
         self.pareto.chosen.connect(lambda row: self.table.choose(row.id))
         self.stop.clicked.connect(self.end)
         self.table.record_activated.connect(lambda row: self.use(row.option))
@@ -226,7 +226,7 @@ class RecommendDialog(QDialog):
 
     @Slot()
     def search(self) -> None:
-        """Look at everything again, in the background."""
+        """Search all options again in the background."""
         stop = Event()
         plan, catalog, today = self._workspace.plan, self._workspace.catalog, self._today()
         work = partial(recommend, plan, catalog, today, self.form.wish, stop.is_set)
@@ -235,7 +235,7 @@ class RecommendDialog(QDialog):
 
     @Slot(object)
     def use(self, option: Option) -> None:
-        """Make an option the plan, as one undo step, and close."""
+        """Apply an option to the plan as one undo step, and close."""
         with self._workspace.step():
             plan = plan_of(option, self._workspace.plan, self._workspace.catalog)
             self._workspace.apply(
@@ -245,25 +245,25 @@ class RecommendDialog(QDialog):
 
     @Slot()
     def copy(self) -> None:
-        """Copy the named answers and the table."""
+        """Copy the picks and the table to the clipboard."""
         columns = self.table.visible_columns
         rows = [tuple(column.header for column in columns)]
         rows += [tuple(column.text(row) for column in columns) for row in self.model.records]
         QGuiApplication.clipboard().setText("\n".join((*self.awards.texts, self.nothing.text(), rows_to_csv(rows))))
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Look no further."""
+        """Cancel the search."""
         self.end()
         super().closeEvent(event)
 
     def done(self, result: int) -> None:
-        """Look no further."""
+        """Cancel the search."""
         self.end()
         super().done(result)
 
     @Slot()
     def end(self) -> None:
-        """Look no further; what was found before stays."""
+        """Cancel the search; the previous results stay."""
         self._rest.stop()
         self._tasks.cancel(_KEY)
         self._set_busy(busy=False)
@@ -283,7 +283,7 @@ class RecommendDialog(QDialog):
         self.awards.show_views(award_views(found, self._rows))
         self.model.set_records(self._rows)
         self.pareto.set_rows(self._rows)
-        self._say(None)
+        self._describe(None)
         self.found_any.emit()
 
     def _fail(self, error: BaseException) -> None:
@@ -295,11 +295,11 @@ class RecommendDialog(QDialog):
         self.found_any.emit()
 
     @Slot(object)
-    def _say(self, row: OptionRow | None) -> None:
-        """Tell about the point under the pointer; without one, what was left out and how old prices are."""
+    def _describe(self, row: OptionRow | None) -> None:
+        """Describe the hovered option; without one, what was left out and the age of the prices."""
         if row is not None:
-            told = (f"{row.cards}, {row.how}", *(column.text(row) for column in OPTION_COLUMNS[2:4]))
-            self.about.setText(", ".join((*told, fmt.date(row.option.price_date, fmt.NO_DATE))))
+            parts = (f"{row.cards}, {row.how}", *(column.text(row) for column in OPTION_COLUMNS[2:4]))
+            self.about.setText(", ".join((*parts, fmt.date(row.option.price_date, fmt.NO_DATE))))
         elif self.found is not None:
             self.about.setText(" ".join((left_out_sentence(self.found), self._oldest(self.found))).strip())
 

@@ -9,7 +9,7 @@ import pyqtgraph as pg
 from PySide6.QtCore import QPointF, Qt, Slot
 
 from planner.gui.plot.chart import Chart, Look
-from planner.gui.plot.labels import Floats, Named, NameLayer
+from planner.gui.plot.labels import Floats, NameLayer, PointName
 from planner.gui.plot.ticks import Ticks, log_ticks, money_words
 from planner.gui.theme import Theme
 from planner.plan.recommend.option import Having
@@ -88,7 +88,7 @@ class ParetoPlot(Chart):
     @Slot()
     def _place_names(self) -> None:
         named = [row for row in self.rows if row.awards]
-        labels = [Named(", ".join(row.awards), *self.place_of(row), _NAMED_SIZE / 2) for row in named]
+        labels = [PointName(", ".join(row.awards), *self.place_of(row), _NAMED_SIZE / 2) for row in named]
         self.names.place(labels, self._xs, self._ys, needed=len(labels))
 
     def _point_at(self, place: QPointF) -> OptionRow | None:

@@ -102,7 +102,7 @@ def test_what_is_said_of_a_card_is_said_of_one_in_view(window, qtbot, tasks, com
     assert tab.page is tab.gpus
     assert tab.view == ("scatter" if shown == "scatter" else "table")
     if command == "forget":
-        assert told.pop().message == "GeForce RTX 3090 is as the catalog has it."
+        assert told.pop().message == "You have no values of your own for GeForce RTX 3090."
     else:
         (dialog,) = tab.gpus.findChildren(QDialog)
         dialog.reject()

@@ -2,7 +2,15 @@
 
 import pytest
 
-from planner.gui.catalog.filters import CARDS, CatalogFilter, NameSearch, conditions, culprit, groups, range_words
+from planner.gui.catalog.filters import (
+    CARDS,
+    CatalogFilter,
+    NameSearch,
+    blocking_condition,
+    conditions,
+    grouped_conditions,
+    range_text,
+)
 from planner.hardware.gpu import Gpu, Provenance
 from planner.hardware.query import GpuQuery, select
 from planner.present.catalog.gpu_row import GpuRow
@@ -51,7 +59,7 @@ def names(current):
 def test_an_empty_filter_shows_everything_and_asks_for_nothing():
     assert names(CatalogFilter()) == ["Big", "Middle", "Small", "Other"]
     assert conditions(CatalogFilter()) == ()
-    assert culprit(CatalogFilter(), ROWS, "") is None
+    assert blocking_condition(CatalogFilter(), ROWS, "") is None
 
 
 def test_only_fitting_takes_tight_cards_too_and_counts_follow():
@@ -89,19 +97,19 @@ def test_conditions_are_named_and_lifted_one_by_one():
 
 
 def test_the_values_of_one_facet_are_one_group():
-    found = groups(narrowed(vendors=("NVIDIA", "AMD"), segments=("edge",)))
+    found = grouped_conditions(narrowed(vendors=("NVIDIA", "AMD"), segments=("edge",)))
     assert [condition.words for condition in found] == ["NVIDIA or AMD", "edge"]
     assert found[0].lifted == narrowed(segments=("edge",))
 
 
-def test_the_culprit_is_the_latest_condition_whose_lifting_helps():
+def test_the_blocking_condition_is_the_latest_one_whose_removal_leaves_rows():
     wanted = narrowed(vendors=("AMD",), memory=(40, None))
     assert not wanted.passing(ROWS)
     for latest, words, count in (("memory", "Memory from 40\u2009GiB", 1), ("vendor", "AMD", 1), ("", "AMD", 1)):
-        condition, found = culprit(wanted, ROWS, latest)
+        condition, found = blocking_condition(wanted, ROWS, latest)
         assert (condition.words, found) == (words, count)
     both = narrowed(vendors=("AMD",), text="big", memory=(90, None))
-    assert culprit(both, ROWS, "memory") is None
+    assert blocking_condition(both, ROWS, "memory") is None
 
 
 @pytest.mark.parametrize(
@@ -109,7 +117,7 @@ def test_the_culprit_is_the_latest_condition_whose_lifting_helps():
     [(None, None, ""), (2, None, "from 2"), (None, 4, "up to 4"), (2, 4, "2 – 4"), (0, 0, "0 – 0")],
 )
 def test_ranges_in_words(low, high, expected):
-    assert range_words(low, high, str) == expected
+    assert range_text(low, high, str) == expected
 
 
 def test_values_are_called_as_everywhere():

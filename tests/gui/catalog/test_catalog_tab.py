@@ -98,7 +98,7 @@ def test_the_arrow_keys_bring_up_details_with_sources(tab, qtbot):
 def test_hovering_over_a_figure_says_where_it_comes_from(tab, qtbot):
     tab.gpus.table.choose("rtx-4090")
     record, figures = tab.gpus.table.current_record, tab.gpus.detail.findChild(FigureList)
-    physical = next(piece for piece in figures._laid_out(figures.width()) if piece.text == "Physical")
+    physical = next(piece for piece in figures._pieces(figures.width()) if piece.text == "Physical")
     said = figures.tooltip_at(physical.place.center())
     assert fmt.exact_bytes(record.gpu.memory_bytes) in said
     assert record.gpu.provenance_of("memory_bytes").source in said
@@ -199,7 +199,7 @@ def test_an_empty_result_names_the_filter_and_lifts_it(tab):
     type_search(tab, "h100")
     empty = tab.gpus.empty
     assert empty.isVisible()
-    assert "Nothing is left. Without “h100” there would be 36 accelerators." in texts(empty)
+    assert "No matches. Without “h100” there would be 36 accelerators." in texts(empty)
     lift = empty.findChild(QPushButton)
     assert lift.text() == "Remove “h100”"
     QTest.keyClick(lift, Qt.Key.Key_Space)
@@ -210,7 +210,7 @@ def test_an_empty_result_names_the_filter_and_lifts_it(tab):
 
 def test_where_no_single_filter_is_to_blame_all_can_be_cleared(tab):
     tab.gpus.narrow(CatalogFilter(query=GpuQuery(text="no such card", vendors=("AWS",), year_max=2013)))
-    assert "No accelerator is all of this at once." in texts(tab.gpus.empty)
+    assert "No accelerator matches all filters." in texts(tab.gpus.empty)
     assert any(text.endswith(": “no such card” · AWS") for text in texts(tab.gpus.empty))
     QTest.keyClick(tab.gpus.empty.findChild(QPushButton), Qt.Key.Key_Space)
     assert len(shown(tab)) == 257
@@ -234,7 +234,7 @@ def test_systems_are_searched_described_and_used_with_all_their_cards(tab, works
     assert (workspace.plan.gpu, workspace.plan.count) == (system.gpu_id, 8)
     assert workspace.undo_stack.undoText() == f"cards of {system.name}"
     type_search(tab, "zx spectrum")
-    assert "Nothing is left. Without “zx spectrum” there would be 43 systems." in texts(tab.systems.empty)
+    assert "No matches. Without “zx spectrum” there would be 43 systems." in texts(tab.systems.empty)
     switch_to(tab, "Accelerators")
     assert tab.gpus.filter.query.text == "zx spectrum"
 

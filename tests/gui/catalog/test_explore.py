@@ -133,7 +133,7 @@ def test_a_filter_is_never_renamed_over_another(tab, workspace, qtbot):
     before = workspace.settings.current.catalog.filters
     with qtbot.waitSignal(workspace.failed) as told:
         tab.saved.rename("large", " sure ")
-    assert told.args[0].message == "There is a saved filter “sure” already."
+    assert told.args[0].message == "A saved filter “sure” already exists."
     assert told.args[0].hint
     tab.saved.rename("large", "large ")
     assert workspace.settings.current.catalog.filters == before

@@ -140,7 +140,7 @@ def test_nothing_said_leaves_the_card_as_the_catalog_has_it(own, workspace):
 def test_a_card_like_another_is_added_found_and_used(tab, own, workspace):
     dialog = own.ask_new()
     press(dialog, QDialogButtonBox.StandardButton.Save)
-    assert dialog.problem.text() == "Name: A card needs one. Write what it is called."
+    assert dialog.problem.text() == "Name: A card needs a name. Enter one."
     dialog.name._edit.setText("RTX 3090 48 GB")
     dialog.memory.set_value(48.0)
     press(dialog, QDialogButtonBox.StandardButton.Save)
@@ -151,7 +151,7 @@ def test_a_card_like_another_is_added_found_and_used(tab, own, workspace):
     second = own.ask_new()
     second.name._edit.setText("RTX 3090 48 GB")
     press(second, QDialogButtonBox.StandardButton.Save)
-    assert "is in the catalog already" in second.problem.text()
+    assert "is already in the catalog" in second.problem.text()
     press(second, QDialogButtonBox.StandardButton.Cancel)
 
 
@@ -172,7 +172,7 @@ def test_a_card_like_one_of_which_something_is_said_takes_over_nothing_of_it(own
 
 def test_forgetting_takes_back_own_cards_and_what_was_said(tab, own, workspace, failures):
     assert own.ask_forget() is None
-    assert "is as the catalog has it" in failures.pop().message
+    assert "You have no values of your own" in failures.pop().message
     dialog = own.ask_new()
     dialog.name._edit.setText("Mine")
     press(dialog, QDialogButtonBox.StandardButton.Save)
@@ -195,7 +195,7 @@ def test_before_something_is_forgotten_it_is_named(own, workspace):
     dialog.paid.set_value(720.0)
     press(dialog, QDialogButtonBox.StandardButton.Save)
     box = own.ask_forget()
-    assert box.text() == "Forget what is your own of GeForce RTX 3090?"
+    assert box.text() == "Forget your own data about GeForce RTX 3090?"
     assert "This is lost: what you said: paid $720." in box.informativeText()
     assert box.defaultButton() is box.button(QMessageBox.StandardButton.Cancel)
     box.button(QMessageBox.StandardButton.Cancel).click()

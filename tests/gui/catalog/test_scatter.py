@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, QPoint, QRect, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from planner.gui.catalog.scatter.data import axis_range, foremost, scatter_data, symbol_of
+from planner.gui.catalog.scatter.data import padded_range, points_to_name, scatter_data, symbol_of
 from planner.gui.catalog.scatter.panel import PRESETS
 from planner.gui.catalog.scatter.plot import ScatterPlot
 from planner.gui.catalog.settings import PlotChoice
@@ -100,30 +100,32 @@ def test_sizes_say_what_the_smallest_and_the_largest_stand_for(rows):
 
 
 def test_axes_leave_room():
-    low, high = axis_range(np.array([2010.0, 2020.0]), logarithmic=False)
+    low, high = padded_range(np.array([2010.0, 2020.0]), logarithmic=False)
     assert 2009 < low < 2010 < 2020 < high < 2021
-    assert axis_range(np.zeros(0), logarithmic=True) == (0.0, 1.0)
-    assert axis_range(np.array([5.0]), logarithmic=False)[0] < 5
+    assert padded_range(np.zeros(0), logarithmic=True) == (0.0, 1.0)
+    assert padded_range(np.array([5.0]), logarithmic=False)[0] < 5
 
 
 def test_over_the_years_the_best_of_each_are_named_and_never_the_worst(rows):
     data = drawn(rows, x="year", y="usd_per_gib", log_x=False)
-    best = foremost(data, ("year", "usd_per_gib"))
+    best = points_to_name(data, ("year", "usd_per_gib"))
     assert sorted(data.xs[best]) == sorted({*data.xs})
     for place in best:
         assert data.ys[place] == data.ys[data.xs == data.xs[place]].min()
     assert [*data.ys[best]] == sorted(data.ys[best])
     turned = drawn(rows, x="usd_per_gib", y="year", log_y=False)
-    assert {turned.ids[place] for place in foremost(turned, ("usd_per_gib", "year"))} == {data.ids[one] for one in best}
+    assert {turned.ids[place] for place in points_to_name(turned, ("usd_per_gib", "year"))} == {
+        data.ids[one] for one in best
+    }
 
 
 def test_names_go_first_to_the_pareto_front_then_to_the_best_upwards(rows):
     data = drawn(rows, x="memory", y="price")
-    best = foremost(data, ("memory", "price"))
+    best = points_to_name(data, ("memory", "price"))
     assert tuple(best[: len(data.front)]) == data.front
     assert best[len(data.front)] == data.ys.argmin()
     neither = drawn(rows, x="year", y="ridge_point", log_x=False)
-    assert neither.ys.argmax() in foremost(neither, ("year", "ridge_point"))
+    assert neither.ys.argmax() in points_to_name(neither, ("year", "ridge_point"))
 
 
 def test_the_cards_of_the_plan_and_of_this_machine_have_their_names(tab, plot, workspace, qtbot):

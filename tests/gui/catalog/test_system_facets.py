@@ -133,7 +133,7 @@ def test_nothing_left_names_what_removed_the_last_and_lifts_it(tab, page):
     page.narrow(page.filter.with_query(kinds=("pod",)))
     page.narrow(page.filter.with_bounds("price", None, 1_000.0), "price")
     assert page.results.currentWidget() is page.empty
-    assert page.empty._words.text() == "Nothing is left. Without Price up to $1,000 there would be 8 systems."
+    assert page.empty._words.text() == "No matches. Without Price up to $1,000 there would be 8 systems."
     QTest.mouseClick(page.empty._button, Qt.MouseButton.LeftButton)
     assert len(shown(page)) == 8
 
@@ -219,7 +219,7 @@ def test_the_shell_finds_what_the_window_shows(page, bounds, chosen, words, caps
 def test_every_range_narrows_and_is_named(page):
     for key in SYSTEMS.ranges:
         current = SystemFilter().with_bounds(key, 0, None)
-        known = {row.id for row in page.model.all_records if page.facets._of.columns[key].value(row) is not None}
+        known = {row.id for row in page.model.all_records if page.facets._kind.columns[key].value(row) is not None}
         assert current.passing(page.model.all_records) == known
         (condition,) = conditions(current)
         assert condition.words.startswith(SYSTEMS.columns[key].title)

@@ -2,13 +2,13 @@
 
 from memory_results import result
 
-from planner.gui.memory.answer import Answer
+from planner.gui.memory.answer import AnswerPanel
 from planner.present.format import THIN
 from planner.present.memory.view import memory_view
 
 
 def test_the_answer_says_how_sure_it_is(theme, qtbot):
-    answer = Answer(theme)
+    answer = AnswerPanel(theme)
     qtbot.addWidget(answer)
     tight = result().evolve(verdict="tight", fit_probability=0.74)
     answer.set_view(memory_view(tight, "RTX 4090"), "tight")
@@ -21,7 +21,7 @@ def test_the_answer_says_how_sure_it_is(theme, qtbot):
 
 
 def test_what_a_card_cannot_run_is_not_sure_or_unsure(theme, qtbot):
-    answer = Answer(theme)
+    answer = AnswerPanel(theme)
     qtbot.addWidget(answer)
     answer.set_view(memory_view(result().evolve(unsupported=("no kernels",)), "RTX 4090"), None)
     assert answer.accessibleName() == answer.sentence == "Not supported on RTX 4090: no kernels."

@@ -3,7 +3,7 @@ from math import isnan
 
 import pytest
 
-from planner.gui.memory.curves.data import CurveData, curve_values, memory_ticks, value_ticks
+from planner.gui.memory.curves.data import CurveData, curve_memory_ticks, curve_values, value_ticks
 from planner.plan.explore import CurvePoint
 from planner.units import GIB
 
@@ -63,14 +63,14 @@ def test_the_curve_is_cut_where_it_crosses_the_cards_line():
     ("capacity", "corner"), [(24, "below right"), (40, "above left"), (100, "above left"), (None, "above left")]
 )
 def test_words_about_the_card_stand_clear_of_the_curve(capacity, corner):
-    assert line(capacity_gib=capacity).words_corner == corner
+    assert line(capacity_gib=capacity).label_corner == corner
 
 
 def test_words_about_the_card_stand_at_the_end_that_is_above_it():
     rising = line()
     falling = replace(rising, points=tuple(point(value, 50 - 4 * value) for value in range(1, 9)))
-    assert falling.words_corner == "below left"
-    assert replace(falling, capacity_bytes=40 * GIB).words_corner == "above right"
+    assert falling.label_corner == "below left"
+    assert replace(falling, capacity_bytes=40 * GIB).label_corner == "above right"
 
 
 @pytest.mark.parametrize(("capacity", "fitting"), [(None, 8), (100, 8), (4, 0)])
@@ -110,7 +110,7 @@ def test_marks_are_round_numbers_or_powers_of_two():
     wide = CurveData("context_length", "Context", (point(128, 14), point(131_072, 22)), point(128, 14), None, None)
     assert wide.is_wide
     assert [text for _, text in value_ticks(wide, 6)] == ["128", "512", "2,048", "8,192", "32,768", "131,072"]
-    assert [text for _, text in memory_ticks(line(last=40), 5)] == ["0", "10", "20", "30", "40"]
+    assert [text for _, text in curve_memory_ticks(line(last=40), 5)] == ["0", "10", "20", "30", "40"]
 
 
 def test_the_nearest_point_is_found_on_the_axis():

@@ -77,7 +77,7 @@ def test_what_an_engine_does_not_have_is_said_beside_the_field(tab: MemoryTab):
     field(tab, "profile").edited.emit("vllm")
     field(tab, "kv_cache").edited.emit("q8_0")
     assert workload(tab).kv_cache == "bf16"
-    assert "no q8_0 cache" in field(tab, "kv_cache").focusProxy().accessibleDescription()
+    assert "no q8_0 KV cache" in field(tab, "kv_cache").focusProxy().accessibleDescription()
 
 
 @pytest.mark.parametrize("share", [0.9, 0.123])

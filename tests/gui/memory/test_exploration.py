@@ -117,14 +117,14 @@ def test_a_click_on_the_curve_over_cards_takes_as_many(tab: MemoryTab, curve, qt
     assert tab.workspace.undo_stack.undoText() == "number of cards"
 
 
-def test_the_table_has_what_stays_in_ram_where_something_does(tab: MemoryTab, curve, qtbot):
+def test_the_table_has_a_column_of_host_memory_where_something_is_offloaded(tab: MemoryTab, curve, qtbot):
     qtbot.mouseClick(tool(curve, "Show as table"), Qt.MouseButton.LeftButton)
     view = curve.table
     assert "host" not in [column.key for column in view.visible_columns]
     with settled(tab, qtbot):
         tab.workspace.apply("llama.cpp", workload=Inference(weights="Q4_K_M", gpu_layers=20))
     assert "host" in [column.key for column in view.visible_columns]
-    assert "in RAM" in curve.read_out
+    assert "in host memory" in curve.read_out
 
 
 def test_the_table_has_the_same_figures_and_takes_a_value(tab: MemoryTab, curve, qtbot):

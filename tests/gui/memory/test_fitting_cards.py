@@ -28,7 +28,7 @@ def test_every_card_listed_fits_and_the_smallest_comes_first(tab: MemoryTab, car
     usable = [row.usable.bytes for row in rows]
     assert usable == sorted(usable)
     heading = cards.findChild(QLabel).text()
-    assert heading.startswith(f"{len(rows)} cards would do for meta-llama/Llama-3.1-8B")
+    assert heading.startswith(f"{len(rows)} suitable cards for meta-llama/Llama-3.1-8B")
 
 
 def test_return_uses_the_chosen_card(tab: MemoryTab, cards, qtbot):

@@ -5,12 +5,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QLineEdit
 
 from planner.errors import SpecError
-from planner.gui.memory.questions.list_field import ListField, numbers, words
+from planner.gui.memory.questions.list_field import ListField, parse_names, parse_numbers
 
 
 @pytest.fixture
 def layers(qtbot):
-    made = ListField(numbers, "as evenly as it goes")
+    made = ListField(parse_numbers, "as evenly as it goes")
     made.set_name("Layers of stages")
     qtbot.addWidget(made)
     made.show()
@@ -18,12 +18,12 @@ def layers(qtbot):
 
 
 def test_parts_are_read_between_commas():
-    assert words(" lm_head,, *norm* ,") == ("lm_head", "*norm*")
-    assert numbers("12, 20") == (12, 20)
-    assert numbers("") == ()
+    assert parse_names(" lm_head,, *norm* ,") == ("lm_head", "*norm*")
+    assert parse_numbers("12, 20") == (12, 20)
+    assert parse_numbers("") == ()
     for text in ("twelve", "1.5", "-1", "9" * 12):
         with pytest.raises(SpecError):
-            numbers(text)
+            parse_numbers(text)
 
 
 def test_a_list_counts_once_it_is_finished(layers, qtbot):

@@ -39,7 +39,7 @@ def read(qtbot, dialog, text=SUMMARY):
 
 
 def test_the_menu_below_the_questions_opens_it_once(tab):
-    (asked,) = [action for action in tab.controls.compare.menu().actions() if "lo&g" in action.text()]
+    (asked,) = [action for action in tab.controls.compare.menu().actions() if "Lo&g" in action.text()]
     asked.trigger()
     first = tab.log_dialog
     assert first.isVisible()
@@ -143,7 +143,7 @@ def test_a_kept_correction_is_offered_without_its_log(dialog, tab, workspace, qt
     dialog.compare()
     assert dialog.use.isEnabled()
     assert not dialog.use.isChecked()
-    assert "Kept from your log of" in dialog.about.text()
+    assert "Stored from your log of" in dialog.about.text()
     dialog.use.click()
     assert workspace.plan.corrections
 
@@ -153,7 +153,7 @@ def test_without_anything_to_correct_it_says_what_that_takes(dialog, workspace, 
     assert "can correct" in dialog.about.text()
     read(qtbot, dialog, "Model loading took 14.9889 GiB and 3.6 seconds")
     assert not dialog.use.isEnabled()
-    assert "Nothing in this log" in dialog.about.text()
+    assert "This log cannot correct the estimate" in dialog.about.text()
 
 
 def test_the_comparison_follows_the_plan_and_is_copied(dialog, workspace, qtbot):

@@ -93,7 +93,7 @@ def test_a_degree_that_does_not_divide_says_what_would(sharing: MemoryTab):
     answer(sharing, "parallel.pipeline", 2)
     answer(sharing, "parallel.tensor", 3)
     assert sharing.workspace.plan.workload.parallel == Parallel(pipeline=2)
-    assert "1, 2 or 4 would do." in said(field(sharing, "parallel.tensor"))
+    assert "Valid values: 1, 2 or 4." in said(field(sharing, "parallel.tensor"))
     sharing.controls.cards.count.edited.emit(7)
     assert sharing.workspace.plan.count == 8
 
@@ -106,7 +106,7 @@ def test_a_number_of_cards_that_does_not_divide_says_what_would(sharing: MemoryT
     line.selectAll()
     qtbot.keyClicks(line, "10")
     assert (sharing.workspace.plan.count, sharing.workspace.plan.workload.parallel.tensor) == (1, 1)
-    assert "8 or 12 would do." in said(sharing.controls.cards.count)
+    assert "Valid values: 8 or 12." in said(sharing.controls.cards.count)
     line.selectAll()
     qtbot.keyClicks(line, "16")
     assert (sharing.workspace.plan.count, sharing.workspace.plan.workload.parallel.tensor) == (16, 4)
@@ -116,7 +116,7 @@ def test_replicas_are_implied_until_they_are_said(sharing: MemoryTab):
     answer(sharing, "parallel.tensor", 2)
     assert field(sharing, "parallel.data").findChild(QLineEdit).placeholderText() == "4"
     answer(sharing, "parallel.data", 3)
-    assert "4 would do." in said(field(sharing, "parallel.data"))
+    assert "Valid values: 4." in said(field(sharing, "parallel.data"))
 
 
 def test_stages_may_be_uneven(sharing: MemoryTab):

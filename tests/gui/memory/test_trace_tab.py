@@ -116,8 +116,8 @@ def test_a_module_is_asked_for_agreed_to_traced_and_shown(window, tab, net, qtbo
     trace = started(qtbot, tab)
     assert tab.trace_status.isVisible()
     trace.on_progress(Progress("forward", 1, 2, 1234, "forward pass"))
-    qtbot.waitUntil(lambda: "1,234" in tab.trace_status.progress._words.text())
-    assert "step 1 of 2" in tab.trace_status.progress._words.text()
+    qtbot.waitUntil(lambda: "1,234" in tab.trace_status.progress._text.text())
+    assert "step 1 of 2" in tab.trace_status.progress._text.text()
     do(window, "view.catalog")
     do(window, "view.memory")
     finish(qtbot, tab)
@@ -153,7 +153,7 @@ def test_a_change_is_traced_after_a_rest_while_the_old_answer_stays(traced, wind
     before = traced.answer.sentence
     type_into(qtbot, batch_edit(traced), "16")
     assert traced.trace_status.isVisible()
-    assert "earlier settings" in traced.trace_status.progress._old.text()
+    assert "previous settings" in traced.trace_status.progress._old.text()
     assert traced.answer._sentence.property("role") == "muted"
     trace = started(qtbot, traced)
     assert trace.request.inputs[0].value.shape == (16, 8)
@@ -302,7 +302,7 @@ def test_a_card_that_is_too_small_says_where_it_runs_out(traced, qtbot):
 
 def test_the_tables_are_chosen_copied_and_saved(traced, tmp_path):
     tables = traced.trace.tables
-    for number, start in enumerate(("Module\t", "Made by\t", "Allocated at most", "Nothing was assumed")):
+    for number, start in enumerate(("Module\t", "Operator\t", "Allocated at most", "No assumptions were made")):
         tables.show_page(number)
         tables.copy()
         assert QGuiApplication.clipboard().text().startswith(start)

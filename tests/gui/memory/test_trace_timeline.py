@@ -7,7 +7,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractButton
 from traced_runs import recording, request
 
-from planner.gui.memory.trace.timeline_data import TimelineData, memory_ticks, moment_ticks, role_of
+from planner.gui.memory.trace.timeline_data import TimelineData, live_memory_ticks, moment_ticks, role_of
 from planner.gui.memory.trace.timeline_panel import TimelinePanel
 from planner.gui.memory.trace.timeline_plot import TimelinePlot
 from planner.trace.analysis.conclude import conclude
@@ -73,7 +73,7 @@ def test_the_card_is_in_view_where_it_is_near_and_leaves_out_the_overhead(result
 
 
 def test_the_ticks_are_round_and_moments_whole(data):
-    assert memory_ticks(data, 4)[1][1] in {"100", "200"}
+    assert live_memory_ticks(data, 4)[1][1] in {"100", "200"}
     assert all(value == round(value) for value, _ in moment_ticks(data, 20))
 
 

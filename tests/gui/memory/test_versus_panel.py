@@ -132,7 +132,7 @@ def test_the_present_plan_and_a_file_are_pinned(tab: MemoryTab, monkeypatch, tmp
 
 def test_a_log_is_asked_for(tab: MemoryTab, qtbot):
     with qtbot.waitSignal(tab.workspace.navigator.log_requested):
-        entry(tab.controls.compare, "What a run printed (log)…").trigger()
+        entry(tab.controls.compare, "Log of a run…").trigger()
 
 
 def test_nothing_is_cut_off_at_the_smallest_size(tab: MemoryTab, panel):

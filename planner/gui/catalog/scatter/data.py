@@ -1,4 +1,4 @@
-"""What a scatter plot draws: places, sizes and classes of the rows that have both figures. Arithmetic only."""
+"""Data of a scatter plot: positions, sizes and classes of the rows that have both values."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,11 +30,11 @@ Words = Callable[[str], Mapping[str, str]]
 
 @dataclass(frozen=True, eq=False)
 class ScatterData:
-    """One entry a point in each of the sequences; places are on the axes, powers of ten where an axis is logarithmic.
+    """Points of a scatter plot, one entry per point in each sequence; `xs` and `ys` are exponents of 10 on log axes.
 
-    `size_ends` are the smallest and the largest of `sizes` with what they stand for, none where they say nothing.
-    `classes` say which of `class_names` a point is of; they are `ordered` where they are steps of a number. No other
-    point beats those of the `front`. `left_out` counts the rows without a place.
+    `size_ends` are the smallest and largest of `sizes` with the values they stand for, empty if sizes mean nothing.
+    `classes` are indexes into `class_names`, `ordered` if they are steps of a number. `front` are the indexes of the
+    Pareto front. `left_out` counts the rows without a position.
     """
 
     ids: tuple[str, ...]
@@ -53,7 +53,7 @@ class ScatterData:
         return {name: place for place, name in enumerate(self.ids)}
 
     def places_of(self, names: Iterable[str]) -> list[int]:
-        """Return the positions of `names`, without those that have no point, in the order of the points."""
+        """Return the sorted indexes of the points called `names`; names without a point are skipped."""
         return sorted(self._places[name] for name in names if name in self._places)
 
 
@@ -61,16 +61,16 @@ SYMBOLS: Final = ("o", "s", "t", "d", "+", "star", "h", "t1")
 
 
 def symbol_of(place: int, ordered: bool) -> str:
-    """Return the shape of a class; steps of a number are circles, and a cross is what is unknown."""
+    """Return the symbol of a class; steps of a number are circles, an unknown value is a cross."""
     return ("+" if place == _STEPS else "o") if ordered else SYMBOLS[place]
 
 
 def scatter_data(
     names: Sequence[str], columns: Mapping[str, Column[Any]], numbers: Numbers, words: Words, choice: PlotChoice
 ) -> ScatterData:
-    """Return what to draw of the rows called `names`: those with both figures, positive where the axis is logarithmic.
+    """Return the points of the rows called `names` that have both values, positive ones on logarithmic axes.
 
-    `numbers` returns the values of a column by the rows' names, in base units, and `words` its texts.
+    `numbers` returns the values of a column by row name, in base units, and `words` its texts.
     """
 
     def values(key: str) -> Floats:
@@ -103,25 +103,25 @@ def scatter_data(
     )
 
 
-def foremost(data: ScatterData, keys: tuple[str, str]) -> list[int]:
-    """Return the positions of the points that one looks for on axes of the columns `keys`, the foremost first.
+def points_to_name(data: ScatterData, keys: tuple[str, str]) -> list[int]:
+    """Return the indexes of the points worth a name label on axes of the columns `keys`, most important first.
 
-    These are the ones that no other beats, and the best of all in what goes up. Where neither way is better along an
-    axis, as with years, they are the best at each of its values.
+    These are the Pareto front and the best points by y. If neither direction of an axis is better, as with years,
+    they are the best point at each of its values.
     """
-    ways = [lower_is_better(key) for key in keys]
-    across, up = (values if lower else -values for values, lower in zip((data.xs, data.ys), ways, strict=True))
-    if None not in ways:
+    lower_first = [lower_is_better(key) for key in keys]
+    across, up = (values if lower else -values for values, lower in zip((data.xs, data.ys), lower_first, strict=True))
+    if None not in lower_first:
         return [*data.front, *np.argsort(up, kind="stable")[:_BEST].tolist()]
-    groups, judged = (data.ys, across) if ways[1] is None else (data.xs, up)
+    groups, judged = (data.ys, across) if lower_first[1] is None else (data.xs, up)
     order = np.lexsort((judged, groups))
     firsts = order[np.diff(groups[order], prepend=np.nan) != 0]
     best: list[int] = firsts[np.argsort(judged[firsts], kind="stable")].tolist()
     return best
 
 
-def axis_range(values: Floats, logarithmic: bool) -> tuple[float, float]:
-    """Return an axis's ends with room for the points and their names."""
+def padded_range(values: Floats, logarithmic: bool) -> tuple[float, float]:
+    """Return the range of an axis with a margin for the points and their names."""
     if not len(values):
         return 0.0, 1.0
     low, high = float(values.min()), float(values.max())
@@ -130,8 +130,8 @@ def axis_range(values: Floats, logarithmic: bool) -> tuple[float, float]:
     return low - room, high + room
 
 
-def axis_ticks(ends: tuple[float, float], most: int, logarithmic: bool, is_year: bool) -> Ticks:
-    """Return round ticks between the ends of an axis, at most about `most` of them."""
+def scatter_ticks(ends: tuple[float, float], most: int, logarithmic: bool, is_year: bool) -> Ticks:
+    """Return at most about `most` round ticks of an axis."""
     if logarithmic:
         return log_ticks(*ends, most)
     return round_ticks(*ends, most, _year_words if is_year else fmt.plain, whole=is_year)
@@ -149,7 +149,7 @@ def _places(values: Floats, logarithmic: bool) -> Floats:
 
 
 def _steps(values: Floats) -> Ints:
-    """Return the step of each value, evenly spaced by ratio; the number of steps where it is unknown."""
+    """Return the step (0 to `_STEPS` − 1, spaced by ratio) of each value; `_STEPS` if it is unknown."""
     places = _places(values, logarithmic=True)
     known = np.isfinite(places)
     steps = np.full(len(values), _STEPS)
@@ -161,7 +161,7 @@ def _steps(values: Floats) -> Ints:
 
 
 def _sizes(values: Floats, key: str) -> tuple[Ints, tuple[tuple[float, str], ...]]:
-    """Return the step of each value, the smallest where it is unknown; and the ends of those that there are."""
+    """Return the size step of each value (0 if unknown), and the smallest and largest used size with their values."""
     steps = _steps(values)
     unknown = steps == _STEPS
     used = np.unique(steps[~unknown]).tolist()
@@ -172,7 +172,7 @@ def _sizes(values: Floats, key: str) -> tuple[Ints, tuple[tuple[float, str], ...
 
 
 def _text_classes(texts: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
-    """Return the texts, the most frequent first and the rarest together, and the place of each of them."""
+    """Return the class names by frequency, the rarest merged, and the class index of each text."""
     named = [text for text, _ in Counter(texts).most_common()]
     names = tuple(named) if len(named) <= MOST_CLASSES else (*named[: MOST_CLASSES - 1], _OTHERS)
     places = {name: place for place, name in enumerate(names)}
@@ -180,7 +180,7 @@ def _text_classes(texts: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
 
 
 def _number_classes(values: Floats, key: str) -> tuple[tuple[str, ...], Ints]:
-    """Return steps of a number, from small to large, and last what is unknown."""
+    """Return the ranges of the steps of a number, with unknown last, and the step of each value."""
     steps = _steps(values)
     names = [_span(values[steps == step], key) if (steps == step).any() else "" for step in range(_STEPS)]
     return (*names, fmt.UNKNOWN), steps

@@ -1,4 +1,4 @@
-"""What the colours, shapes and sizes of a scatter plot stand for."""
+"""Legend of the colors, shapes and sizes of a scatter plot."""
 
 from collections.abc import Callable, Collection, Sequence
 from math import ceil
@@ -28,11 +28,11 @@ _CORNERS: Final = {
     "h": ((0.5, 0), (0.93, 0.25), (0.93, 0.75), (0.5, 1), (0.07, 0.75), (0.07, 0.25)),
     "s": ((0.05, 0.05), (0.95, 0.05), (0.95, 0.95), (0.05, 0.95)),
 }
-"""The shapes of pyqtgraph's symbols, so that the legend need not import it; a circle has no corners."""
+"""Corners of pyqtgraph's symbols, copied so that the legend need not import it; a circle has none."""
 
 
 class _Entry(NamedTuple):
-    """Words after a swatch as wide as `side`: the symbol of the class at `place`, or a grey circle where it is none."""
+    """Text after a swatch of width `side`: the symbol of the class at index `place`, or a gray circle for a size."""
 
     words: str
     side: float
@@ -41,10 +41,7 @@ class _Entry(NamedTuple):
 
 
 class SymbolLegend(QWidget):
-    """A swatch and a name for each class, then a small and a large point, painted as one, in as many lines as it takes.
-
-    It only says: nothing of it can be chosen.
-    """
+    """Swatch and name of each class, then a small and a large point; painted as one widget, not clickable."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -59,7 +56,7 @@ class SymbolLegend(QWidget):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names that are shown."""
+        """Return the texts of the legend."""
         return tuple(entry.words for entry in self._entries)
 
     def show_classes(
@@ -70,9 +67,9 @@ class SymbolLegend(QWidget):
         title: str,
         sizes: Sequence[tuple[float, str]],
     ) -> None:
-        """Show the classes that are `present`, by their place among those names and symbols, and what sizes stand for.
+        """Show the classes, given as names and symbols, whose index is in `present`, and the meaning of sizes.
 
-        `sizes` are pixels and what points of so many mean, under a title.
+        `sizes` are diameters in pixels with the value that each stands for, under `title`.
         """
         self._color = color
         named = [
@@ -89,21 +86,21 @@ class SymbolLegend(QWidget):
             parts = (", ".join(entry.words for entry in part) for part in (named, sized))
             spoken = [part for part in (next(parts), f"{title}: {next(parts)}" if sizes else "") if part]
             self.setAccessibleName(f"Legend: {'; '.join(spoken)}")
-            # To lay the panel out again takes as long as to draw a thousand points.
+            # A new layout of the panel takes as long as drawing a thousand points.
             if self.heightForWidth(self.width()) != height:
                 self.updateGeometry()
         self.update()
 
     def heightForWidth(self, width: int) -> int:
-        """Return the height of as many lines as it takes."""
+        """Return the height of the wrapped lines."""
         return max((place.bottom() + 1 for place in self._places(width)), default=0)
 
     def sizeHint(self) -> QSize:
-        """Return the height that the present width takes."""
+        """Return the height needed at the current width."""
         return QSize(0, self.heightForWidth(self.width()))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint swatches and names."""
+        """Paint the swatches and texts."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(self._theme.font("small"))
@@ -134,7 +131,7 @@ class SymbolLegend(QWidget):
 
 
 def _paint_symbol(painter: QPainter, symbol: str, color: QColor, box: QRectF) -> None:
-    """Paint a symbol of the plot."""
+    """Paint a plot symbol into `box`."""
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(color)
     corners = _CORNERS.get(symbol)

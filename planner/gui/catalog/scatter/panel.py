@@ -1,4 +1,4 @@
-"""The scatter view: what is drawn against what, the plot, its legend, and copy and save."""
+"""Scatter view: axis choices, the plot, its legend, copy and save."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -40,11 +40,11 @@ PRESETS: Final[dict[str, dict[str, PlotChoice]]] = {
         "Memory over the years": PlotChoice(x="year", y="memory", log_x=False),
     },
 }
-"""Questions that the plot of each page answers at a glance; the first is what one begins with."""
+"""Preset plots of each page; the first is the default."""
 
 
 class ScatterPanel(PlotPanel):
-    """Draws the rows that a page's model shows; `chosen`, `boxed` and `used` are those of the plot."""
+    """Scatter plot of the rows of a page; `chosen`, `boxed` and `used` are forwarded from the plot."""
 
     chosen = Signal(object)
     boxed = Signal(object)
@@ -68,24 +68,24 @@ class ScatterPanel(PlotPanel):
         self.boxes: dict[str, QCheckBox] = {
             "log_x": QCheckBox("log"),
             "log_y": QCheckBox("log"),
-            "pareto": QCheckBox("Line of the &best"),
+            "pareto": QCheckBox("Pareto fro&nt"),
         }
         self.legend = SymbolLegend(theme)
         self._presets = QPushButton("Pre&sets")
-        self._as_table.hide()  # the page has its own table of the same rows
+        self._as_table.hide()  # the page itself has a table of the same rows
         self._add_controls()
         self._show_choice()
 
     @property
     def choice(self) -> PlotChoice:
-        """Return what is drawn against what; what is not understood any more counts as the usual plot."""
+        """Return the columns of the plot; a stored choice with unknown columns is replaced by the default."""
         usual = next(iter(PRESETS[self._page].values()))
         chosen = self._workspace.settings.current.catalog.plots.get(self._page, usual)
         keys = (chosen.x, chosen.y, *filter(None, (chosen.size, chosen.color)))
         return chosen if all(key in self._columns for key in keys) else usual
 
     def choose(self, choice: PlotChoice) -> None:
-        """Draw something else, and remember it."""
+        """Draw other columns, and store the choice in the settings."""
         settings = self._workspace.settings
         plots = {**settings.current.catalog.plots, self._page: choice}
         settings.update(catalog=settings.current.catalog.evolve(plots=plots))
@@ -93,12 +93,12 @@ class ScatterPanel(PlotPanel):
         self.show_rows()
 
     def mark(self, current: str | None, selected: Sequence[str]) -> None:
-        """Ring what is chosen in the table."""
+        """Ring the records that are selected in the table."""
         if self.plot is not None:
             self.plot.mark(current, selected)
 
     def csv_rows(self) -> Rows:
-        """Return a header and a row a point, with exact figures."""
+        """Return a header and one row per point, with exact figures."""
         keys = [key for key in dict.fromkeys(("x", "y", "size", "color")) if getattr(self.choice, key)]
         columns = [self._columns[getattr(self.choice, key)] for key in keys]
         drawn = set(self.plot.data.ids) if self.plot is not None else set()
@@ -107,14 +107,14 @@ class ScatterPanel(PlotPanel):
         return (head, *((row.id, self._name(row), *(_exact(column, row) for column in columns)) for row in rows))
 
     def show_rows(self) -> None:
-        """Draw the rows that the model shows by now; the first time imports the plotting library."""
+        """Draw the rows of the model; the first call imports the plotting library."""
         from planner.gui.catalog.scatter.data import scatter_data, symbol_of
 
         plot, choice = self._made_plot(), self.choice
         data = scatter_data(self._model.names, self._columns, self._model.numbers, self._model.words, choice)
         x, y = self._columns[choice.x], self._columns[choice.y]
-        plot.describe((x.axis, y.axis), f"{y.axis} against {x.axis}; the same figures are in the table")
-        plot.know(self._model.marked, self._model.first)
+        plot.set_axis_titles((x.axis, y.axis), f"{y.axis} against {x.axis}; the same figures are in the table")
+        plot.set_prioritized(self._model.marked, self._model.first)
         plot.draw(data, choice, lambda name: self._name(self._model.find(name)))
         classes = [(name, symbol_of(place, data.ordered)) for place, name in enumerate(data.class_names)]
         size_title = self._columns[choice.size].axis if choice.size else ""
@@ -127,7 +127,7 @@ class ScatterPanel(PlotPanel):
             from planner.gui.catalog.scatter.plot import ScatterPlot
 
             self.plot = ScatterPlot(self._theme)
-            self.plot.hovered.connect(self._tell)
+            self.plot.hovered.connect(self._on_hovered)
             self.plot.chosen.connect(self.chosen)
             self.plot.boxed.connect(self.boxed)
             self.plot.used.connect(self.used)
@@ -138,15 +138,15 @@ class ScatterPanel(PlotPanel):
         return self._columns["name"].text(row)
 
     @Slot(object)
-    def _tell(self, name: str | None) -> None:
+    def _on_hovered(self, name: str | None) -> None:
         row = self._model.find(name)
         if self.plot is not None:
             self.plot.card.setVisible(row is not None)
             if name is not None and row is not None:
-                self.plot.card.tell(self.lines_of(row), self.plot.pixels_of(name))
+                self.plot.card.show_lines(self.lines_of(row), self.plot.pixels_of(name))
 
     def lines_of(self, row: Any) -> tuple[str, ...]:  # noqa: ANN401  # a page's own record
-        """Return what is said of a point: its name and the figures that place it."""
+        """Return the hover text of a point: its name and the values that position it."""
         keys = dict.fromkeys((self.choice.x, self.choice.y, self.choice.size, self.choice.color, "fits"))
         columns = [self._columns[key] for key in keys if key in self._columns]
         figures = (f"{column.title}: {_with_unit(column, row)}" for column in columns)
@@ -161,24 +161,24 @@ class ScatterPanel(PlotPanel):
                 box.setChecked(getattr(choice, key))
         self.boxes["log_x"].setEnabled(choice.x not in _NO_LOG)
         self.boxes["log_y"].setEnabled(choice.y not in _NO_LOG)
-        self._offer_line(choice)
+        self._offer_front(choice)
 
-    def _offer_line(self, choice: PlotChoice) -> None:
-        """Let the line be switched on where there is one; what the person chose is kept until then."""
+    def _offer_front(self, choice: PlotChoice) -> None:
+        """Enable the Pareto front where it is defined; the user's choice is kept."""
         neither = [self._columns[key].title for key in (choice.x, choice.y) if lower_is_better(key) is None]
         box = self.boxes["pareto"]
         with QSignalBlocker(box):
             box.setChecked(choice.pareto and not neither)
         box.setEnabled(not neither)
         box.setToolTip(
-            f"There is none here: neither more nor less of “{neither[0]}” is better."
+            f"No Pareto front: neither a higher nor a lower “{neither[0]}” is better."
             if neither
-            else "Joins what no other beats in both figures."
+            else "Connects the points that no other point beats in both values."
         )
         box.setAccessibleDescription(box.toolTip())
 
     def _take_preset(self, preset: PlotChoice) -> None:
-        """Draw a preset; whether with a line remains the person's choice."""
+        """Draw a preset, keeping the Pareto front switch as it is."""
         self.choose(preset.evolve(pareto=self.choice.pareto))
 
     def _on_edited(self, key: str, value: object) -> None:
@@ -187,7 +187,7 @@ class ScatterPanel(PlotPanel):
         self.choose(changed.evolve(**years))
 
     def _add_controls(self) -> None:
-        titles = {"x": "&Across", "y": "U&p", "size": "Si&ze", "color": "Col&our"}
+        titles = {"x": "&x axis", "y": "&y axis", "size": "Si&ze", "color": "Colo&r"}
         grid = QGridLayout()
         grid.setHorizontalSpacing(self._theme.spacing.small)
         grid.setVerticalSpacing(self._theme.spacing.tiny)
@@ -202,8 +202,8 @@ class ScatterPanel(PlotPanel):
             grid.setColumnStretch(column + 1, 1)
         grid.addWidget(self.boxes["log_x"], 0, 2)
         grid.addWidget(self.boxes["log_y"], 1, 2)
-        self.boxes["log_x"].setAccessibleName("Logarithmic across")
-        self.boxes["log_y"].setAccessibleName("Logarithmic up")
+        self.boxes["log_x"].setAccessibleName("Logarithmic x axis")
+        self.boxes["log_y"].setAccessibleName("Logarithmic y axis")
         for key, box in self.boxes.items():
             box.toggled.connect(partial(self._on_edited, key))
         menu = QMenu(self)

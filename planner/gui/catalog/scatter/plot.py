@@ -1,4 +1,4 @@
-"""The scatter plot itself. Importing it imports pyqtgraph, which takes half a second."""
+"""Scatter plot widget. Importing it imports pyqtgraph, which takes half a second."""
 
 from collections.abc import Callable, Collection
 from typing import ClassVar, Final
@@ -12,15 +12,15 @@ from PySide6.QtWidgets import QRubberBand
 from planner.gui.catalog.scatter.data import (
     MOST_CLASSES,
     ScatterData,
-    axis_range,
-    axis_ticks,
-    foremost,
+    padded_range,
+    points_to_name,
+    scatter_ticks,
     symbol_of,
 )
 from planner.gui.catalog.scatter.point_layer import PointLayer
 from planner.gui.catalog.settings import PlotChoice
 from planner.gui.plot.chart import Chart, Look
-from planner.gui.plot.labels import Named, NameLayer
+from planner.gui.plot.labels import NameLayer, PointName
 from planner.gui.plot.pens import translucent
 from planner.gui.plot.ticks import Ticks
 from planner.gui.theme import Theme
@@ -40,10 +40,10 @@ _EMPTY: Final = ScatterData((), _NONE, _NONE, _NONE, (), np.zeros(0, dtype=int),
 
 
 class ScatterPlot(Chart):
-    """A point a row, known by the row's name; those that nothing beats in both figures are joined.
+    """One point per row, with the Pareto front as a dashed line.
 
-    A point is chosen by a click or come to by an arrow key; `boxed` carries the names within a box that was drawn;
-    `used` says that Enter was pressed.
+    `chosen` carries the name of a point that was clicked or reached by an arrow key, `boxed` the names within a drawn
+    box; `used` follows Enter or a double click.
     """
 
     boxed = Signal(object)
@@ -62,7 +62,7 @@ class ScatterPlot(Chart):
         for name in ("bottom", "left"):
             self._item.getAxis(name).enableAutoSIPrefix(False)
         self.names = NameLayer(self._item.getViewBox(), theme)
-        # Names are for the eye that lingers; the points answer a keystroke first.
+        # The points respond to a keystroke first; their names follow after a delay.
         self._naming = QTimer(self, singleShot=True, interval=_NAMES_DELAY_MS)
         self._naming.timeout.connect(self.place_names)
         self._band = QRubberBand(QRubberBand.Shape.Rectangle, self._plot.viewport())
@@ -71,14 +71,14 @@ class ScatterPlot(Chart):
         self._take_keyboard()
         self._dress()
 
-    def describe(self, titles: tuple[str, str], accessible: str) -> None:
-        """Say what the axes are."""
+    def set_axis_titles(self, titles: tuple[str, str], accessible: str) -> None:
+        """Set the titles of the axes and the accessible name."""
         self._set_titles(*titles)
         self.setAccessibleName(accessible)
         self._plot.setAccessibleName(accessible)
 
     def draw(self, data: ScatterData, choice: PlotChoice, name_of: Callable[[str], str]) -> None:
-        """Draw other points; `name_of` returns what to write beside one."""
+        """Draw other points; `name_of` returns the label of a point."""
         ordered_before = self.data.ordered
         self.data, self._choice, self._name_of = data, choice, name_of
         if data.ordered != ordered_before:
@@ -86,25 +86,25 @@ class ScatterPlot(Chart):
         self._points.set_points(data)
         front = list(data.front) if choice.pareto else []
         self._front.setData(data.xs[front], data.ys[front])
-        self._set_ranges(axis_range(data.xs, choice.log_x), axis_range(data.ys, choice.log_y))
+        self._set_ranges(padded_range(data.xs, choice.log_x), padded_range(data.ys, choice.log_y))
         self._mark()
         self._place_ticks()
 
-    def know(self, planned: str | None, here: Collection[str]) -> None:
-        """Take note of the record that the plan uses, and of those of this machine, whose names are wanted."""
+    def set_prioritized(self, planned: str | None, here: Collection[str]) -> None:
+        """Set the records whose names come first: the plan's, and those of this machine."""
         self._planned, self._here = planned or "", frozenset(here)
 
     def mark(self, current: str | None, selected: Collection[str]) -> None:
-        """Ring the record under the keyboard and those that are selected."""
+        """Ring the current record and the selected ones."""
         self._current, self._selected = current or "", frozenset(selected)
         self._mark()
 
     def class_color(self, place: int) -> QColor:
-        """Return the colour of a class: one of a series, or for steps of a number from pale to strong."""
+        """Return the color of a class: a series color, or for steps of a number a shade from pale to strong."""
         return _class_color(self._theme, place, self.data.ordered, len(self.data.class_names))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Go to the next point along an axis with the arrow keys, and use a record with Enter."""
+        """Move to the next point along an axis with the arrow keys, and use a record with Enter."""
         move = _MOVES.get(Qt.Key(event.key()))
         if move is not None and self.data.ids:
             self._step(*move)
@@ -114,7 +114,7 @@ class ScatterPlot(Chart):
             super().keyPressEvent(event)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Follow the pointer: hovering, clicking, and drawing a box."""
+        """Handle hovering, clicking and drawing a box in the viewport."""
         if isinstance(event, QMouseEvent):
             return self._on_mouse(event)
         if event.type() == QEvent.Type.Leave:
@@ -150,7 +150,7 @@ class ScatterPlot(Chart):
             self.chosen.emit(name)
 
     def names_within(self, area: QRect) -> tuple[str, ...]:
-        """Return the names of the points within `area` of the viewport."""
+        """Return the names of the points within a rectangle of the viewport."""
         corners = [self._to_axes(corner) for corner in (area.bottomLeft(), area.topRight())]
         (left, right), (bottom, top) = sorted(one.x() for one in corners), sorted(one.y() for one in corners)
         data = self.data
@@ -158,7 +158,7 @@ class ScatterPlot(Chart):
         return tuple(data.ids[place] for place in np.flatnonzero(inside))
 
     def pixels_of(self, name: str) -> QPoint:
-        """Return where a point lies in the viewport."""
+        """Return the position of a point in the viewport."""
         place = self.data.ids.index(name)
         point = self._item.getViewBox().mapViewToScene(QPointF(float(self.data.xs[place]), float(self.data.ys[place])))
         return QPoint(round(point.x()), round(point.y()))
@@ -168,19 +168,19 @@ class ScatterPlot(Chart):
         return position
 
     def _name_at(self, place: QPoint) -> str | None:
-        """Return the name of the point under the pointer, within a few pixels."""
+        """Return the name of the point within a few pixels of `place`, or None."""
         position = self._view_position(QPointF(place))
         nearest = None if position is None else self._nearest(self.data.xs, self.data.ys, position)
         return None if nearest is None else self.data.ids[nearest]
 
-    def _step(self, axis: int, way: int) -> None:
+    def _step(self, axis: int, direction: int) -> None:
         values = (self.data.xs, self.data.ys)[axis]
         order = np.argsort(values, kind="stable").tolist()
         if self._current in self.data.ids:
-            place = order.index(self.data.ids.index(self._current)) + way
+            place = order.index(self.data.ids.index(self._current)) + direction
             chosen = order[min(max(place, 0), len(order) - 1)]
         else:
-            chosen = order[0 if way > 0 else -1]
+            chosen = order[0 if direction > 0 else -1]
         self.chosen.emit(self.data.ids[chosen])
 
     def _mark(self) -> None:
@@ -191,8 +191,8 @@ class ScatterPlot(Chart):
 
     def _ticks(self, across: int, up: int) -> tuple[Ticks, Ticks]:
         choice, data = self._choice, self.data
-        bottom = axis_ticks(axis_range(data.xs, choice.log_x), across, choice.log_x, choice.x == "year")
-        left = axis_ticks(axis_range(data.ys, choice.log_y), up, choice.log_y, choice.y == "year")
+        bottom = scatter_ticks(padded_range(data.xs, choice.log_x), across, choice.log_x, choice.x == "year")
+        left = scatter_ticks(padded_range(data.ys, choice.log_y), up, choice.log_y, choice.y == "year")
         self._make_room(left)
         return bottom, left
 
@@ -202,36 +202,36 @@ class ScatterPlot(Chart):
         self._naming.start()
 
     def _make_room(self, ticks: Ticks) -> None:
-        """Give the axis the width that its words take, at once: names are placed beside where the points are then."""
+        """Set the width of the y axis to its labels at once, because names are placed relative to the final points."""
         axis, metrics = self._item.getAxis("left"), QFontMetrics(self._theme.font("small"))
-        widest = max((metrics.horizontalAdvance(words) for _, words in ticks), default=0)
+        widest = max((metrics.horizontalAdvance(label) for _, label in ticks), default=0)
         width = widest + metrics.height() + 2 * self._theme.spacing.tiny
         if axis.fixedWidth != width:
             axis.setWidth(width)
 
     @Slot()
     def place_names(self) -> None:
-        """Write names where there is room: of what is chosen and in the plan, of this machine's, then of the best."""
+        """Place the names of selected and planned records, then of this machine's cards, then of the best points."""
         data, choice = self.data, self._choice
         needed = dict.fromkeys((*data.places_of((self._current, self._planned)), *data.places_of(self._selected)))
-        wanted = (*needed, *data.places_of(self._here), *foremost(data, (choice.x, choice.y)))
+        wanted = (*needed, *data.places_of(self._here), *points_to_name(data, (choice.x, choice.y)))
         named = [self._named(place) for place in dict.fromkeys(wanted)]
         self.names.place(named, data.xs, data.ys, len(needed))
 
-    def _named(self, place: int) -> Named:
+    def _named(self, place: int) -> PointName:
         data = self.data
         name = data.ids[place]
         size = _RING if name == self._current or name in self._selected else data.sizes[place]
-        return Named(self._name_of(name), data.xs[place], data.ys[place], size / 2)
+        return PointName(self._name_of(name), data.xs[place], data.ys[place], size / 2)
 
     def _dress(self) -> None:
         super()._dress()
-        self._points.dress([self._style(place) for place in range(MOST_CLASSES)])
+        self._points.set_styles([self._style(place) for place in range(MOST_CLASSES)])
         self.names.update()
 
     def drawing(self) -> bytes:
-        """Return the chart as SVG."""
-        # A drawing has no picture of a ring to stamp from: there it is drawn as a shape.
+        """Return the chart as an SVG file."""
+        # SVG needs shapes instead of cached pixmaps.
         self._rings.opts["useCache"] = False
         drawing = super().drawing()
         self._rings.opts["useCache"] = True

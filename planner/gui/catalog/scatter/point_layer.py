@@ -1,4 +1,4 @@
-"""All points of a scatter plot as one item. Importing it imports pyqtgraph, which takes half a second."""
+"""All points of a scatter plot as one graphics item. Importing it imports pyqtgraph, which takes half a second."""
 
 import math
 from collections.abc import Sequence
@@ -14,16 +14,16 @@ from shiboken6 import Shiboken
 
 from planner.gui.catalog.scatter.data import SIZES, Floats, Ints, ScatterData
 
-# Symbols are rendered with their edges, which lie half a pixel outside of their size on either side.
+# The edges of rendered symbols lie half a pixel outside of their size on either side.
 _EDGES: Final = 1
 _FRAGMENT_FIELDS: Final = 10
 
 
 class PointLayer(pg.GraphicsObject):  # type: ignore[misc]  # the library has no annotations
-    """Stamps each point from a sheet of ready symbols, one a class and size.
+    """Draws each point from a sprite sheet with one symbol per class and size.
 
-    The library's own item looks up the style of each point by itself, which takes longer than to draw them all. Points
-    of a later class lie above those of an earlier one.
+    pyqtgraph's own item looks up the style of each point, which takes longer than drawing all of them. Points of a
+    later class lie above those of an earlier one.
     """
 
     def __init__(self) -> None:
@@ -33,29 +33,29 @@ class PointLayer(pg.GraphicsObject):  # type: ignore[misc]  # the library has no
         self._places = np.zeros((2, 0))
         self._cells: tuple[Ints, Ints] = (np.zeros(0, dtype=int), np.zeros(0, dtype=int))
 
-    def dress(self, styles: Sequence[tuple[str, QColor]]) -> None:
-        """Draw each class as a symbol in a colour."""
+    def set_styles(self, styles: Sequence[tuple[str, QColor]]) -> None:
+        """Set the symbol and color of each class."""
         self._styles = tuple(styles)
         self._sheet = QPixmap()
         self.update()
 
     def set_points(self, data: ScatterData) -> None:
-        """Draw these points and no others."""
+        """Replace the points."""
         order = np.argsort(data.classes, kind="stable")
         self._places = np.array((data.xs[order], data.ys[order]))
         self._cells = data.classes[order], np.searchsorted(SIZES, data.sizes[order])
         self.update()
 
     def viewRangeChanged(self) -> None:
-        """Take note of other axes: the item is as large as what is shown."""
+        """Follow a change of the axes: the item covers the visible range."""
         self.prepareGeometryChange()
 
     def boundingRect(self) -> QRectF:
-        """Return what is shown."""
+        """Return the visible range."""
         return QRectF(self.viewRect())
 
     def paint(self, painter: QPainter, _option: object, widget: QWidget | None) -> None:
-        """Draw the points, in pixels whatever the scale of the axes."""
+        """Draw the points with sizes in pixels, independent of the scale of the axes."""
         count = self._places.shape[1]
         if not count:
             return
@@ -69,7 +69,7 @@ class PointLayer(pg.GraphicsObject):  # type: ignore[misc]  # the library has no
             return
         classes, steps = self._cells
         sides = _sides(scale)
-        # The fields of QPainter::PixmapFragment: place, source rectangle, scale both ways, rotation and opacity.
+        # The fields of QPainter::PixmapFragment: x, y, source rectangle, x and y scale, rotation and opacity.
         fragments = np.empty((count, _FRAGMENT_FIELDS))
         fragments[:, 0:2] = places
         fragments[:, 2] = (np.cumsum(sides) - sides)[steps]
@@ -80,7 +80,7 @@ class PointLayer(pg.GraphicsObject):  # type: ignore[misc]  # the library has no
         painter.drawPixmapFragments(first, count, self._sheet)
 
     def _draw_shapes(self, painter: QPainter, places: Floats) -> None:
-        """Draw each point as a shape: a drawing has no sheet to stamp from, and is to stay sharp at any size."""
+        """Draw each point as a vector shape, so that an SVG stays sharp at any size."""
         for (x, y), place, step in zip(places.tolist(), *(cells.tolist() for cells in self._cells), strict=True):
             symbol, color = self._styles[place]
             painter.save()
@@ -89,7 +89,7 @@ class PointLayer(pg.GraphicsObject):  # type: ignore[misc]  # the library has no
             painter.restore()
 
     def _drawn_sheet(self, scale: float) -> QPixmap:
-        """Return the symbols of each class in a row, from small to large."""
+        """Return the sprite sheet: one row per class, from small to large."""
         sides = _sides(scale)
         sheet = QPixmap(int(sides.sum()), int(sides[-1]) * len(self._styles))
         sheet.fill(Qt.GlobalColor.transparent)
@@ -107,5 +107,5 @@ class PointLayer(pg.GraphicsObject):  # type: ignore[misc]  # the library has no
 
 
 def _sides(scale: float) -> Ints:
-    """Return the sides of the squares that hold a symbol of each size, in device pixels."""
+    """Return the side length in device pixels of the square that holds a symbol, for each size."""
     return np.array([math.ceil(scale * (size + _EDGES)) for size in SIZES])

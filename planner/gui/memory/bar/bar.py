@@ -1,4 +1,4 @@
-"""The stacked bar: what the run needs, to scale against what the card can give."""
+"""Stacked bar of a run's memory against the usable memory of the card."""
 
 from typing import Final
 
@@ -16,9 +16,9 @@ _MINIMUM_WIDTH: Final = 240
 
 
 class StackedBar(QWidget):
-    """The terms of the peak as one bar. Hovering, or the arrow keys, read out each piece with its exact bytes.
+    """The terms of the peak as one bar. Hovering or the arrow keys show the exact bytes of each piece.
 
-    `activated` carries the name of a term that was clicked, or chosen with Enter.
+    `activated` carries the name of a term that was clicked or chosen with Enter.
     """
 
     activated = Signal(str)
@@ -33,21 +33,21 @@ class StackedBar(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setAccessibleName("Memory of one card, part by part")
+        self.setAccessibleName("Memory of one card by term")
         theme.changed.connect(self._arrange)
 
     def set_view(self, view: MemoryView, shared_bytes: int | None = None) -> None:
-        """Show another result; bars that are compared are given what the longest of them reaches."""
+        """Show a result; `shared_bytes` is the end of the longest of the bars that are compared."""
         self._view, self._shared_bytes = view, shared_bytes
         self.setAccessibleDescription(describe(view))
         self._arrange()
 
     def minimumSizeHint(self) -> QSize:
-        """Return the least width at which the bar can still be read."""
+        """Return the smallest width at which the bar is readable."""
         return QSize(_MINIMUM_WIDTH, self.height())
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint bar, scale and legend."""
+        """Paint the bar, its scale and its legend."""
         if self.picture is not None:
             painter = QPainter(self)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -55,12 +55,12 @@ class StackedBar(QWidget):
             painter.end()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Lay the pieces out over the new width."""
+        """Scale the pieces to the new width."""
         super().resizeEvent(event)
         self._arrange()
 
     def event(self, event: QEvent) -> bool:
-        """Answer the hover with the piece under the pointer."""
+        """Show the hovered piece as a tooltip."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             piece = self._piece_at(event.pos())
             QToolTip.showText(event.globalPos(), self.read_out(piece.segment) if piece else "", self)
@@ -68,12 +68,12 @@ class StackedBar(QWidget):
         return super().event(event)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Mark the piece under the pointer."""
+        """Highlight the piece under the pointer."""
         piece = self._piece_at(event.position().toPoint())
         self._mark(piece.segment.name if piece else None)
 
     def leaveEvent(self, event: QEvent) -> None:
-        """Unmark when the pointer has left."""
+        """Remove the highlight when the pointer leaves."""
         super().leaveEvent(event)
         self._mark(None)
 
@@ -84,7 +84,7 @@ class StackedBar(QWidget):
             self.activated.emit(piece.segment.name)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Step through the pieces with the arrow keys; Enter opens a term."""
+        """Move through the pieces with the arrow keys; open a term with Enter."""
         steps = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
         key = Qt.Key(event.key())
         if key in steps:
@@ -95,16 +95,16 @@ class StackedBar(QWidget):
             super().keyPressEvent(event)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Unmark when the keyboard has left."""
+        """Remove the highlight when the focus leaves."""
         super().focusOutEvent(event)
         self._mark(None)
 
     def read_out(self, segment: Segment) -> str:
-        """Return the words for one piece: its exact bytes and its share."""
+        """Return the text about a piece: its exact bytes and its share."""
         if self._view is None or segment.kind != "term":
             return segment.tooltip
         share = fmt.percent(segment.bytes / self._view.total_bytes)
-        return f"{segment.tooltip}\n{share} of what the run needs"
+        return f"{segment.tooltip}\n{share} of the memory needed"
 
     @Slot()
     def _arrange(self) -> None:
@@ -135,7 +135,7 @@ class StackedBar(QWidget):
 
 
 def describe(view: MemoryView) -> str:
-    """Return the bar in words, with its numbers, for screen readers."""
+    """Return a description of the bar for screen readers."""
     parts = "; ".join(segment.text for segment in view.segments)
     needs = f"{fmt.size(view.total_bytes)} ({fmt.size_range(view.low_bytes, view.high_bytes)})"
     capacity = "" if view.capacity_bytes is None else f" of {fmt.size(view.capacity_bytes)} usable"

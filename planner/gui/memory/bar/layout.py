@@ -1,4 +1,4 @@
-"""Where the pieces of the stacked bar lie, in pixels: arithmetic only, no painting."""
+"""Layout of the stacked bar in pixels, without painting."""
 
 from dataclasses import dataclass
 from math import ceil, log2
@@ -15,7 +15,7 @@ _MARGIN: Final = 1.02
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A segment and the pixels it takes."""
+    """A segment and its extent in pixels."""
 
     segment: Segment
     left: float
@@ -24,7 +24,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class BarLayout:
-    """The bar in pixels; `edge` is the card's, where its usable memory is known."""
+    """The bar in pixels; `edge` is the end of the card's usable memory, None if that is unknown."""
 
     pieces: tuple[Piece, ...]
     ticks: Ticks
@@ -36,24 +36,24 @@ class BarLayout:
 
     @property
     def card_right(self) -> float:
-        """Return where the card ends; without a known capacity, where the bar ends."""
+        """Return the right end of the card, or of the bar if the capacity is unknown."""
         return self.width if self.edge is None else self.edge
 
     def at(self, x: float) -> Piece | None:
-        """Return the piece under `x`: past the card's edge, what would lie there."""
+        """Return the piece at `x`, also beyond the card's edge."""
         return next((piece for piece in self.pieces if piece.left <= x < piece.right), None)
 
 
 def longest(view: MemoryView) -> int:
-    """Return the bytes that the bar of `view` reaches, the upper end of its uncertainty included."""
+    """Return the bytes at the end of the bar of `view`, including the upper end of its uncertainty."""
     held = view.total_bytes + sum(segment.bytes for segment in view.segments if segment.kind == "other")
     return max(view.bar_bytes, held + view.high_bytes - view.total_bytes)
 
 
 def lay_out(view: MemoryView, width: float, shared_bytes: int | None = None) -> BarLayout:
-    """Return `view`'s segments to scale over `width` pixels, with room for the upper end of the uncertainty.
+    """Scale the segments of `view` to `width` pixels, including the upper end of the uncertainty.
 
-    Bars that are compared have one scale: `shared_bytes` is what the longest of them reaches.
+    `shared_bytes` is the end of the longest of several bars that are compared on one scale.
     """
     capacity = view.capacity_bytes
     if shared_bytes is not None:
@@ -77,7 +77,7 @@ def lay_out(view: MemoryView, width: float, shared_bytes: int | None = None) -> 
 
 
 def _ticks(whole: float, width: float) -> Ticks:
-    """Return round sizes along the bar; steps are powers of two, as memory sizes are."""
+    """Return ticks along the bar at multiples of a power of two."""
     step = 2 ** max(0, ceil(log2(whole / _TICKS_WANTED)))
     unit, factor = ("GiB", GIB) if step >= GIB / 2 else ("MiB", MIB)
     sizes = range(0, int(whole) + 1, step)

@@ -1,4 +1,4 @@
-"""How the stacked bar is painted: its pieces, the scale under it, and the names that have no room inside."""
+"""Painting of the stacked bar: pieces, scale, and a legend of the pieces too narrow for a label."""
 
 from itertools import pairwise
 from typing import Final
@@ -12,7 +12,7 @@ from planner.gui.theme import Theme
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, Segment
 
-# A gradient brush would cost more than the rest of the bar.
+# Steps of plain fills: a gradient brush would take longer than the rest of the bar.
 _FADE_STEPS: Final = 24
 _OVERFLOW_BAND: Final = 6
 _OVERFLOW_LINE: Final = 2
@@ -20,10 +20,10 @@ _LEFT: Final = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
 
 class BarPicture:
-    """The bar of `view` in a widget of `width` pixels, with the scale and the legend under it.
+    """The bar of `view` in a widget of `width` pixels, with the scale and the legend below it.
 
-    `shared_bytes` is what the longest of the bars reaches that are compared. `layout` has the bar's pixels, of which
-    the first lies at the left end of `bar`.
+    `shared_bytes` is the end of the longest of the bars that are compared. The x positions of `layout` are relative to
+    the left end of `bar`.
     """
 
     def __init__(self, theme: Theme, width: int, view: MemoryView, shared_bytes: int | None = None) -> None:
@@ -31,7 +31,7 @@ class BarPicture:
         self._small, self._bold = theme.font("small"), theme.font("small", bold=True)
         self._metrics, self._bold_metrics = QFontMetricsF(self._small), QFontMetricsF(self._bold)
         self._line = self._metrics.height() + theme.spacing.tiny
-        # One pixel stays free around it for the outline.
+        # One pixel around the bar is left for the outline.
         height = round(2 * self._metrics.height() + 2 * theme.spacing.tiny)
         self.bar = QRectF(1, 1, max(1, width - 2), height)
         self._scale_top = self.bar.bottom() + 2 * theme.spacing.tiny
@@ -45,16 +45,16 @@ class BarPicture:
 
     @property
     def height(self) -> int:
-        """Return the pixels that all of it takes."""
+        """Return the height of bar, scale and legend in pixels."""
         lines = self._places[-1][0] + 1 if self._places else 0
         return round(self._scale_top + (1 + lines) * self._line)
 
     def piece_at(self, x: float, y: float) -> Piece | None:
-        """Return the piece at a place of the widget."""
+        """Return the piece at a position of the widget."""
         return None if y > self.bar.bottom() else self.layout.at(x - self.bar.left())
 
     def paint(self, painter: QPainter, marked: str | None, *, focused: bool) -> None:
-        """Paint all of it, with a frame around the piece called `marked`."""
+        """Paint bar, scale and legend, with a frame around the piece called `marked`."""
         painter.save()
         painter.setClipPath(self._rounded(self.layout.width))
         painter.fillRect(self._rect(0, self.layout.card_right), self._theme.color("free"))
@@ -71,7 +71,7 @@ class BarPicture:
         return self._swatch + self._theme.spacing.tiny
 
     def _has_room(self, piece: Piece) -> bool:
-        """Return whether a piece is wide enough to be named inside the bar; the legend has the others."""
+        """Return whether a piece is wide enough for a label inside the bar; the legend lists the others."""
         if piece.segment.kind == "overflow":
             return False
         title = self._metrics.horizontalAdvance(piece.segment.title)
@@ -79,11 +79,11 @@ class BarPicture:
         return piece.right - piece.left >= max(title, size) + 2 * self._theme.spacing.small
 
     def _x(self, x: float) -> float:
-        """Return the widget's x of a pixel of the layout."""
+        """Convert an x of the layout to an x of the widget."""
         return self.bar.left() + x
 
     def _rect(self, left: float, right: float) -> QRectF:
-        """Return the part of the bar between two pixels of the layout."""
+        """Return the part of the bar between two x positions of the layout."""
         return QRectF(self._x(left), self.bar.top(), right - left, self.bar.height())
 
     def _rounded(self, right: float) -> QPainterPath:
@@ -92,7 +92,7 @@ class BarPicture:
         return path
 
     def _fill(self, painter: QPainter, rect: QRectF, segment: Segment) -> None:
-        """Fill `rect` plainly, hatched for other processes, in the bad colour for the overflow."""
+        """Fill `rect` in the segment's color; hatched for other processes, in the `bad` color for the overflow."""
         if segment.kind == "other":
             painter.fillRect(rect, self._theme.color("sunken"))
             painter.fillRect(rect, QBrush(self._theme.color("other_processes"), Qt.BrushStyle.BDiagPattern))
@@ -102,7 +102,7 @@ class BarPicture:
     def _paint_pieces(self, painter: QPainter) -> None:
         layout = self.layout
         for piece in layout.pieces:
-            # What lies at the end of the total is drawn up to the upper bound, and fades out there.
+            # The last term is drawn up to the upper bound, towards which it fades out.
             right = layout.high if layout.low < piece.right <= layout.total else piece.right
             rect = self._rect(piece.left, max(right, piece.right))
             if piece.segment.kind == "term":
@@ -116,20 +116,20 @@ class BarPicture:
             if piece.segment.kind == "other":
                 self._fill(painter, rect, piece.segment)
             if piece.segment.kind == "overflow":
-                # Up to what is expected it is sure, and lies over what other processes hold.
+                # Up to the expected total the overflow is certain: it is drawn above the other processes.
                 self._paint_overflow(painter, rect)
             elif piece.left > 0:
                 x = round(rect.left()) + 0.5
                 painter.drawLine(QPointF(x, self.bar.top()), QPointF(x, self.bar.bottom()))
 
     def _paint_overflow(self, painter: QPainter, rect: QRectF) -> None:
-        """Line above and below what lies past the card's edge in the bad colour: what it consists of is still seen."""
+        """Draw lines in the `bad` color above and below what exceeds the card, so that its terms remain visible."""
         bad = self._theme.color("bad")
         painter.fillRect(rect.adjusted(0, rect.height() - _OVERFLOW_BAND, 0, 0), bad)
         painter.fillRect(rect.adjusted(0, 0, 0, _OVERFLOW_LINE - rect.height()), bad)
 
     def _fade(self, painter: QPainter) -> None:
-        """Let the bar fade into what lies behind it between the lower and the upper bound of the total."""
+        """Fade the bar into the background between the lower and the upper bound of the total."""
         layout = self.layout
         inside, outside = self._theme.color("free"), self._theme.color("surface")
         ends = [round(layout.low + (layout.high - layout.low) * step / _FADE_STEPS) for step in range(_FADE_STEPS + 1)]
@@ -156,7 +156,7 @@ class BarPicture:
         painter.drawText(QRectF(rect.left(), middle, rect.width(), half), lower, piece.segment.title)
 
     def _paint_outlines(self, painter: QPainter, marked: str | None, focused: bool) -> None:
-        """Frame the piece called `marked`, and the card, so that what does not fit stands outside it."""
+        """Frame the piece called `marked`, and the card, so that the overflow is visibly outside."""
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(QPen(self._theme.color("text"), 2))
         for piece in self.layout.pieces:
@@ -166,7 +166,7 @@ class BarPicture:
         painter.drawPath(self._rounded(self.layout.card_right))
 
     def _paint_scale(self, painter: QPainter) -> None:
-        """Paint the sizes along the bar; the card's edge comes first, and sizes that would touch it are left out."""
+        """Paint the scale; tick labels that would overlap the label of the card's edge are left out."""
         self._paint_range(painter)
         edge = self._paint_edge(painter)
         painter.setFont(self._small)
@@ -177,7 +177,7 @@ class BarPicture:
                 painter.drawText(box, _LEFT, text)
 
     def _paint_range(self, painter: QPainter) -> None:
-        """Draw the bracket of the uncertainty."""
+        """Draw the bracket of the uncertainty range."""
         low, high = self.layout.low, self.layout.high
         if high - low < 2:
             return
@@ -188,7 +188,7 @@ class BarPicture:
             painter.drawLine(QPointF(self._x(x), y - 2), QPointF(self._x(x), y + 2))
 
     def _paint_edge(self, painter: QPainter) -> QRectF:
-        """Mark the card's edge and return what its words take, with a gap at either side; nothing without a card."""
+        """Mark the card's edge; return the area of its label with a gap on either side, empty without a card."""
         edge = self.layout.edge
         if edge is None or self._capacity_bytes is None:
             return QRectF()
@@ -203,12 +203,12 @@ class BarPicture:
         return box.adjusted(-gap, 0, gap, 0)
 
     def _box_under(self, x: float, width: float) -> QRectF:
-        """Return the box of a text of `width` centred under `x`, kept within the bar's ends."""
+        """Return the box of a text of `width` centered below `x`, kept within the bar."""
         left = min(self._x(x) - width / 2, self.bar.right() - width)
         return QRectF(max(self.bar.left(), left), self._scale_top, width + 1, self._line)
 
     def _paint_names(self, painter: QPainter) -> None:
-        """Paint a swatch and the name and size of each piece that is not named inside the bar."""
+        """Paint the legend: swatch, name and size of each piece without a label in the bar."""
         for piece, (line, x) in zip(self._named, self._places, strict=True):
             left, top = self._x(x), self._scale_top + (1 + line) * self._line
             swatch = QRectF(left, top + (self._line - self._swatch) / 2, self._swatch, self._swatch)

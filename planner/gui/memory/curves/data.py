@@ -1,4 +1,4 @@
-"""What the sensitivity curve shows, and where the marks of its axes stand; arithmetic only."""
+"""Data and axis ticks of the memory curve."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,15 +18,15 @@ _LINEAR_POINTS: Final = 32
 _WIDE_POINTS: Final = 40
 
 XY = tuple[float, float]
-"""A point of the plot: the axis' x and GiB."""
+"""A point of the plot: x and GiB."""
 _GAP: Final[XY] = (nan, nan)
 Corner = Literal["above left", "above right", "below left", "below right"]
-"""Where words stand at a line over the whole plot: above or below it, at one of its ends."""
+"""Corner of the plot area at a horizontal line: above or below it, at its left or right end."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurveData:
-    """Memory at ascending values of `axis`, of which `current` is the plan's; `title` says it: *Batch size*."""
+    """Memory at ascending values of `axis`; `current` is the plan's point, `title` the axis title."""
 
     axis: Axis
     title: str
@@ -37,14 +37,14 @@ class CurveData:
 
     @property
     def is_wide(self) -> bool:
-        """Return whether the values span so much that a logarithmic axis shows them better."""
+        """Return whether the values span so much that the x axis is logarithmic."""
         return self.points[-1].value >= _WIDE * self.points[0].value > 0
 
     @property
     def memory_range(self) -> tuple[float, float]:
-        """Return the ends of the memory axis: the plan's point, the card's line and some room around them.
+        """Return the range of the memory axis: the plan's point and the card's line with a margin.
 
-        What lies far above both is cut off. The axis starts at 0 unless everything lies in its upper part.
+        Points far above both are cut off. The axis starts at 0 unless everything lies in its upper half.
         """
         seen = max(self.current.high_bytes, self.capacity_bytes or 0)
         highest = max(point.high_bytes for point in self.points)
@@ -53,8 +53,8 @@ class CurveData:
         return (lowest - (top - lowest) * (_ROOM - 1) if lowest > top / 2 else 0), top
 
     @property
-    def words_corner(self) -> Corner:
-        """Return where words about the card's line stand clear of the curve: at the end where it is farther away."""
+    def label_corner(self) -> Corner:
+        """Return the corner for the label of the card's line that is farthest from the curve."""
         limit = inf if self.capacity_bytes is None else self.capacity_bytes
         first, last = self.points[0], self.points[-1]
         middle = self.nearest((self.x(first.value) + self.x(last.value)) / 2)
@@ -64,13 +64,13 @@ class CurveData:
         return "above left" if rises else "above right"
 
     def x(self, value: float) -> float:
-        """Return where `value` stands on the axis."""
+        """Return the x of `value`: its base-2 logarithm on a logarithmic axis."""
         return log2(value) if self.is_wide else value
 
     def split(self) -> tuple[tuple[XY, ...], tuple[XY, ...]]:
-        """Return the curve in GiB below and above the card's line; both end on it where it is crossed.
+        """Split the curve at the card's line into the parts below and above it, in GiB.
 
-        What lies apart is parted by a place that is no number.
+        Both parts include the crossings. Disconnected stretches are separated by a NaN point.
         """
         places = [(self.x(point.value), point.total_bytes / GIB) for point in self.points]
         limit = inf if self.capacity_bytes is None else self.capacity_bytes / GIB
@@ -86,7 +86,7 @@ class CurveData:
         return min(self.points, key=lambda point: abs(self.x(point.value) - x))
 
     def csv_rows(self) -> tuple[tuple[str, ...], ...]:
-        """Return a header and a row a point, with exact bytes."""
+        """Return a header and one row per point, with exact bytes."""
         header = (self.axis, "bytes", "low_bytes", "high_bytes", "host_bytes", "gib")
         rows = (
             (
@@ -104,16 +104,16 @@ def _crossing(before: XY, after: XY, limit: float) -> XY:
 
 
 def _parts(places: Sequence[XY], belongs: Sequence[bool]) -> tuple[XY, ...]:
-    """Return the places that belong, with a gap where others lie between them."""
+    """Return the points that belong, with a NaN gap between disconnected runs."""
     runs = groupby(zip(belongs, places, strict=True), key=lambda pair: pair[0])
     parts = [[place for _, place in run] for inside, run in runs if inside]
     return tuple(place for number, part in enumerate(parts) for place in ([_GAP, *part] if number else part))
 
 
 def curve_values(current: int, largest: int | None, lowest: int, limit: int | None) -> tuple[int, ...]:
-    """Return the values at which the curve is computed: from `lowest` to past the current and the largest that fits.
+    """Return the x values of the curve: from `lowest` to beyond the current value and the `largest` that fits.
 
-    `limit` is the highest value that makes sense, unless the plan itself is beyond it.
+    `limit` is the highest allowed value; it is exceeded only if the plan exceeds it.
     """
     wanted = max(4 * current, (largest or 0) * 3 // 2, 8 * lowest)
     top = wanted if limit is None else min(wanted, max(limit, current))
@@ -129,7 +129,7 @@ def curve_values(current: int, largest: int | None, lowest: int, limit: int | No
 
 
 def value_ticks(data: CurveData, wanted: int) -> Ticks:
-    """Return about `wanted` ticks of the value axis: powers of two where it is logarithmic, else round numbers."""
+    """Return about `wanted` ticks of the x axis: powers of two if it is logarithmic, else round numbers."""
     first, last = data.points[0].value, data.points[-1].value
     if not data.is_wide:
         return round_ticks(first, last, wanted, lambda value: fmt.integer(round(value)), whole=True)
@@ -138,7 +138,7 @@ def value_ticks(data: CurveData, wanted: int) -> Ticks:
     return [(float(exponent), fmt.integer(2**exponent)) for exponent in exponents[::stride]]
 
 
-def memory_ticks(data: CurveData, wanted: int) -> Ticks:
-    """Return about `wanted` ticks of the memory axis, which is in GiB."""
+def curve_memory_ticks(data: CurveData, wanted: int) -> Ticks:
+    """Return about `wanted` ticks of the memory axis in GiB."""
     low, high = (end / GIB for end in data.memory_range)
     return round_ticks(low, high, wanted)

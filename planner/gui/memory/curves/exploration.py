@@ -1,4 +1,4 @@
-"""Around the plan: the curve and what is solved for, computed in the background after a short rest."""
+"""Memory curve and solved values around the plan, computed in the background."""
 
 from functools import partial
 from importlib import import_module
@@ -9,8 +9,8 @@ from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from planner.gui.memory.curves.data import CurveData
-from planner.gui.memory.curves.explored import Found, compute_curve, find_all, title_of
 from planner.gui.memory.curves.panel import CurvePanel
+from planner.gui.memory.curves.solutions import Solution, compute_curve, find_all, title_of
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.threads import make_classes
@@ -28,21 +28,21 @@ _CURVE_HEIGHT: Final = 190
 _KEY: Final = "exploration"
 
 
-class Explored(NamedTuple):
-    """What was computed around a plan."""
+class ExplorationResult(NamedTuple):
+    """Result of one background computation."""
 
-    found: tuple[Found, ...]
+    found: tuple[Solution, ...]
     curve: CurveData
 
 
-class LargestRow(QWidget):
-    """Says what was found; `used` carries it when the button is pressed."""
+class SolutionRow(QWidget):
+    """One solved value; `used` carries it when its button is pressed."""
 
     used = Signal(object)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self.found: Found | None = None
+        self.found: Solution | None = None
         self._title = make_label(role="muted", font=theme.font("small"))
         self._value = make_label(font=theme.font(bold=True), wrap=True)
         self.use = QPushButton("Use")
@@ -51,11 +51,11 @@ class LargestRow(QWidget):
 
     @property
     def words(self) -> str:
-        """Return what is said."""
+        """Return the title and the value."""
         return f"{self._title.text()}: {self._value.text()}"
 
-    def show_found(self, found: Found) -> None:
-        """Say what was found; it cannot be taken where the plan has it already, or where there is none."""
+    def show_found(self, found: Solution) -> None:
+        """Show a solution; its button is disabled if the plan already has the value, and hidden if there is none."""
         self.found = found
         self._title.setText(found.title)
         self._value.setText(found.words)
@@ -69,7 +69,7 @@ class LargestRow(QWidget):
 
 
 class Exploration(QWidget):
-    """What the same plan would need with other numbers. `updated` says that everything is up to date."""
+    """Memory of the plan with other numbers; `updated` follows each finished computation."""
 
     updated = Signal()
 
@@ -80,7 +80,7 @@ class Exploration(QWidget):
         self._axis: Axis | None = None
         self.curve = CurvePanel(theme)
         self.curve.setMinimumHeight(_CURVE_HEIGHT)
-        self.rows: list[LargestRow] = []
+        self.rows: list[SolutionRow] = []
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._lay_out(aside_width)
         self._rest.timeout.connect(self.update_now)
@@ -89,7 +89,7 @@ class Exploration(QWidget):
         self.curve.failed.connect(workspace.failed)
 
     def set_evaluation(self, evaluation: Evaluation) -> None:
-        """Follow the plan, as soon as it has rested and this is in view."""
+        """Recompute for the plan after a delay, if this is visible."""
         self._evaluation = evaluation
         axes = axes_of(evaluation)
         self._tasks.cancel(_KEY)
@@ -104,24 +104,24 @@ class Exploration(QWidget):
             self._rest.start()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Draw what changed while this was out of view."""
+        """Update after changes that were made while this was hidden."""
         super().showEvent(event)
         self._rest.start()
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Rest while this is out of view."""
+        """Compute nothing while this is hidden."""
         super().hideEvent(event)
         self._rest.stop()
 
     @Slot()
     def update_now(self) -> None:
-        """Compute the curve and what is solved for, in the background."""
+        """Compute the curve and the solutions in the background."""
         if self._evaluation is not None and self._axis in axes_of(self._evaluation):
             make_classes()
             work = partial(explore, self._evaluation, self._workspace.catalog, self._axis)
             self._tasks.run(_KEY, work, self._take_result, self._on_error)
 
-    def _take_result(self, explored: Explored) -> None:
+    def _take_result(self, explored: ExplorationResult) -> None:
         while len(self.rows) < len(explored.found):
             self._add_row()
         for position, row in enumerate(self.rows):
@@ -148,19 +148,19 @@ class Exploration(QWidget):
                 self._apply(axis, at_value(self._evaluation.plan, self._workspace.catalog, axis, value))
 
     @Slot(object)
-    def _use(self, found: Found) -> None:
+    def _use(self, found: Solution) -> None:
         if found.plan is not None:
             with self._workspace.reporting():
                 self._apply(found.asked, found.plan)
 
     def _apply(self, asked: str, plan: Plan) -> None:
-        """Make `plan` the present one, as one step that is called after what was `asked`."""
+        """Apply `plan` as one undo step named after the number `asked`."""
         self._workspace.end_gesture()
         self._workspace.apply(in_sentence(title_of(asked)), workload=plan.workload, gpu=plan.gpu, count=plan.count)
         self._workspace.end_gesture()
 
     def _add_row(self) -> None:
-        row = LargestRow(self._theme)
+        row = SolutionRow(self._theme)
         row.used.connect(self._use)
         self.rows.append(row)
         self._column.insertWidget(len(self.rows) - 1, row)
@@ -172,10 +172,10 @@ class Exploration(QWidget):
         in_row((self.curve, 1), aside, owner=self, spacing=self._theme.spacing.large)
 
 
-def explore(evaluation: Evaluation, catalog: Catalog, axis: Axis) -> Explored:
-    """Return what is solved for, and the curve over `axis`."""
-    # Imported here, in the background: the plotting library takes half a second. `make_classes` was called before.
+def explore(evaluation: Evaluation, catalog: Catalog, axis: Axis) -> ExplorationResult:
+    """Compute the solutions and the curve over `axis`."""
+    # Imported here, in the background, since pyqtgraph takes half a second. `make_classes` was called before.
     import_module("planner.gui.memory.curves.plot")
     found = find_all(evaluation, catalog)
     largest = next((one.value for one in found if one.asked == axis and isinstance(one.value, int)), None)
-    return Explored(found, compute_curve(evaluation, catalog, axis, largest))
+    return ExplorationResult(found, compute_curve(evaluation, catalog, axis, largest))

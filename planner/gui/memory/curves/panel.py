@@ -1,4 +1,4 @@
-"""The sensitivity curve with the choice of the number that it goes over."""
+"""Panel of the memory curve with the choice of its x axis."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -29,14 +29,14 @@ _COLUMNS: Final[tuple[Column[CurvePoint], ...]] = (
     _gib("memory", "Memory", lambda point: point.total_bytes),
     _gib("low", "At least", lambda point: point.low_bytes),
     _gib("high", "At most", lambda point: point.high_bytes),
-    _gib("host", "In RAM", lambda point: point.host_bytes),
+    _gib("host", "Host memory", lambda point: point.host_bytes),
 )
 
 
 class CurvePanel(DataPanel[CurveData]):
-    """Memory over one of a few numbers of the plan.
+    """Memory over one number of the plan.
 
-    `axis_chosen` carries the number to go over, `value_chosen` a value that was clicked, or confirmed in the table.
+    `axis_chosen` carries the number of the x axis, `value_chosen` a value that was clicked or confirmed in the table.
     """
 
     axis_chosen = Signal(object)
@@ -51,7 +51,7 @@ class CurvePanel(DataPanel[CurveData]):
         self.over.edited.connect(self.axis_chosen)
 
     def offer(self, options: tuple[tuple[Axis, str], ...], current: Axis) -> None:
-        """Offer these numbers to go over."""
+        """Set the choices for the x axis."""
         self.over.set_options(options)
         self.over.set_value(current)
 
@@ -78,8 +78,8 @@ class CurvePanel(DataPanel[CurveData]):
     def _on_activated(self, point: CurvePoint) -> None:
         self.value_chosen.emit(point.value)
 
-    def _words_of(self, data: CurveData, point: CurvePoint | None) -> str:
-        said = point or data.current
-        size = fmt.size_with_range(said.total_bytes, said.low_bytes, said.high_bytes)
-        host = f", {fmt.size(said.host_bytes)} in RAM" if said.host_bytes else ""
-        return f"{'' if point else 'now '}{fmt.integer(said.value)}: {size}{host}"
+    def _read_out_text(self, data: CurveData, point: CurvePoint | None) -> str:
+        described = point or data.current
+        size = fmt.size_with_range(described.total_bytes, described.low_bytes, described.high_bytes)
+        host = f", {fmt.size(described.host_bytes)} in host memory" if described.host_bytes else ""
+        return f"{'' if point else 'now '}{fmt.integer(described.value)}: {size}{host}"

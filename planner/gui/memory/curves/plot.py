@@ -1,11 +1,11 @@
-"""The plot of memory over one field of the plan. Importing it imports pyqtgraph, which takes half a second."""
+"""Plot of memory over one number of the plan. Importing it imports pyqtgraph, which takes half a second."""
 
 from typing import Final
 
 import pyqtgraph as pg
 from PySide6.QtCore import QPointF, Qt
 
-from planner.gui.memory.curves.data import Corner, CurveData, memory_ticks, value_ticks
+from planner.gui.memory.curves.data import Corner, CurveData, curve_memory_ticks, value_ticks
 from planner.gui.plot.chart import LIMIT, POINTER, Chart, Look
 from planner.gui.plot.ticks import Ticks
 from planner.gui.theme import Theme
@@ -19,11 +19,11 @@ _CORNERS: Final[dict[Corner, tuple[int, int]]] = {
     "below left": (0, 0),
     "below right": (1, 0),
 }
-"""Which corner of the words about the card stands on the end of its line."""
+"""Anchor of the card's label at the end of its line: fractions of the label's width and height."""
 
 
 class CurvePlot(Chart):
-    """Memory with its uncertainty, the card's line and the plan's point. Points are `CurvePoint`s."""
+    """Memory with its uncertainty, the usable memory of the card, and the plan's point. Points are `CurvePoint`s."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, "Memory curve; the same figures are in its table")
@@ -32,14 +32,14 @@ class CurvePlot(Chart):
         self._fitting = self._add_curve(Look("accent", 2))
         self._exceeding = self._add_curve(Look("bad", 2, Qt.PenStyle.DashLine))
         self._card = self._add(pg.InfiniteLine(angle=0), LIMIT)
-        self._card_words = self._add(pg.TextItem(), Look("text"))
+        self._card_label = self._add(pg.TextItem(), Look("text"))
         self._pointer = self._add(pg.InfiniteLine(angle=90), POINTER)
         self._now = self._add(pg.ScatterPlotItem(size=10), Look("text", 1.5, fill="accent"), z=10)
         self._under = self._add(pg.ScatterPlotItem(size=8), Look("text", 1.5, fill="surface"))
         self._set_titles(left="GiB")
 
     def set_data(self, data: CurveData) -> None:
-        """Show another curve."""
+        """Show a curve."""
         self._data = data
         xs = [data.x(point.value) for point in data.points]
         self._low.setData(xs, [point.low_bytes / GIB for point in data.points])
@@ -57,16 +57,16 @@ class CurvePlot(Chart):
     def _place_card(self, data: CurveData) -> None:
         known = data.capacity_bytes is not None
         self._card.setVisible(known)
-        self._card_words.setVisible(known)
+        self._card_label.setVisible(known)
         if data.capacity_bytes is not None:
             self._card.setPos(data.capacity_bytes / GIB)
-            self._card_words.setAnchor(_CORNERS[data.words_corner])
-            end = data.points[0 if data.words_corner.endswith("left") else -1]
-            self._card_words.setPos(data.x(end.value), data.capacity_bytes / GIB)
-            self._card_words.setText(f"{data.card or 'Card'}: {fmt.size(data.capacity_bytes)} usable")
+            self._card_label.setAnchor(_CORNERS[data.label_corner])
+            end = data.points[0 if data.label_corner.endswith("left") else -1]
+            self._card_label.setPos(data.x(end.value), data.capacity_bytes / GIB)
+            self._card_label.setText(f"{data.card or 'Card'}: {fmt.size(data.capacity_bytes)} usable")
 
     def _ticks(self, across: int, up: int) -> tuple[Ticks, Ticks] | None:
-        return None if self._data is None else (value_ticks(self._data, across), memory_ticks(self._data, up))
+        return None if self._data is None else (value_ticks(self._data, across), curve_memory_ticks(self._data, up))
 
     def _point_at(self, place: QPointF) -> CurvePoint | None:
         return None if self._data is None else self._data.nearest(place.x())

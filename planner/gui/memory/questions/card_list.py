@@ -1,4 +1,4 @@
-"""Cards of several kinds: a line for each, with its number."""
+"""List of cards of several kinds with their numbers."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +19,7 @@ _NUMBER_WIDTH = 64
 
 
 class CardList(QWidget):
-    """`edited` carries the cards that the person made of those that are shown; `finished` ends the gesture."""
+    """Editable list of cards; `edited` carries the new cards, `finished` ends the gesture."""
 
     edited = Signal(object)
     finished = Signal()
@@ -28,7 +28,7 @@ class CardList(QWidget):
         super().__init__()
         self._workspace, self._theme = workspace, theme
         self._cards: tuple[CardCount, ...] = ()
-        self.rows: list[CardRow] = []
+        self.rows: list[CardCountRow] = []
         self._message = message_line()
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
@@ -41,7 +41,7 @@ class CardList(QWidget):
         return self._cards
 
     def set_cards(self, cards: Sequence[CardCount]) -> None:
-        """Show `cards`; lines are kept, so that the keyboard stays where it is."""
+        """Show `cards`; existing rows are reused, so that the focus is kept."""
         self._cards = tuple(cards)
         self.show_problem("")
         while len(self.rows) > len(self._cards):
@@ -55,11 +55,11 @@ class CardList(QWidget):
             row.show_kind(kind)
 
     def show_problem(self, message: str) -> None:
-        """Say under the list why the cards are not allowed."""
+        """Show below the list why the cards are not allowed."""
         tell(self._message, message)
 
     def add(self, gpu_id: str) -> None:
-        """Put another card of the kind `gpu_id` beside those that are there."""
+        """Add one card of the kind `gpu_id`."""
         found = [place for place, kind in enumerate(self._cards) if kind.id == gpu_id]
         if found:
             self._change(found[0], count=self._cards[found[0]].count + 1)
@@ -69,7 +69,7 @@ class CardList(QWidget):
 
     def _add_row(self) -> None:
         place = len(self.rows)
-        row = CardRow(self._workspace, self._theme, place)
+        row = CardCountRow(self._workspace, self._theme, place)
         row.card.edited.connect(lambda gpu_id: self._change(place, id=gpu_id))
         row.number.edited.connect(lambda count: self._change(place, count=count))
         row.remove.clicked.connect(partial(self._remove, place))
@@ -87,8 +87,8 @@ class CardList(QWidget):
         self.finished.emit()
 
 
-class CardRow(QWidget):
-    """A kind of card, how many of it, and a way to leave it out."""
+class CardCountRow(QWidget):
+    """Row with a kind of card, its number, and a button to remove it."""
 
     def __init__(self, workspace: Workspace, theme: Theme, place: int) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class CardRow(QWidget):
         )
         self.number = NumberField(1, 100_000)
         self.number.setFixedWidth(_NUMBER_WIDTH)
-        self.remove = IconButton(theme, "close", "Leave out these cards")
+        self.remove = IconButton(theme, "close", "Remove these cards")
         self.card.set_name(f"Cards, kind {place + 1}")
         self.number.set_name(f"Number of cards of kind {place + 1}")
         layout = QHBoxLayout(self)

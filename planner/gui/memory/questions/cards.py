@@ -1,4 +1,4 @@
-"""On which cards it runs, and what else they have to hold."""
+"""Questions about the cards of the plan and the memory used by other programs."""
 
 from functools import cached_property
 
@@ -10,12 +10,12 @@ from planner.gui.choices import card_choices, card_name
 from planner.gui.memory.questions.card_list import CardList
 from planner.gui.memory.questions.inputs import label_of, make_input, tooltip_of
 from planner.gui.memory.questions.questions import (
-    at_the_left,
     bind,
+    button_row,
     explained,
     new_form,
     remembered_section,
-    would_do,
+    valid_values,
 )
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import link_button
@@ -36,7 +36,7 @@ _COUNT = in_sentence(setting_title("count"))
 
 
 class CardsQuestions(QWidget):
-    """The card and how many of them, or a list of unequal ones, and what other processes hold."""
+    """Form for the card and its number, or a list of different cards, and the memory used by other programs."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
@@ -50,13 +50,13 @@ class CardsQuestions(QWidget):
         self.others = make_input(others, theme, workspace)
         self.add = link_button(
             "Add &another kind…",
-            "Plan for cards that differ, such as the two that are in one machine.",
+            "Plan for different cards, such as two kinds in one machine.",
         )
         self._form = form = new_form(theme)
-        form.add("Card", self.card, hint="The card that it runs on.")
-        form.add("&Number of cards", self.count, lambda: 1, "Each holds the whole model, unless they share it.")
+        form.add("Card", self.card, hint="The card to run on.")
+        form.add("&Number of cards", self.count, lambda: 1, "Each card holds the whole model unless it is sharded.")
         form.add_across(self.unequal)
-        form.add_below(at_the_left(self.add))
+        form.add_below(button_row(self.add))
         form.add(label_of(others), self.others, lambda: others.default, tooltip_of(others))
         self._section = remembered_section(workspace, theme, GROUPS["cards"], form)
         layout = QVBoxLayout(self)
@@ -91,10 +91,11 @@ class CardsQuestions(QWidget):
         self._section.set_summary(words or card_name(self._workspace, None))
 
     def _explain(self, error: PlannerError) -> str:
-        from planner.plan.answers.degrees import possible_counts  # few numbers are not possible
+        from planner.plan.answers.degrees import possible_counts  # rarely needed
 
         before = self._workspace.before(_COUNT)
-        return f"{explained(error)} {would_do(possible_counts(before, self.count.value or 1, self._workspace.catalog))}"
+        possible = possible_counts(before, self.count.value or 1, self._workspace.catalog)
+        return f"{explained(error)} {valid_values(possible)}"
 
     @cached_property
     def _popover(self) -> SearchPopover:
@@ -115,7 +116,7 @@ class CardsQuestions(QWidget):
 
     @Slot(object)
     def _take(self, cards: tuple[CardCount, ...]) -> None:
-        """Plan for `cards`, or as before for one kind of them."""
+        """Apply `cards` to the plan; a single kind becomes the plan's card."""
         answer: dict[str, object] = {"count": sum(kind.count for kind in cards)}
         answer |= {"gpu": cards[0].id} if len(cards) == 1 else {"gpu": None, "workload.gpus": cards}
         try:

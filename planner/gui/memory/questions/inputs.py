@@ -1,10 +1,10 @@
-"""The input for each kind of field of the workload, and the few that have one of their own."""
+"""Input widgets for the fields of the workload."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, get_args
 
 from planner.gui.memory.questions import targets
-from planner.gui.memory.questions.list_field import ListField, numbers, words
+from planner.gui.memory.questions.list_field import ListField, parse_names, parse_numbers
 from planner.gui.memory.questions.size_field import SizeField
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import ChoiceField, PickerField
@@ -24,7 +24,7 @@ _LARGEST: Final = 100_000_000
 
 
 def make_input(field: WorkloadField, theme: Theme, workspace: Workspace) -> Field:
-    """Return the input for `field`: one of its own, or that of its kind."""
+    """Create the input for `field`, by its name or its kind."""
     if field.name in _OWN:
         return _OWN[field.name](theme, workspace)
     if field.option.details is not None:
@@ -32,7 +32,7 @@ def make_input(field: WorkloadField, theme: Theme, workspace: Workspace) -> Fiel
     if field.kind == "bytes":
         return SizeField()
     if field.kind == "list":
-        return ListField(numbers if int in _inside(field) else words, field.option.placeholder)
+        return ListField(parse_numbers if int in _inside(field) else parse_names, field.option.placeholder)
     if field.kind == "number":
         placeholder = fmt.UNKNOWN if field.is_optional else ""
         stops = tuple(map(int, field.option.stops))
@@ -41,19 +41,19 @@ def make_input(field: WorkloadField, theme: Theme, workspace: Workspace) -> Fiel
 
 
 def label_of(field: WorkloadField) -> str:
-    """Return the title with its mnemonic: `&Batch size`."""
+    """Return the title of a field with its mnemonic: `&Batch size`."""
     letter, title = field.option.mnemonic, field.title
     place = title.lower().find(letter) if letter else -1
     return title if place < 0 else f"{title[:place]}&{title[place:]}"
 
 
 def tooltip_of(field: WorkloadField) -> str:
-    """Return what the field means, and under it what it does to memory."""
+    """Return the meaning of a field and, on the next line, its effect on memory."""
     return "\n".join(part for part in (sentence(field.help), field.option.explanation) if part)
 
 
 def situation_of(evaluation: Evaluation, *, from_scratch: bool = False) -> Situation | None:
-    """Return what the plan's answers depend on; none for a traced module."""
+    """Return the situation on which questions and choices depend; None for a traced module."""
     used, architecture = evaluation.workload, evaluation.architecture
     if architecture is None:
         return None
@@ -62,7 +62,7 @@ def situation_of(evaluation: Evaluation, *, from_scratch: bool = False) -> Situa
 
 
 def _picker(field: WorkloadField, theme: Theme, workspace: Workspace) -> PickerField:
-    """Return a list to search, for a field of many choices that has something to say of each."""
+    """Create a searchable list, for a field with many choices and details about each."""
     details = field.option.details
 
     def choices() -> Sequence[Choice]:
@@ -91,7 +91,7 @@ def _targets(theme: Theme, workspace: Workspace) -> PickerField:
 
 
 _OWN: Final[dict[str, Callable[[Theme, Workspace], Field]]] = {"lora.targets": _targets}
-"""The fields that no input of a kind would do for."""
+"""Inputs of fields for which the input of their kind is not suitable."""
 
 
 def _inside(field: WorkloadField) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""Several names or numbers in a line, with commas between them."""
+"""Input for several names or numbers separated by commas."""
 
 from collections.abc import Callable
 
@@ -9,27 +9,27 @@ from planner.errors import SpecError
 from planner.gui.widgets.inputs.field import Field, TextField
 
 
-def words(text: str) -> tuple[str, ...]:
-    """Return the parts of `text` between commas."""
+def parse_names(text: str) -> tuple[str, ...]:
+    """Return the non-empty parts of `text` between commas."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def numbers(text: str) -> tuple[int, ...]:
+def parse_numbers(text: str) -> tuple[int, ...]:
     """Return the whole numbers of `text` between commas.
 
     Raises:
-        SpecError: If a part is none.
+        SpecError: If a part is not a whole number.
     """
-    parts = words(text)
+    parts = parse_names(text)
     if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
         raise SpecError("numbers", "type whole numbers with commas between them")
     return tuple(map(int, parts))
 
 
 class ListField(Field):
-    """A tuple of what `read` makes of the text; it counts once it is finished, since parts of it mean something else.
+    """Input whose value is the tuple that `read` parses from its text, once editing is finished.
 
-    An empty line is an empty tuple, for which `placeholder` says what applies.
+    An empty line is an empty tuple; `placeholder` describes what applies then.
     """
 
     def __init__(self, read: Callable[[str], tuple[object, ...]], placeholder: str) -> None:
@@ -45,11 +45,11 @@ class ListField(Field):
 
     @property
     def value(self) -> tuple[object, ...]:
-        """Return the parts."""
+        """Return the parsed values."""
         return self._value
 
     def set_value(self, value: object) -> None:
-        """Show the parts of `value`."""
+        """Show the values of a tuple."""
         if not isinstance(value, tuple):
             raise TypeError(f"a list field cannot show {value!r}")
         if value != self._value or not self._line.hasFocus():
@@ -58,11 +58,11 @@ class ListField(Field):
         self.shown.emit()
 
     def set_name(self, name: str) -> None:
-        """Tell screen readers what the list is of."""
+        """Set the name for screen readers."""
         self._line.set_name(name)
 
     def show_problem(self, message: str) -> None:
-        """Say under the input why its value is not allowed."""
+        """Show below the input why its value is not allowed."""
         self._line.show_problem(message)
 
     @Slot()

@@ -1,4 +1,4 @@
-"""Start from a recipe that many know."""
+"""Button that starts a plan from a published recipe."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,12 +18,12 @@ _LIST_WIDTH = 620
 
 
 class PresetButton(QPushButton):
-    """Opens the list of recipes; the one that is chosen becomes the plan in one step."""
+    """Button that opens the list of recipes; the chosen one becomes the plan as one undo step."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
         self.setText("Start from a rec&ipe…")
-        self.setToolTip("How others train or run a model, with where they say so.")
+        self.setToolTip("Published training and inference setups, with their sources.")
         mark(self, "link")
         self._workspace, self._theme = workspace, theme
         self.clicked.connect(self.open)
@@ -31,7 +31,7 @@ class PresetButton(QPushButton):
 
     @cached_property
     def popover(self) -> SearchPopover:
-        """Return the list, which is made when it is first opened."""
+        """Return the list, built on first use."""
         made = SearchPopover(self, self._theme, "Search recipes")
         made.chosen.connect(self._start)
         return made
@@ -39,7 +39,7 @@ class PresetButton(QPushButton):
     @Slot()
     def open(self) -> None:
         """Open the list under the button."""
-        # Imported here and below, as `popover` is made.
+        # Imported here and below, on first use, to keep the start of the window fast.
         from planner.plan.recipes.preset import load_presets
         from planner.present.plan.starting_points import preset_detail
 

@@ -1,4 +1,4 @@
-"""The questions about the workload, made from the declarations of its fields: a column of forms under headings."""
+"""Forms for the workload, generated from the declarations of its fields, and helpers shared by all forms."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ _DEGREES = ("tensor", "pipeline", "context", "expert", "data")
 
 @dataclass
 class _Part:
-    """A section of the form: its fields, and the inputs of those that had a meaning so far."""
+    """A section of the form with its fields; `lines` are the form lines reserved for them."""
 
     group: Group
     form: LabelledForm
@@ -47,7 +47,7 @@ class _Part:
 
 
 class Questions(QWidget):
-    """A column of questions about the fields of `task` in `groups`. `grown` says that questions were added."""
+    """Column of forms for the fields of `task` in `groups`; `grown` is emitted when inputs were added."""
 
     grown = Signal()
 
@@ -68,22 +68,22 @@ class Questions(QWidget):
         """Return the input for the workload's field `name`.
 
         Raises:
-            KeyError: If there is no such question, or it had no meaning so far.
+            KeyError: If there is no such question, or it has not applied so far.
         """
         return self._inputs[name]
 
     def asked(self, name: str) -> Field | None:
-        """Return the input for `name` if there is such a question, and it had a meaning so far."""
+        """Return the input for `name`, or None if it has not been created."""
         return self._inputs.get(name)
 
     def set_goal(self, goal: str) -> None:
-        """Take over what the person wants of the model: where it is made from scratch, all of it is trained."""
+        """Set the goal: a model trained from scratch has no frozen parameters."""
         self._from_scratch = goal == "train"
 
     def refresh(self, evaluation: Evaluation) -> None:
-        """Show the workload of the plan; fields that may stay open say what applies instead.
+        """Show the workload of the plan; an empty optional field shows its default as a placeholder.
 
-        There are no questions about a traced module: nothing is shown of it. A section without a question is left out.
+        Sections without questions are hidden. A traced module has no such questions.
         """
         situation = situation_of(evaluation, from_scratch=self._from_scratch)
         if situation is None:
@@ -104,7 +104,7 @@ class Questions(QWidget):
         asked = [one for one in part.fields if one.is_asked(situation)]
         for one in asked:
             if one.name not in self._inputs:
-                # Few plans need all of them; the start of the window does not wait for the others.
+                # Created on first use: few plans need all inputs, and creating them would delay the window.
                 self._ask(one, part)
             self._show(one, situation, evaluation)
         for one in part.fields:
@@ -116,14 +116,14 @@ class Questions(QWidget):
             part.section.set_summary(_summary(part.group, asked, situation))
 
     def _show(self, one: WorkloadField, situation: Situation, evaluation: Evaluation) -> None:
-        made, value = self._inputs[one.name], value_of(evaluation.plan.workload, one.name)
+        made, value = self._inputs[one.name], field_value(evaluation.plan.workload, one.name)
         if isinstance(made, ChoiceField):
             offered = tuple(choices_in(one, situation, value).items())
             if offered != self._offered.get(one.name):
                 self._offered[one.name] = offered
                 made.set_options(offered)
         elif isinstance(made, NumberField) and one.is_optional:
-            implied = value_of(_in_use(evaluation), one.name)
+            implied = field_value(_in_use(evaluation), one.name)
             made.set_implied(implied if isinstance(implied, int) else None)
         made.set_value(value)
 
@@ -131,7 +131,7 @@ class Questions(QWidget):
         made = self._inputs[one.name] = make_input(one, self.theme, self.workspace)
         name, step = one.name, in_sentence(one.title)
         part.form.add(
-            label_of(one), made, lambda: value_of(self._defaults, name), tooltip_of(one), line=part.lines[name]
+            label_of(one), made, lambda: field_value(self._defaults, name), tooltip_of(one), line=part.lines[name]
         )
         bind(
             self.workspace,
@@ -141,23 +141,23 @@ class Questions(QWidget):
         )
 
     def _explain(self, name: str, step: str, error: PlannerError) -> str:
-        """Say why an answer is not allowed; with a number of GPUs that does not do, which ones would."""
+        """Explain why an answer is not allowed; for an invalid parallel degree, list the valid ones."""
         part, _, degree = name.partition(".")
         if part != "parallel" or degree not in _DEGREES:
             return explained(error)
-        from planner.plan.answers.degrees import possible_degrees  # few numbers are not possible
+        from planner.plan.answers.degrees import possible_degrees  # rarely needed
 
         found = possible_degrees(self.workspace.before(step), name, self.workspace.catalog)
-        return f"{explained(error)} {would_do(found)}"
+        return f"{explained(error)} {valid_values(found)}"
 
 
 def _summary(group: Group, fields: Sequence[WorkloadField], situation: Situation) -> str:
-    """Return what a folded section says: of how GPUs share the work as one does, else field by field."""
+    """Return the summary of a collapsed section."""
     return sharing_summary(situation.used, situation.count) if group == "sharing" else summary(fields, situation)
 
 
 def _in_use(evaluation: Evaluation) -> Workload:
-    """Return the workload with its defaults filled in, and those of its engine on this card."""
+    """Return the workload with its defaults filled in, including those of its engine on this card."""
     used = evaluation.workload
     if evaluation.architecture is None or not isinstance(used, Inference):
         return used
@@ -166,8 +166,8 @@ def _in_use(evaluation: Evaluation) -> Workload:
     return used.model_copy(update={"engine": settings})
 
 
-def value_of(workload: Workload, name: str) -> object:
-    """Return the workload's field `name`; adapters that are left open have their defaults."""
+def field_value(workload: Workload, name: str) -> object:
+    """Return the value of the workload's field `name`; unset LoRA fields have their defaults."""
     part, _, inner = name.partition(".")
     if part == "lora" and isinstance(workload, Training) and workload.lora is None:
         return getattr(Lora(), inner)
@@ -175,15 +175,15 @@ def value_of(workload: Workload, name: str) -> object:
 
 
 def explained(error: PlannerError) -> str:
-    """Return an error as it stands beside the field that it is about."""
+    """Return the text of an error for display below its field."""
     if isinstance(error, SpecError):
         return error.explained
     return " ".join(part for part in (error.message, error.hint) if part)
 
 
-def would_do(found: tuple[int, ...]) -> str:
-    """Return `1, 2 or 4 would do.`."""
-    return f"{fmt.listing(tuple(map(fmt.integer, found)), 'or')} would do." if found else ""
+def valid_values(found: tuple[int, ...]) -> str:
+    """Return a sentence that lists the valid values, empty if there are none: `Valid values: 1, 2 or 4.`."""
+    return f"Valid values: {fmt.listing(tuple(map(fmt.integer, found)), 'or')}." if found else ""
 
 
 def bind(
@@ -192,7 +192,7 @@ def bind(
     change: Callable[[object], None],
     explain: Callable[[PlannerError], str] = explained,
 ) -> None:
-    """Let `field` change the plan; what is not allowed is said beside the field, and the plan stays as it was."""
+    """Connect `field` to the plan; a value that is not allowed shows its problem and leaves the plan unchanged."""
 
     def apply(value: object) -> None:
         try:
@@ -205,19 +205,19 @@ def bind(
 
 
 def new_form(theme: Theme) -> LabelledForm:
-    """Return an empty form whose labels line up with those of the other forms."""
+    """Return an empty form whose labels align with those of the other forms."""
     form = LabelledForm(theme)
     form.set_label_width(_label_width(theme))
     return form
 
 
 def _label_width(theme: Theme) -> int:
-    # In bold, since that is how a label marks a value that differs from its default.
+    # In bold, because labels of values that differ from their default are bold.
     return QFontMetrics(theme.font(bold=True)).horizontalAdvance(_WIDEST_LABEL)
 
 
 def remembered_section(workspace: Workspace, theme: Theme, title: str, body: QWidget) -> Section:
-    """Return a section that is open again at the next start if it was left open."""
+    """Return a collapsible section whose state is stored in the settings."""
     section = Section(theme, title, body)
     section.set_title_width(_label_width(theme) + theme.spacing.small)
     section.set_open(title in workspace.settings.current.open_sections)
@@ -230,8 +230,8 @@ def remembered_section(workspace: Workspace, theme: Theme, title: str, body: QWi
     return section
 
 
-def at_the_left(*buttons: QWidget) -> QWidget:
-    """Return a line of `buttons` that breaks where there is no room."""
+def button_row(*buttons: QWidget) -> QWidget:
+    """Return a left-aligned row of `buttons` that wraps."""
     line = QWidget()
     layout = FlowLayout(0)
     line.setLayout(layout)

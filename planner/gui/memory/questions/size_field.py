@@ -1,4 +1,4 @@
-"""A number of bytes, typed with its unit."""
+"""Input for a number of bytes with a unit."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ _EXAMPLE: Final = "Type a size such as 2 GiB or 512 MiB."
 
 
 class SizeField(TypedNumber):
-    """A size such as `2 GiB` or `512 MiB`; a bare number counts GiB."""
+    """Input for a size such as `2 GiB` or `512 MiB`; a number without a unit is in GiB."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class SizeField(TypedNumber):
         return fmt.size(self._value) if self._value else "0 GiB"
 
     def _takes_back(self) -> bool:
-        # A bare number is a size too: Escape says which.
+        # A number without a unit is a size too; Escape shows it with its unit.
         return True
 
     def _show_value(self, keep_text: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The layers that adapters can be put beside, by their names in the network."""
+"""Choices of the layers that get LoRA adapters, by their names in the model."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,12 +8,12 @@ from planner.models.architecture import Architecture
 
 _ALL_LINEAR: Final = "all-linear"
 _ALL_WORDS: Final = "All linear layers"
-# The usual choices, where the network has layers of these names.
+# Usual choices, offered if the model has layers with these names.
 _USUAL: Final = (("q_proj", "v_proj"), ("q_proj", "k_proj", "v_proj", "o_proj"))
 
 
 def target_choices(architecture: Architecture | None) -> Sequence[Choice]:
-    """Return the layers that adapters are usually put beside, and each by its name."""
+    """Return the usual sets of target layers, and each layer on its own."""
     names = linear_names(architecture)
     usual = [targets for targets in _USUAL if set(targets) <= set(names)]
     return [
@@ -24,7 +24,7 @@ def target_choices(architecture: Architecture | None) -> Sequence[Choice]:
 
 
 def typed_targets(text: str, architecture: Architecture | None) -> Choice | None:
-    """Return the layers that were typed, with commas between their names."""
+    """Parse names of layers separated by commas; None unless there are at least two known ones."""
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     known = set(linear_names(architecture))
     if len(names) < 2 or not set(names) <= known:
@@ -33,15 +33,15 @@ def typed_targets(text: str, architecture: Architecture | None) -> Choice | None
 
 
 def target_words(value: object) -> str:
-    """Return `All linear layers`, or the names."""
+    """Return the title of target layers: `All linear layers`, or their names."""
     return ", ".join(map(str, value)) if isinstance(value, tuple) else _ALL_WORDS
 
 
 def linear_names(architecture: Architecture | None) -> tuple[str, ...]:
-    """Return the last parts of the names of all linear layers inside the network."""
+    """Return the last parts of the names of all linear layers of the model."""
     if architecture is None:
         return ()
-    from planner.memory.training.adapters.trained import is_linear  # asked once the list of layers opens
+    from planner.memory.training.adapters.trained import is_linear  # only needed when the list of layers opens
 
     layers = (group.layer for stack in architecture.stacks for group in stack.groups)
     tensors = (tensor for layer in layers for tensor in layer.tensors if is_linear(tensor))

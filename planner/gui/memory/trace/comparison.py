@@ -1,4 +1,4 @@
-"""The plan's estimate beside a trace of the same run."""
+"""Comparison of the plan's estimate with a trace of the same run."""
 
 from collections.abc import Callable
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QWidget
 
-from planner.gui.memory.trace.tracer import Check, Tracer
+from planner.gui.memory.trace.tracer import EstimateCheck, Tracer
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.labels import make_label
@@ -48,28 +48,28 @@ _COLUMNS: Final[tuple[Column[ComparisonRow], ...]] = (
 )
 
 
-class Comparison(QWidget):
-    """Shown while the plan is the one that was checked."""
+class TraceComparison(QWidget):
+    """Panel shown while the plan is the one whose estimate was checked."""
 
     def __init__(self, workspace: Workspace, theme: Theme, tracer: Tracer) -> None:
         super().__init__()
         self._workspace, self._tracer = workspace, tracer
         self.sentence = make_label(font=theme.font(bold=True), wrap=True)
         self._model = RecordTableModel(_COLUMNS, lambda row: row.title, self)
-        self.table = RecordTable(self._model, theme, name="The estimate beside the trace")
-        self.use = link_button("Use the trace", "Plan with the traced run, and see its timeline.")
+        self.table = RecordTable(self._model, theme, name="Estimate and trace")
+        self.use = link_button("Use the trace", "Plan with the traced run and show its timeline.")
         in_column(in_row((self.sentence, 1), self.use), self.table, owner=self, spacing=theme.spacing.tiny)
         self.use.clicked.connect(self._use)
         self.refresh()
 
     @property
     def rows(self) -> tuple[ComparisonRow, ...]:
-        """Return the rows that are shown."""
+        """Return the shown rows."""
         return self._model.records
 
     @Slot()
     def refresh(self) -> None:
-        """Show the check of the present plan, if there is one."""
+        """Show the check of the current plan, if there is one."""
         check = self._tracer.check
         shown = check is not None and check.plan == self._workspace.plan
         self.setVisible(shown)
@@ -80,7 +80,7 @@ class Comparison(QWidget):
         self._model.set_records(compare(estimate, traced))
         show_rows(self.table, len(self.rows))
 
-    def _traced(self, check: Check) -> MemoryResult:
+    def _traced(self, check: EstimateCheck) -> MemoryResult:
         plan, gpu = check.plan, self._workspace.evaluation.gpu
         usable = self._workspace.catalog.hardware.usable_memory(gpu) if gpu else None
         return traced_memory(check.facts, gpu, usable, plan.count, plan.workload.other_processes_bytes)

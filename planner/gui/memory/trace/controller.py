@@ -1,4 +1,4 @@
-"""What the window asks of tracing, and what tracing asks of the person: the dialog, and consent before code runs."""
+"""Controller of tracing: opens the dialog, asks for consent before code runs, and starts traces."""
 
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TraceController(QObject):
-    """Answers the workspace's requests about tracing."""
+    """Handles the window's requests to trace, and the consent to run code."""
 
     opened = Signal()
 
@@ -41,7 +41,7 @@ class TraceController(QObject):
 
     @Slot(object)
     def open_dialog(self, subject: object = None) -> None:
-        """Ask what to trace: a new module, one in the file `subject`, or another way of the request `subject`."""
+        """Open the dialog for a new module, for the file `subject`, or to edit the request `subject`."""
         if self.dialog is None:
             # Imported here, as in `start_in_child`.
             from planner.gui.memory.trace.dialog import TraceDialog
@@ -57,13 +57,13 @@ class TraceController(QObject):
 
     @Slot()
     def edit(self) -> None:
-        """Ask how to trace the plan's module in another way."""
+        """Open the dialog to edit the request of the plan's module."""
         facts = self._workspace.plan.model.trace
         self.open_dialog(None if facts is None else self._tracer.wanted or facts.request)
 
     @Slot()
     def check_estimate(self) -> None:
-        """Trace the plan's own model, or say why that cannot be done."""
+        """Trace the plan's own model, or report why that is not possible."""
         from planner.trace.run import torch_missing  # imported here as in `start_in_child`
 
         with self._workspace.reporting():
@@ -74,7 +74,7 @@ class TraceController(QObject):
 
     @Slot(object)
     def ask_consent(self, request: TraceRequest) -> None:
-        """Ask once for each content of a file whether its code may be run."""
+        """Ask for consent to run the code, once per version of a file."""
         box = QMessageBox(QMessageBox.Icon.Question, "Run this code?", _question(request), parent=self._tab.window())
         box.setInformativeText(_terms())
         run = box.addButton("&Run it", QMessageBox.ButtonRole.AcceptRole)
@@ -105,26 +105,24 @@ def _terms() -> str:
     from planner.trace.run import Limits  # imported here as in `start_in_child`
 
     limits = Limits()
-    memory = (
-        "half of the memory that is free, 8 GiB at most"
-        if limits.memory_bytes is None
-        else fmt.size(limits.memory_bytes)
-    )
+    memory = "half of the free memory, at most 8 GiB" if limits.memory_bytes is None else fmt.size(limits.memory_bytes)
     return (
-        f"It runs in a process of its own, for {limits.seconds / 60:g} minutes at most and with {memory}, and with "
-        "your rights: it can read and change your files. Run only code that you trust. You are asked again when "
-        "the file has changed."
+        f"It runs in a separate process for at most {limits.seconds / 60:g} minutes, with {memory} and with your "
+        "permissions: it can read and change your files. Run only code that you trust. You are asked again when the "
+        "file changes."
     )
 
 
-class WhatIf(QWidget):
-    """The questions about the run of the plan's traced module."""
+class TracedRunForm(QWidget):
+    """Form for the run settings of the plan's traced module."""
 
     def __init__(self, workspace: Workspace, theme: Theme, tracer: Tracer, controller: TraceController) -> None:
         super().__init__()
         self._workspace, self._theme, self._tracer = workspace, theme, tracer
-        self.edit = push_button("Edit…", "Change inputs, arguments, loss and the rest.")
-        self.again = push_button("Trace a&gain", "Trace it as before, because its file has changed.")
+        self.edit = push_button("Edit…", "Change inputs, arguments, loss and other settings.")
+        self.again = push_button(
+            "Trace a&gain", "Trace the module again with the same settings, because its file has changed."
+        )
         layout = in_column(in_row(self.edit, self.again, STRETCH), owner=self, spacing=theme.spacing.small)
         self._column = layout
         self.edit.clicked.connect(controller.edit)
@@ -133,7 +131,7 @@ class WhatIf(QWidget):
 
     @cached_property
     def form(self) -> "RequestForm":
-        """Return the questions, which are made when a traced module is first shown."""
+        """Return the form, built when a traced module is first shown."""
         from planner.gui.memory.trace.request_form import RequestForm
 
         made = RequestForm(self._workspace, self._theme)
@@ -142,7 +140,7 @@ class WhatIf(QWidget):
         return made
 
     def refresh(self, evaluation: Evaluation) -> None:
-        """Show how the module is run, or is about to be."""
+        """Show the request of the traced module, or its pending change."""
         if evaluation.traced is not None:
             wanted = (self._tracer.wanted if self._tracer.is_change else None) or evaluation.traced.request
             self.form.set_request(wanted)

@@ -1,4 +1,4 @@
-"""The dialog that asks what to trace."""
+"""Dialog to set up a trace."""
 
 from pathlib import Path
 from typing import Final
@@ -25,12 +25,12 @@ from planner.trace.notation import arguments_text, parse_arguments
 from planner.trace.request import Lora, Target, TraceRequest
 
 _SIZE: Final = QSize(620, 660)
-_SOURCES: Final = (("given", "by their shapes"), ("own", "from the target's own function"))
+_SOURCES: Final = (("given", "from shapes"), ("own", "from the target's function"))
 _FRESH: Final = TraceRequest(target=Target(kind="file", place="net.py"), task="training")
 
 
 class MoreForm(QWidget):
-    """Fields that most people leave as they are; `edited` says that one has changed."""
+    """Form for rarely changed settings; `edited` is emitted when one changes."""
 
     edited = Signal()
 
@@ -38,7 +38,7 @@ class MoreForm(QWidget):
         super().__init__()
         self.loss = TextField(placeholder="from the output")
         self.step = TextField(_check_place, "none")
-        self.optimizer_arguments = TextField(parse_arguments, "as PyTorch has them")
+        self.optimizer_arguments = TextField(parse_arguments, "PyTorch's defaults")
         self.freeze = TextField(placeholder="nothing")
         self.rank = NumberField(1, 65_536, placeholder="none")
         self.steps = NumberField(1, 100)
@@ -46,17 +46,17 @@ class MoreForm(QWidget):
         self._problem.hide()
         form = new_form(theme)
         form.add("&Loss", self.loss, hint="cross_entropy, mse_loss … of torch.nn.functional, or file.py:function.")
-        form.add("O&wn step", self.step, hint="file.py:function(modules, inputs), which does a whole step by itself.")
-        form.add("Optimizer takes", self.optimizer_arguments, hint="Arguments of the optimizer: lr=0.1, fused=True.")
-        form.add("Frozen", self.freeze, hint="Patterns of parameter names that are not trained: encoder.*, *.bias")
+        form.add("&Custom step", self.step, hint="file.py:function(modules, inputs) that runs a whole training step.")
+        form.add("Optimizer arguments", self.optimizer_arguments, hint="For example: lr=0.1, fused=True.")
+        form.add("Frozen", self.freeze, hint="Name patterns of parameters that are not trained: encoder.*, *.bias")
         form.add("LoRA rank", self.rank, hint="Adapters of this rank on all linear layers; the rest is frozen.")
-        form.add("Ste&ps", self.steps, hint="Whole steps that are traced; two, so that the optimizer's state is in.")
+        form.add("Ste&ps", self.steps, hint="Number of traced steps; the optimizer states exist from the second one.")
         in_column(form, self._problem, owner=self)
         for field in (self.loss, self.step, self.optimizer_arguments, self.freeze, self.rank, self.steps):
             field.edited.connect(self.edited)
 
     def set_request(self, request: TraceRequest) -> None:
-        """Show what `request` says."""
+        """Show the settings of `request`."""
         self.loss.set_value(request.loss)
         self.step.set_value(request.step)
         self.optimizer_arguments.set_value(arguments_text(request.optimizer_arguments))
@@ -65,10 +65,10 @@ class MoreForm(QWidget):
         self.steps.set_value(request.steps)
 
     def put(self, request: TraceRequest) -> TraceRequest:
-        """Return `request` with what is answered here.
+        """Return `request` with the settings of this form.
 
         Raises:
-            SpecError: If an answer is not understood or not allowed.
+            SpecError: If a value cannot be parsed or is not allowed.
         """
         rank = self.rank.value
         lora = None if rank is None else (request.lora or Lora()).evolve(rank=rank)
@@ -85,15 +85,15 @@ class MoreForm(QWidget):
             raise SpecError.from_validation(error) from None
 
     def summary(self) -> str:
-        """Return what differs from the usual."""
+        """Return the settings that differ from their defaults."""
         rank = self.rank.value
         parts = (
             f"loss {self.loss.text}" if self.loss.text else "",
-            f"own step {self.step.text.rpartition(':')[2]}" if self.step.text else "",
+            f"custom step {self.step.text.rpartition(':')[2]}" if self.step.text else "",
             f"frozen: {self.freeze.text}" if self.freeze.text else "",
             f"LoRA of rank {rank}" if rank else "",
         )
-        return ", ".join(part for part in parts if part) or "as usual"
+        return ", ".join(part for part in parts if part) or "defaults"
 
 
 def _check_place(text: str) -> None:
@@ -103,7 +103,7 @@ def _check_place(text: str) -> None:
 
 
 class TraceDialog(QDialog):
-    """Few questions first; `wanted` carries the request once it is complete. It does not block the window."""
+    """Non-modal dialog for the target, inputs and run settings; `wanted` carries the complete request."""
 
     wanted = Signal(object)
 
@@ -123,17 +123,17 @@ class TraceDialog(QDialog):
         self._lay_out(missing)
         self.resize(_SIZE)
         for button in self.findChildren(QPushButton):
-            button.setAutoDefault(button is self._go)  # Return means to trace, wherever the keyboard is
+            button.setAutoDefault(button is self._go)  # Return starts the trace from any field
         self._connect()
         self.set_request(None)
 
     @property
     def problem(self) -> str:
-        """Return why what is asked cannot be traced as it stands; empty before that was tried."""
+        """Return the problem of the last attempt to start; empty if there is none."""
         return self._problem.text() if not self._problem.isHidden() else ""
 
     def set_request(self, request: TraceRequest | None) -> None:
-        """Show `request`, or the questions for a new module."""
+        """Show `request`, or the defaults for a new module."""
         known = request or _FRESH.evolve(**operators_of(self._workspace.evaluation.gpu))
         recent = self.target.recent_files()
         self.target.set_target(known.target, known.arguments)
@@ -151,17 +151,17 @@ class TraceDialog(QDialog):
         self._problem.hide()
 
     def open_file(self, path: Path) -> None:
-        """Ask about a module in the file at `path`."""
+        """Select the file at `path` as the target."""
         self.target.open_file(path)
 
     def request(self) -> TraceRequest:
-        """Return what is asked.
+        """Return the request.
 
         Raises:
             SpecError: If something is missing or not allowed.
         """
         if self.run.request is None:
-            raise SpecError("request", "nothing is asked")
+            raise SpecError("request", "no request is set")
         target = self.target.target()
         fields: dict[str, object] = {"inputs": ()}
         if target.kind != "config" and self.source.value == "given":
@@ -173,18 +173,18 @@ class TraceDialog(QDialog):
 
     @Slot()
     def accept(self) -> None:
-        """Hand over the request, or say what is missing."""
+        """Emit the request, or show the problem."""
         try:
             request = self.request()
         except PlannerError as error:
-            self._say(error)
+            self._show_problem(error)
             return
         if request.target.kind == "file":
             self._workspace.settings.add_traced(Path(request.target.place))
         super().accept()
         self.wanted.emit(request)
 
-    def _say(self, error: PlannerError) -> None:
+    def _show_problem(self, error: PlannerError) -> None:
         places: dict[str, QWidget] = {"file": self.target.file, "name": self.target.name, "place": self.target.place}
         field = error.field if isinstance(error, SpecError) else ""
         self._problem.setText(error.explained if isinstance(error, SpecError) else f"{error.message}. {error.hint}")
@@ -196,11 +196,11 @@ class TraceDialog(QDialog):
 
     @Slot()
     def _follow_target(self) -> None:
-        """Ask for the inputs that the chosen module takes, unless its function brings them."""
+        """List the inputs of the selected module, unless its function provides them."""
         candidate = self.target.candidate
         self._problem.hide()
         if candidate is not None:
-            self.source.set_value("own" if _may_bring_inputs(candidate) else "given")
+            self.source.set_value("own" if _provides_inputs(candidate) else "given")
             self.inputs.set_names([name for name, default in candidate.inputs if default is None])
         self._show_source()
 
@@ -209,30 +209,28 @@ class TraceDialog(QDialog):
         candidate = self.target.candidate
         config = self.target.kind.value == "config"
         from_file = self.target.kind.value == "file"
-        may_bring = not config and not (from_file and (candidate is None or candidate.kind == "class"))
-        if not may_bring and self.source.value == "own":
+        has_own_inputs = not config and not (from_file and (candidate is None or candidate.kind == "class"))
+        if not has_own_inputs and self.source.value == "own":
             self.source.set_value("given")
-        self._form.set_row_visible(self.source, may_bring)
+        self._form.set_row_visible(self.source, has_own_inputs)
         given = not config and self.source.value == "given"
         self.inputs.setVisible(given)
         self.run.show_sizes(not given)
 
     @Slot()
-    def _say_more(self) -> None:
+    def _update_summary(self) -> None:
         self._section.set_summary(self.more.summary())
 
     def _connect(self) -> None:
         self.target.changed.connect(self._follow_target)
         self.source.edited.connect(self._show_source)
-        self.more.edited.connect(self._say_more)
+        self.more.edited.connect(self._update_summary)
         for edited in (self.inputs.edited, self.run.edited, self.more.edited, self.source.edited):
             edited.connect(self._problem.hide)
 
     def _lay_out(self, missing: str | None) -> None:
         space = self._theme.spacing
-        self._form.add(
-            "&Inputs", self.source, hint="What forward is called with. Shapes are enough: no data is needed."
-        )
+        self._form.add("&Inputs", self.source, hint="The inputs of forward. Shapes are enough; no data is needed.")
         self._section = remembered_section(self._workspace, self._theme, "More", self.more)
         self._section.set_summary(self.more.summary())
         body = QWidget()
@@ -253,7 +251,7 @@ class TraceDialog(QDialog):
         space = self._theme.spacing
         foot = QWidget()
         column = in_column(owner=foot, margins=(space.large, 0, space.large, 0))
-        words = missing or ("One step runs on tensors without memory, in a process of its own. No GPU is needed.")
+        words = missing or ("One step runs on tensors without data in a separate process. No GPU is needed.")
         about = make_label(
             f"{words[:1].upper()}{words[1:]}", "warn" if missing else "muted", wrap=True, selectable=True
         )
@@ -268,5 +266,5 @@ class TraceDialog(QDialog):
         return foot
 
 
-def _may_bring_inputs(candidate: Candidate) -> bool:
+def _provides_inputs(candidate: Candidate) -> bool:
     return candidate.kind == "function" and candidate.brings_inputs

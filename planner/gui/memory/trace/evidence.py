@@ -1,4 +1,4 @@
-"""The evidence of a trace: the timeline and the tables, from the recording that belongs to the plan."""
+"""Evidence of the plan's trace: timeline and tables, computed from its recording."""
 
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -27,12 +27,12 @@ from planner.trace.result import TraceResult
 
 _TASK: Final = "trace-result"
 _TIMELINE_HEIGHT: Final = 340
-_GONE: Final = "The recording of this trace is not on this computer any more. Trace again to see its timeline."
+_GONE: Final = "The recording of this trace is no longer on this computer. Trace again to see its timeline."
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What decides the evidence."""
+class _TraceKey:
+    """Inputs of the evidence; it is recomputed when they change."""
 
     digest: str
     gpu: Gpu | None
@@ -42,14 +42,14 @@ class _Wanted:
 
 
 class TraceEvidence(QWidget):
-    """Follows the plan; `updated` says that it shows the plan's trace, or that there is no recording to show."""
+    """Evidence that follows the plan; `updated` is emitted when the plan's recording is shown or found missing."""
 
     updated = Signal()
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
         self._workspace, self._theme, self._tasks = workspace, theme, tasks
-        self._wanted: _Wanted | None = None
+        self._wanted: _TraceKey | None = None
         self.result: TraceResult | None = None
         self.view: TraceView | None = None
         self.runs_out = make_label(role="bad", wrap=True)
@@ -59,7 +59,7 @@ class TraceEvidence(QWidget):
         self._column = in_column(owner=self._found, spacing=theme.spacing.medium)
         self._show(None)
 
-    # Made when there is first something to show: the start of the window does not wait for them.
+    # Built on first use, to keep the start of the window fast.
 
     @cached_property
     def timeline(self) -> TimelinePanel:
@@ -79,21 +79,21 @@ class TraceEvidence(QWidget):
         return made
 
     def set_evaluation(self, evaluation: Evaluation) -> None:
-        """Show the evidence for a traced plan; finding and replaying its recording takes a moment."""
+        """Show the evidence for a traced plan; its recording is loaded in the background."""
         facts = evaluation.traced
         if facts is None:
             self._forget()
             return
         usable = self._workspace.catalog.hardware.usable_memory(evaluation.gpu) if evaluation.gpu else None
         plan = evaluation.plan
-        wanted = _Wanted(facts.digest, evaluation.gpu, usable, plan.count, plan.workload.other_processes_bytes)
+        wanted = _TraceKey(facts.digest, evaluation.gpu, usable, plan.count, plan.workload.other_processes_bytes)
         if wanted == self._wanted:
             return
         self._wanted = wanted
         self._tasks.run(_TASK, partial(_conclude, wanted), self._take, self._on_error)
 
     def as_text(self) -> str:
-        """Return what is alive at the peak, the modules and what was assumed as text, for the clipboard."""
+        """Return the tables of the trace as text, for the clipboard."""
         return "" if self.view is None else trace_text(self.view)
 
     @Slot()
@@ -134,7 +134,7 @@ class TraceEvidence(QWidget):
         self._found.show()
 
 
-def _conclude(wanted: _Wanted) -> TraceResult | None:
+def _conclude(wanted: _TraceKey) -> TraceResult | None:
     recording = find_recording(traces_dir(), wanted.digest)
     if recording is None:
         return None

@@ -1,4 +1,4 @@
-"""The questions about a traced run: the same in the dialog and beside the result."""
+"""Form for the settings of a traced run, used in the dialog and in the left column of the Memory tab."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QWidget
 
 from planner.errors import PlannerError, SpecError
 from planner.gui.memory.questions.questions import new_form, remembered_section
-from planner.gui.memory.words import TASKS, Options, words_of
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import ChoiceField, RadioField
 from planner.gui.widgets.inputs.field import Field
@@ -37,22 +36,25 @@ from planner.workload.option import doubling
 Optimizer = tuple[str, tuple[Argument, ...]]
 Precision = tuple[str | None, str | None]
 Device = tuple[str, str | None]
+Options = tuple[tuple[object, str], ...]
+"""Values of a choice with their titles."""
+TASKS: Final[Options] = (("training", "Train"), ("inference", "Run"))
 ZERO_GRAD: Final[Options] = (
     ("after-step", "Freed after the step"),
     ("before-backward", "Freed before the next backward"),
-    ("zeros", "Kept, set to zero"),
+    ("zeros", "Kept and set to zero"),
 )
 CHECKPOINTING: Final[Options] = (
     ("none", "None"),
     ("selective", "Selective, by operators"),
-    ("full", "Full, where it is offered"),
+    ("full", "Full, where the module supports it"),
 )
 STRATEGIES: Final[Options] = (("ddp", "DDP (whole copies)"), ("fsdp", "FSDP2 (sharded)"))
 _MOMENTUM: Final = (Argument(name="momentum", value=0.9),)
 _OPTIMIZERS: Final[Options] = (
     (("AdamW", ()), "AdamW"),
     (("AdamW", (Argument(name="fused", value=True),)), "AdamW, fused"),
-    (("AdamW", (Argument(name="foreach", value=False),)), "AdamW, one by one"),
+    (("AdamW", (Argument(name="foreach", value=False),)), "AdamW, for-loop"),
     (("Adam", ()), "Adam"),
     (("SGD", ()), "SGD"),
     (("SGD", _MOMENTUM), "SGD with momentum"),
@@ -76,7 +78,12 @@ Put = Callable[[TraceRequest, object], TraceRequest]
 _BATCHES: Final = doubling(1, 1024)
 _LENGTHS: Final = doubling(128, 131_072)
 _SIZES: Final = ("batch", "sequence")
-_AS_GIVEN: Final = "as its inputs are"
+_AS_GIVEN: Final = "from its inputs"
+
+
+def option_title(options: Options, value: object) -> str:
+    """Return the title of `value` among `options`."""
+    return next(title for known, title in options if known == value)
 
 
 def optimizer_of(request: TraceRequest) -> Optimizer:
@@ -85,42 +92,42 @@ def optimizer_of(request: TraceRequest) -> Optimizer:
 
 
 def with_optimizer(request: TraceRequest, value: object) -> TraceRequest:
-    """Return the request with another optimizer and its arguments."""
+    """Return the request with another optimizer."""
     name, arguments = value if isinstance(value, tuple) else (value, ())
     return request.evolve(optimizer=name, optimizer_arguments=arguments)
 
 
 def optimizer_options(request: TraceRequest) -> Options:
-    """Return the optimizers to choose from, the request's own among them."""
-    return _with(_OPTIMIZERS, optimizer_of(request), optimizer_words(request))
+    """Return the optimizers to choose from, including the request's own."""
+    return _with(_OPTIMIZERS, optimizer_of(request), optimizer_call(request))
 
 
-def optimizer_words(request: TraceRequest) -> str:
-    """Return the optimizer as it would be written: `SGD(momentum=0.9)`."""
+def optimizer_call(request: TraceRequest) -> str:
+    """Return the optimizer as Python code: `SGD(momentum=0.9)`."""
     named = ", ".join(f"{argument.name}={argument.value}" for argument in request.optimizer_arguments)
     return f"{request.optimizer}({named})" if named else request.optimizer
 
 
 def precision_of(request: TraceRequest) -> Precision:
-    """Return the formats of the parameters and of autocast."""
+    """Return the parameter and the autocast format."""
     return request.dtype, request.autocast
 
 
 def with_precision(request: TraceRequest, value: object) -> TraceRequest:
-    """Return the request with other formats of parameters and of autocast."""
+    """Return the request with other parameter and autocast formats."""
     dtype, autocast = value if isinstance(value, tuple) else (value, None)
     return request.evolve(dtype=dtype, autocast=autocast)
 
 
 def precision_options(request: TraceRequest) -> Options:
-    """Return the formats to choose from, the request's own among them."""
+    """Return the formats to choose from, including the request's own."""
     dtype, autocast = precision_of(request)
     own = f"{(dtype or '').upper()} parameters, {(autocast or '').upper()} autocast"
     return _with(_PRECISIONS, (dtype, autocast), own)
 
 
 def device_of(request: TraceRequest) -> Device:
-    """Return whose operators are assumed."""
+    """Return the device whose operators are assumed, with its compute capability."""
     return request.device, request.compute_capability
 
 
@@ -131,7 +138,7 @@ def with_device(request: TraceRequest, value: object) -> TraceRequest:
 
 
 def device_options(request: TraceRequest, capability: str | None) -> Options:
-    """Return the devices to choose from; `capability` is that of the plan's card, where it is one by NVIDIA."""
+    """Return the devices to choose from; `capability` is that of the plan's card, None if it is not by NVIDIA."""
     card: Options = () if capability is None else ((("cuda", capability), f"CUDA {capability}, this card"),)
     options = (*card, (("cuda", None), "CUDA, any card"), (("cpu", None), "CPU, as on this computer"))
     return _with(options, device_of(request), f"CUDA {request.compute_capability}")
@@ -143,30 +150,29 @@ def strategy_of(request: TraceRequest) -> str:
 
 
 def with_ranks(request: TraceRequest, ranks: object) -> TraceRequest:
-    """Return the request on so many ranks; one alone needs no strategy."""
+    """Return the request with a number of ranks; a single rank has no strategy."""
     strategy = "none" if ranks == 1 else strategy_of(request)
     return request.evolve(parallel=request.parallel.evolve(ranks=ranks, strategy=strategy))
 
 
 def with_strategy(request: TraceRequest, strategy: object) -> TraceRequest:
-    """Return the request with another strategy; one rank alone needs none."""
+    """Return the request with another strategy; a single rank has none."""
     return (
         request if request.parallel.ranks == 1 else request.evolve(parallel=request.parallel.evolve(strategy=strategy))
     )
 
 
 def parallel_words(parallel: Parallel) -> str:
-    """Return `one rank` or `FSDP on 8 ranks`."""
+    """Return a summary of the ranks: `one rank` or `FSDP on 8 ranks`."""
     return "one rank" if parallel.ranks == 1 else f"{parallel.strategy.upper()} on {parallel.ranks:,} ranks"
 
 
 def gradients_words(request: TraceRequest) -> str:
-    """Return when gradients are let go, and what else decides how long they live."""
-    kept = words_of(ZERO_GRAD, request.zero_grad).lower()
-    words = {"none": "", "selective": ", selective checkpointing", "full": ", checkpointing"}
-    full = words[request.checkpointing]
-    steps = f", {request.gradient_accumulation:,} times accumulated" if request.gradient_accumulation > 1 else ""
-    return f"{kept}{full}{steps}"
+    """Return a summary of the settings that decide the lifetime of gradients and activations."""
+    lifetime = option_title(ZERO_GRAD, request.zero_grad).lower()
+    checkpointing = {"none": "", "selective": ", selective checkpointing", "full": ", checkpointing"}
+    steps = f", {request.gradient_accumulation:,} accumulation steps" if request.gradient_accumulation > 1 else ""
+    return f"{lifetime}{checkpointing[request.checkpointing]}{steps}"
 
 
 def _with(options: Options, own: object, words: str) -> Options:
@@ -181,7 +187,7 @@ def _optimizes(request: TraceRequest) -> bool:
     return _training(request) and request.step is None
 
 
-def _answers(request: TraceRequest) -> bool:
+def _generates(request: TraceRequest) -> bool:
     return not _training(request) and request.target.kind == "config"
 
 
@@ -215,7 +221,7 @@ class _Heading:
 
 
 class RequestForm(QWidget):
-    """Asks about how the module is run. `edited` carries the changed request, and what was changed in a word."""
+    """Form for the run settings; `edited` carries the changed request and the name of the changed setting."""
 
     edited = Signal(object, str)
 
@@ -237,7 +243,7 @@ class RequestForm(QWidget):
 
     @property
     def request(self) -> TraceRequest | None:
-        """Return the request that is shown."""
+        """Return the shown request."""
         return self._request
 
     def field(self, key: str) -> Field:
@@ -245,7 +251,7 @@ class RequestForm(QWidget):
         return self._questions[key].field
 
     def show_sizes(self, shown: bool) -> None:
-        """Ask for the batch and the sequence length, or leave them to the shapes of inputs that are asked elsewhere."""
+        """Show or hide batch and sequence length, which explicit input shapes replace."""
         self._sizes_shown = shown
         for key in _SIZES:
             question = self._questions[key]
@@ -253,10 +259,10 @@ class RequestForm(QWidget):
             question.form.set_row_visible(question.field, visible)
 
     def set_request(self, request: TraceRequest) -> None:
-        """Show `request` without telling anyone that it was edited."""
+        """Show `request` without emitting `edited`."""
         capability = self._capability()
         if (request, capability) == self._shown:
-            return  # what is half typed, and an open list, stay
+            return  # keep text being typed, and an open list
         self._request, self._shown = request, (request, capability)
         self._optimizer.set_options(optimizer_options(request))
         self._precision.set_options(precision_options(request))
@@ -275,44 +281,46 @@ class RequestForm(QWidget):
 
     def _ask_main(self) -> None:
         form, theme = new_form(self._theme), self._theme
-        self._ask(form, "task", "I want &to", RadioField(theme, TASKS))
+        self._add_field(form, "task", "I want &to", RadioField(theme, TASKS))
         batch = NumberField(1, 1_000_000, placeholder=_AS_GIVEN, stops=_BATCHES)
-        hint = "How many samples the module works on at a time."
-        self._ask(form, "batch", "B&atch", batch, hint, get=batch_of, put=_put_batch)
-        length = NumberField(1, 100_000_000, placeholder="as the model allows", stops=_LENGTHS)
-        hint = "Tokens in each sequence; when answering, those of the prompt."
-        self._ask(form, "sequence", "Sequence &length", length, hint, has_sequence, sequence_of, _put_sequence)
-        hint = "Tokens that are answered one by one, with the cache."
-        self._ask(form, "decode_tokens", "Tokens answere&d", NumberField(0, 100_000), hint, _answers)
-        hint = "A class of torch.optim."
-        self._ask(form, "optimizer", "Optimi&zer", self._optimizer, hint, _optimizes, optimizer_of, with_optimizer)
-        hint = "Autocast keeps the parameters and computes in 16 bits;\nthroughout casts the parameters as well."
-        self._ask(form, "precision", "P&recision", self._precision, hint, get=precision_of, put=with_precision)
+        hint = "Samples per forward pass."
+        self._add_field(form, "batch", "B&atch", batch, hint, get=batch_of, put=_put_batch)
+        length = NumberField(1, 100_000_000, placeholder="the model's default", stops=_LENGTHS)
+        hint = "Tokens per sequence; for inference, those of the prompt."
+        self._add_field(form, "sequence", "Sequence &length", length, hint, has_sequence, sequence_of, _put_sequence)
+        hint = "Tokens generated one by one with the KV cache."
+        self._add_field(form, "decode_tokens", "Generate&d tokens", NumberField(0, 100_000), hint, _generates)
+        hint = "The class in torch.optim."
+        self._add_field(
+            form, "optimizer", "Optimi&zer", self._optimizer, hint, _optimizes, optimizer_of, with_optimizer
+        )
+        hint = "Autocast keeps the parameters and computes in 16 bits;\nthroughout also casts the parameters."
+        self._add_field(form, "precision", "P&recision", self._precision, hint, get=precision_of, put=with_precision)
         self._column.addWidget(form)
 
     def _ask_memory(self) -> None:
         form, theme = new_form(self._theme), self._theme
-        hint = "Full keeps only each layer's input and computes the rest again in the backward pass."
-        self._ask(form, "checkpointing", "Checkpointing", ChoiceField(theme, CHECKPOINTING), hint, _training)
+        hint = "Full keeps only each layer's input and recomputes the rest in the backward pass."
+        self._add_field(form, "checkpointing", "Checkpointing", ChoiceField(theme, CHECKPOINTING), hint, _training)
         title = setting_title("gradient_accumulation")
-        hint = "Passes whose gradients are added up before the optimizer steps."
-        self._ask(form, "gradient_accumulation", title, NumberField(1, 10_000), hint, _optimizes)
-        hint = "When the gradients of a step are let go."
-        self._ask(form, "zero_grad", "Gra&dients are", ChoiceField(theme, ZERO_GRAD), hint, _optimizes)
+        hint = "Backward passes whose gradients are summed before an optimizer step."
+        self._add_field(form, "gradient_accumulation", title, NumberField(1, 10_000), hint, _optimizes)
+        hint = "When the gradients of a step are freed."
+        self._add_field(form, "zero_grad", "Gra&dients", ChoiceField(theme, ZERO_GRAD), hint, _optimizes)
         self._add_section("Gradients", form, gradients_words, _training)
 
     def _ask_device(self) -> None:
         form, theme = new_form(self._theme), self._theme
-        hint = "A CUDA build of PyTorch uses other operators than the CPU, and these depend on the card."
-        self._ask(form, "device", "Operators of", self._device, hint, get=device_of, put=with_device)
-        hint = "Processes that share the work; one of them is traced and nothing is launched."
-        self._ask(form, "ranks", "Ran&ks", NumberField(1, 100_000), hint, get=_ranks_of, put=with_ranks)
+        hint = "CUDA uses other operators than the CPU, and they depend on the card."
+        self._add_field(form, "device", "Device", self._device, hint, get=device_of, put=with_device)
+        hint = "Processes that share the work. One of them is traced; none is launched."
+        self._add_field(form, "ranks", "Ran&ks", NumberField(1, 100_000), hint, get=_ranks_of, put=with_ranks)
         strategies = ChoiceField(theme, STRATEGIES)
-        hint = "DDP keeps a whole copy on each rank; FSDP2 shards it."
-        self._ask(form, "strategy", "&Strategy", strategies, hint, _on_several, strategy_of, with_strategy)
+        hint = "DDP keeps a full copy of the model on each rank; FSDP2 shards it."
+        self._add_field(form, "strategy", "&Strategy", strategies, hint, _on_several, strategy_of, with_strategy)
         self._add_section("Device and ranks", form, self._device_summary)
 
-    def _ask(
+    def _add_field(
         self,
         form: LabelledForm,
         key: str,
@@ -323,7 +331,7 @@ class RequestForm(QWidget):
         get: Callable[[TraceRequest], object] | None = None,
         put: Put | None = None,
     ) -> None:
-        """Add a question; without `get` and `put` it is about the request's own field `key`."""
+        """Add a field to a form; without `get` and `put` it edits the request's attribute `key`."""
         words = label.replace("&", "").lower()
         self._questions[key] = _Question(field, form, words, get or attrgetter(key), put or _put(key), shown)
         form.add(label, field, hint=hint)
@@ -355,7 +363,7 @@ class RequestForm(QWidget):
         self._headings.append(_Heading(section, summary, shown))
 
     def _device_summary(self, request: TraceRequest) -> str:
-        device = words_of(device_options(request, self._capability()), device_of(request))
+        device = option_title(device_options(request, self._capability()), device_of(request))
         return f"{device}; {parallel_words(request.parallel)}"
 
 

@@ -1,4 +1,4 @@
-"""What the tracer is doing: its progress with Cancel, or why it came to nothing."""
+"""Status of the tracer: progress with *Cancel*, or the failure."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from PySide6.QtGui import QFontDatabase, QGuiApplication
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QProgressBar, QPushButton, QWidget
 
 from planner.errors import PlannerError, TraceError
-from planner.gui.memory.trace.tracer import Failure, Run, Tracer
+from planner.gui.memory.trace.tracer import TraceFailure, Tracer, TraceRun
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import ElidedLabel, make_label
@@ -15,11 +15,11 @@ from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.present import format as fmt
 
 _MOST_LINES: Final = 12
-_OLD: Final = "The figures below are of the earlier settings."
+_OLD: Final = "The figures below are for the previous settings."
 
 
 class TraceStatus(QWidget):
-    """Hidden while there is nothing to say. `edit_wanted` carries a request to be mended."""
+    """Progress or failure of a trace, hidden otherwise; `edit_wanted` carries a failed request to edit."""
 
     edit_wanted = Signal(object)
 
@@ -36,7 +36,7 @@ class TraceStatus(QWidget):
 
     @Slot()
     def refresh(self) -> None:
-        """Show what the tracer is doing now."""
+        """Show the current state of the tracer."""
         tracer = self._tracer
         self.progress.setVisible(tracer.busy)
         if tracer.busy:
@@ -53,20 +53,20 @@ class TraceStatus(QWidget):
 
 
 class _ProgressStrip(QFrame):
-    """One line: what is traced, how far it is, and Cancel."""
+    """One line with the traced module, its progress, and *Cancel*."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         mark(self, "strip")
-        self._words = ElidedLabel()
+        self._text = ElidedLabel()
         self._old = make_label(role="muted", font=theme.font("small"))
         self._bar = QProgressBar()
         self._bar.setTextVisible(False)
         self._bar.setFixedWidth(120)
         self._bar.setAccessibleName("Progress of the trace")
-        self.cancel = push_button("Cancel", "End the trace; the result that is shown stays.")
+        self.cancel = push_button("Cancel", "Cancel the trace; the current result stays.")
         in_row(
-            (in_column(self._words, self._old, spacing=0), 1),
+            (in_column(self._text, self._old, spacing=0), 1),
             self._bar,
             self.cancel,
             owner=self,
@@ -74,20 +74,20 @@ class _ProgressStrip(QFrame):
             spacing=theme.spacing.medium,
         )
 
-    def show_run(self, run: Run | None, *, is_change: bool) -> None:
-        """Say how far `run` is, or that one is about to start."""
+    def show_run(self, run: TraceRun | None, *, is_change: bool) -> None:
+        """Show the progress of `run`, or that one is about to start."""
         progress = run.progress if run else None
         steps = progress.steps if progress else 0
         self._bar.setRange(0, steps)
         self._bar.setValue(progress.step if progress else 0)
-        self._words.setText(_progress_words(run))
+        self._text.setText(_progress_text(run))
         self._old.setText(_OLD)
         self._old.setVisible(is_change)
-        self.setAccessibleName(self._words.text())
+        self.setAccessibleName(self._text.text())
 
 
 class _FailurePanel(QFrame):
-    """What happened, what to do about it, and the traceback of the person's own code."""
+    """Failure of a trace: message, hint, and the traceback of the user's code."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -105,8 +105,8 @@ class _FailurePanel(QFrame):
         self._lay_out(theme)
         self.copy.clicked.connect(self._copy)
 
-    def show_failure(self, failure: Failure) -> None:
-        """Show why the trace came to nothing."""
+    def show_failure(self, failure: TraceFailure) -> None:
+        """Show a failed trace."""
         error = failure.error
         message = error.message
         self._message.setText(f"{failure.request.target.short_title} could not be traced: {message}")
@@ -141,7 +141,7 @@ class _FailurePanel(QFrame):
         layout.addLayout(buttons)
 
 
-def _progress_words(run: Run | None) -> str:
+def _progress_text(run: TraceRun | None) -> str:
     if run is None:
         return "Tracing again in a moment…"
     name = run.request.target.short_title

@@ -1,4 +1,4 @@
-"""What a trace found as tables: modules, what is alive at the peak, reserved memory, and what was assumed."""
+"""Tables of a trace: modules, tensors alive at the peak, reserved memory, and assumptions."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -80,7 +80,7 @@ MODULE_COLUMNS: Final[tuple[Column[ModuleRow], ...]] = (
 )
 
 ALIVE_COLUMNS: Final[tuple[Column[AliveRow], ...]] = (
-    words("operator", "Made by", lambda row: row.operator, width=28),
+    words("operator", "Operator", lambda row: row.operator, width=28),
     numbers(
         "bytes",
         "Bytes",
@@ -90,7 +90,7 @@ ALIVE_COLUMNS: Final[tuple[Column[AliveRow], ...]] = (
         meter=True,
         tooltip=lambda row: f"{row.exact}, {row.share_text} of the peak",
     ),
-    words("category", "What", lambda row: row.title, width=16),
+    words("category", "Category", lambda row: row.title, width=16),
     words("shape", "Shape", lambda row: row.shape, unknown=_NOTHING, width=24),
     words("module", "Module", lambda row: row.module, unknown=_NOTHING, width=24),
     words("line", "Line", lambda row: row.place, unknown=_NOTHING, width=20, tooltip=lambda row: row.line),
@@ -98,13 +98,13 @@ ALIVE_COLUMNS: Final[tuple[Column[AliveRow], ...]] = (
 
 
 def alive_id(row: AliveRow) -> str:
-    """Return what tells a row of what is alive from the others."""
+    """Return an id of a row of the tensors alive at the peak."""
     return "\t".join((row.category, row.module, row.operator, row.line, row.shape))
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Something to say; `pairs` are figures with their names, each with what its tooltip says."""
+class Paragraph:
+    """Paragraph with a heading, figures, text and source; `pairs` are (title, figure, tooltip)."""
 
     heading: str = ""
     text: str = ""
@@ -113,27 +113,27 @@ class Block:
 
     @property
     def words(self) -> str:
-        """Return all of it as text."""
+        """Return the paragraph as plain text."""
         figures = (f"{title}: {text}{f' ({exact})' if exact else ''}" for title, text, exact in self.pairs)
         return "\n".join(part for part in (self.heading, *figures, self.text, self.source) if part)
 
 
-class BlockPage(ScrollColumn):
-    """Shows blocks one under the other; their text can be selected."""
+class ParagraphPage(ScrollColumn):
+    """Scrollable page of paragraphs with selectable text."""
 
     def __init__(self, theme: Theme, name: str) -> None:
         super().__init__()
         self._theme = theme
-        self._blocks: tuple[Block, ...] = ()
+        self._blocks: tuple[Paragraph, ...] = ()
         self.setAccessibleName(name)
 
     @property
     def text(self) -> str:
-        """Return what is shown."""
+        """Return the shown text."""
         return "\n\n".join(block.words for block in self._blocks)
 
-    def set_blocks(self, blocks: tuple[Block, ...]) -> None:
-        """Show other blocks."""
+    def set_blocks(self, blocks: tuple[Paragraph, ...]) -> None:
+        """Replace the paragraphs."""
         self._blocks = blocks
         body = QWidget()
         column = in_column(owner=body, margins=(0, self._theme.spacing.tiny, 0, 0), spacing=self._theme.spacing.medium)
@@ -144,10 +144,10 @@ class BlockPage(ScrollColumn):
         self.setAccessibleDescription(self.text)
 
     def minimumSizeHint(self) -> QSize:
-        """Ask for no room of its own."""
+        """Return no minimum size."""
         return QSize()
 
-    def _lay(self, block: Block) -> QVBoxLayout:
+    def _lay(self, block: Paragraph) -> QVBoxLayout:
         layout = in_column(spacing=2)
         if block.heading:
             layout.addWidget(make_label(block.heading, font=self._theme.font(bold=True), wrap=True, selectable=True))
@@ -159,7 +159,7 @@ class BlockPage(ScrollColumn):
             layout.addWidget(make_label(block.source, "muted", self._theme.font("small"), wrap=True, selectable=True))
         return layout
 
-    def _grid(self, block: Block) -> QGridLayout:
+    def _grid(self, block: Paragraph) -> QGridLayout:
         grid = QGridLayout()
         grid.setHorizontalSpacing(self._theme.spacing.huge)
         grid.setVerticalSpacing(self._theme.spacing.tiny)
@@ -172,22 +172,22 @@ class BlockPage(ScrollColumn):
         return grid
 
 
-def reserved_blocks(view: TraceView) -> tuple[Block, ...]:
-    """Return what the caching allocator takes, and where it would run out of memory."""
+def reserved_paragraphs(view: TraceView) -> tuple[Paragraph, ...]:
+    """Return the memory reserved by the caching allocator, and the out-of-memory point if there is one."""
     pairs = tuple((row.title, row.text, row.exact) for row in view.reservation)
-    runs_out = (Block(text=view.runs_out),) if view.runs_out else ()
-    return (*runs_out, Block(pairs=pairs), Block(source=view.traced_with))
+    runs_out = (Paragraph(text=view.runs_out),) if view.runs_out else ()
+    return (*runs_out, Paragraph(pairs=pairs), Paragraph(source=view.traced_with))
 
 
-def difference_blocks(view: TraceView) -> tuple[Block, ...]:
-    """Return what was assumed, and what no trace sees, each with its bounds and its source."""
+def difference_paragraphs(view: TraceView) -> tuple[Paragraph, ...]:
+    """Return the assumptions and untraced allocations, each with its range and its source."""
     if not view.differences:
-        return (Block(text="Nothing was assumed, and nothing is known to have gone unseen."),)
+        return (Paragraph(text="No assumptions were made, and no allocations are known to be missing."),)
     return tuple(
-        Block(
+        Paragraph(
             heading=row.name,
             text=f"{row.explanation[:1].upper()}{row.explanation[1:]}.".replace("..", "."),
-            pairs=(("Counted as", row.amount, ""), *((("Lies within", row.range_text, ""),) if row.range_text else ())),
+            pairs=(("Counted as", row.amount, ""), *((("Range", row.range_text, ""),) if row.range_text else ())),
             source=" · ".join(part for part in (row.place, row.source) if part),
         )
         for row in view.differences
@@ -195,7 +195,7 @@ def difference_blocks(view: TraceView) -> tuple[Block, ...]:
 
 
 class TraceTables(QWidget):
-    """One of the tables at a time, chosen by its name; `failed` carries a `PlannerError` that saving met."""
+    """Tables of a trace, one at a time; `failed` carries the `PlannerError` of a failed save."""
 
     failed = Signal(object)
 
@@ -203,17 +203,17 @@ class TraceTables(QWidget):
         super().__init__()
         self.modules = RecordTable(RecordTableModel(MODULE_COLUMNS, lambda row: row.path, self), theme)
         self.alive = RecordTable(RecordTableModel(ALIVE_COLUMNS, alive_id, self), theme)
-        self.modules.setAccessibleName("Modules and what they hold at the peak")
-        self.alive.setAccessibleName("What is alive at the peak")
-        self.reserved = BlockPage(theme, "Reserved memory")
-        self.assumed = BlockPage(theme, "What was assumed")
+        self.modules.setAccessibleName("Memory of the modules at the peak")
+        self.alive.setAccessibleName("Tensors alive at the peak")
+        self.reserved = ParagraphPage(theme, "Reserved memory")
+        self.assumed = ParagraphPage(theme, "Assumptions")
         self._pages = QStackedWidget()
         self._group = QButtonGroup(self)
         self._bar = in_row(spacing=theme.spacing.tiny)
         self._add("Modules", self.modules)
         self._add("Alive at the peak", self.alive)
         self._add("Reserved memory", self.reserved)
-        self._add("Assumed", self.assumed)
+        self._add("Assumptions", self.assumed)
         self._bar.addStretch(1)
         self._bar.addWidget(self._export(theme))
         self._group.buttons()[0].setChecked(True)
@@ -221,38 +221,38 @@ class TraceTables(QWidget):
         self.setMinimumHeight(_HEIGHT)
 
     def set_view(self, view: TraceView) -> None:
-        """Show another trace; the columns are those of the categories that hold anything."""
+        """Show a trace, with columns for the categories that occur."""
         held = {category for row in view.modules for category, _ in row.shares}
         self.modules.records().set_records(view.modules)
         for category in CATEGORIES:
             self.modules.setColumnHidden(self.modules.records().column_of(category), category not in held)
         self.alive.records().set_records(view.alive)
-        self.reserved.set_blocks(reserved_blocks(view))
-        self.assumed.set_blocks(difference_blocks(view))
+        self.reserved.set_blocks(reserved_paragraphs(view))
+        self.assumed.set_blocks(difference_paragraphs(view))
 
     def show_page(self, number: int) -> None:
-        """Show the table of this number."""
+        """Show the table with this index."""
         self._group.buttons()[number].setChecked(True)
         self._pages.setCurrentIndex(number)
 
     @Slot()
     def copy(self) -> None:
-        """Put what is shown on the clipboard, tables with tabs between their columns."""
+        """Copy the current page to the clipboard; tables are tab-separated."""
         shown = self._pages.currentWidget()
-        if isinstance(shown, BlockPage):
+        if isinstance(shown, ParagraphPage):
             QGuiApplication.clipboard().setText(shown.text)
         elif isinstance(shown, RecordTable):
             QGuiApplication.clipboard().setText(to_tsv(shown.visible_columns, shown.records().records))
 
     @Slot()
     def save(self) -> None:
-        """Ask for a file and write the modules, or what is alive at the peak, as CSV with exact bytes."""
+        """Ask for a file and write the current table as CSV with exact bytes."""
         name, _ = QFileDialog.getSaveFileName(self, "Save the table", "trace.csv", "Table (*.csv)")
         if name:
             self.save_to(Path(name))
 
     def save_to(self, path: Path) -> None:
-        """Write what is alive if that is shown, else the modules; what fails is emitted."""
+        """Write the tensors alive at the peak if that table is shown, else the modules; errors are emitted."""
         table = self.alive if self._pages.currentWidget() is self.alive else self.modules
         columns = table.visible_columns
         rows = [{column.key: column.value(record) for column in columns} for record in table.records().records]
@@ -283,8 +283,8 @@ class TraceTables(QWidget):
 
 
 def trace_text(view: TraceView) -> str:
-    """Return the tables as text."""
+    """Return all tables as text."""
     alive = to_tsv(ALIVE_COLUMNS, view.alive)
     modules = to_tsv(MODULE_COLUMNS[:_ALWAYS_COLUMNS], view.modules)
-    blocks = (*reserved_blocks(view), *difference_blocks(view))
+    blocks = (*reserved_paragraphs(view), *difference_paragraphs(view))
     return "\n\n".join((view.subject, alive.rstrip(), modules.rstrip(), *(block.words for block in blocks)))

@@ -1,4 +1,4 @@
-"""Where the traced module comes from, with its constructor's arguments, and the shapes of its inputs."""
+"""Forms for the module to trace, its constructor arguments, and the shapes of its inputs."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -28,7 +28,7 @@ _READ_MS: Final = 200
 
 
 class InputsEditor(QWidget):
-    """Rows of inputs, at least one; `edited` says that one has changed."""
+    """Editable rows of inputs, at least one; `edited` is emitted when one changes."""
 
     edited = Signal()
 
@@ -46,7 +46,7 @@ class InputsEditor(QWidget):
 
     @property
     def problem(self) -> str:
-        """Return why the inputs cannot be used as they stand; empty if they can."""
+        """Return the first problem of the shapes, empty if there is none."""
         return next((row.shape.problem for row in self._rows if row.shape.problem), "")
 
     @property
@@ -54,22 +54,22 @@ class InputsEditor(QWidget):
         """Return the inputs whose shape is given.
 
         Raises:
-            SpecError: If one is not understood.
+            SpecError: If a shape cannot be parsed.
         """
         return tuple(row.read() for row in self._rows if row.shape.text)
 
     def set_inputs(self, inputs: Sequence[Input]) -> None:
-        """Show other inputs."""
+        """Show these inputs."""
         texts = [input_text(given) for given in inputs] or [""]
         self._show([text.rpartition("=")[::2] if "=" in text else ("", text) for text in texts])
 
     def set_names(self, names: Sequence[str]) -> None:
-        """Ask for inputs of these names; shapes that were given for one of them stay."""
+        """Show one row per name; shapes that were entered for a name are kept."""
         known = {row.name.text(): row.shape.text for row in self._rows}
         self._show([(name, known.get(name, "")) for name in names or ("",)])
 
     def focus_first_gap(self) -> None:
-        """Put the keyboard where a shape is missing or wrong."""
+        """Focus the first missing or invalid shape."""
         wrong = [row for row in self._rows if row.shape.problem or not row.shape.text]
         (wrong or self._rows)[0].shape.setFocus()
 
@@ -112,16 +112,16 @@ class InputsEditor(QWidget):
 
 
 class _Row(QWidget):
-    """A name, which may stay empty, and a shape."""
+    """Row with an optional name and a shape."""
 
     edited = Signal()
     removed = Signal()
 
     def __init__(self, theme: Theme, number: int) -> None:
         super().__init__()
-        self.name = QLineEdit(placeholderText="by place")
+        self.name = QLineEdit(placeholderText="positional")
         self.name.setAccessibleName(f"Name of input {number}")
-        self.name.setToolTip("The argument of forward; empty: by its place.")
+        self.name.setToolTip("Argument name of forward; leave empty for a positional argument.")
         self.name.setFixedWidth(self.name.fontMetrics().averageCharWidth() * 16)
         self.shape = TextField(_check, _EXAMPLE)
         self.shape.set_name(f"Shape of input {number}")
@@ -140,7 +140,7 @@ class _Row(QWidget):
         """Return the input.
 
         Raises:
-            SpecError: If its shape is not understood.
+            SpecError: If its shape cannot be parsed.
         """
         name = self.name.text().strip()
         return parse_input(f"{name}={self.shape.text}" if name else self.shape.text)
@@ -150,13 +150,13 @@ def _check(text: str) -> None:
     if text.strip():
         given = parse_input(text)
         if given.name:
-            raise SpecError("input", "the name has a field of its own", f"Write the shape alone, such as {_EXAMPLE}.")
+            raise SpecError("input", "the name has its own field", f"Enter only the shape, such as {_EXAMPLE}.")
 
 
 class TargetForm(QWidget):
-    """Asks for the module; `changed` says that another one is named.
+    """Form for the module to trace; `changed` is emitted when another one is selected.
 
-    The names in a file are found by reading it; nothing of it runs.
+    The classes and functions of a file are found by parsing it, without running it.
     """
 
     changed = Signal()
@@ -174,13 +174,15 @@ class TargetForm(QWidget):
         self._summary = make_label(role="muted", font=theme.font("small"), wrap=True)
         self._model = make_label(wrap=True)
         self._form = new_form(theme)
-        self._form.add("The &module is", self.kind, hint="A file of your own, or an installed package.")
+        self._form.add("The &module is", self.kind, hint="Defined in a file of yours, or in an installed package.")
         self._form.add_below(self._model)
         self._form.add("&File", self.file, hint="A Python file. It can be dropped into the window as well.")
         self._form.add("&Name in it", self.name, hint="A class of modules, or a function that returns one.")
-        self._form.add("I&mport path", self.place, hint="Where it is imported from, and its name after a colon.")
+        self._form.add("I&mport path", self.place, hint="The module path, a colon, and the name.")
         self._form.add_below(self._summary)
-        self._form.add("Ar&guments", self.arguments, hint="Of the constructor or the function: width=64, bias=False.")
+        self._form.add(
+            "Ar&guments", self.arguments, hint="Arguments of the constructor or function: width=64, bias=False."
+        )
         in_column(self._form, owner=self)
         self._reading = QTimer(self, singleShot=True, interval=_READ_MS)
         self._add_buttons(theme)
@@ -190,14 +192,14 @@ class TargetForm(QWidget):
 
     @property
     def candidate(self) -> Candidate | None:
-        """Return what is known of the chosen name, where it stands in a file."""
+        """Return the selected class or function of the file, None for other targets."""
         return self._candidates.get(str(self.name.value)) if self.kind.value == "file" else None
 
     def target(self) -> Target:
-        """Return the module that is named.
+        """Return the selected target.
 
         Raises:
-            SpecError: If none is, with the field that it misses.
+            SpecError: If none is selected, with the missing field.
         """
         kind = self.kind.value
         if kind == "config" and self._config is not None:
@@ -208,19 +210,19 @@ class TargetForm(QWidget):
         if not self.file.text:
             raise SpecError("file", "choose a Python file")
         if self.candidate is None:
-            raise SpecError("name", self.file.problem or "the file has no module and no function of its own")
+            raise SpecError("name", self.file.problem or "the file defines no module and no function")
         return Target(kind="file", place=self.file.text, name=str(self.name.value))
 
     def constructor_arguments(self) -> tuple[Argument, ...]:
         """Return the arguments of the constructor.
 
         Raises:
-            SpecError: If they are not understood.
+            SpecError: If they cannot be parsed.
         """
         return parse_arguments(self.arguments.text)
 
     def set_target(self, target: Target, arguments: tuple[Argument, ...]) -> None:
-        """Show another module; a model by its configuration can only be run in another way."""
+        """Show a target; a model given by its configuration cannot be changed here."""
         self._config = target if target.kind == "config" else None
         self._model.setText(target.place if self._config else "")
         self.kind.set_value(target.kind)
@@ -233,7 +235,7 @@ class TargetForm(QWidget):
         self._show_kind()
 
     def open_file(self, path: Path) -> None:
-        """Show the names in the file at `path`."""
+        """Select the file at `path`."""
         self.kind.set_value("file")
         self.file.set_value(str(path))
         self._show_kind()
@@ -241,28 +243,28 @@ class TargetForm(QWidget):
         self.changed.emit()
 
     def read_file(self, name: str = "") -> None:
-        """Find the names in the file, and choose `name`, or the one that is most likely meant."""
+        """List the classes and functions of the file, and select `name` or the most likely one."""
         self._reading.stop()
         try:
             found = find_candidates(Path(self.file.text).expanduser()) if self.file.text else ()
-            problem = "" if found or not self.file.text else "There is no module and no function of its own in it."
+            problem = "" if found or not self.file.text else "This file defines no module and no function."
         except ModelFileError as error:
             found, problem = (), f"It {error.reason}. {error.hint}"
         self.file.show_problem(problem)
         self._candidates = {candidate.name: candidate for candidate in found}
-        self.name.set_options([(candidate.name, _words(candidate)) for candidate in found])
+        self.name.set_options([(candidate.name, _candidate_title(candidate)) for candidate in found])
         if found:
             self.name.set_value(name if name in self._candidates else _likely(found))
         self._describe()
 
     def recent_files(self) -> tuple[str, ...]:
-        """Return the files that were traced lately, the last one first."""
+        """Return the recently traced files, the latest first."""
         return self._workspace.settings.current.traced_files
 
     def _add_buttons(self, theme: Theme) -> None:
         browse = QPushButton("Bro&wse…")
         browse.clicked.connect(self._browse)
-        recent = IconButton(theme, "chevron-down", "Files traced lately")
+        recent = IconButton(theme, "chevron-down", "Recently traced files")
         self._recent = QMenu(self)
         self._recent.aboutToShow.connect(self._fill_recent)
         recent.clicked.connect(lambda: self._recent.popup(recent.mapToGlobal(recent.rect().bottomLeft())))
@@ -333,16 +335,16 @@ def _check_place(text: str) -> None:
 def _split(text: str) -> tuple[str, str]:
     place, _, name = text.partition(":")
     if not (place and name and all(part.isidentifier() for part in (*place.split("."), *name.split(".")))):
-        raise SpecError("place", "is not an import path", "Write it such as package.module:Name.")
+        raise SpecError("place", "is not an import path", "Use the form package.module:Name.")
     return place, name
 
 
-def _words(candidate: Candidate) -> str:
+def _candidate_title(candidate: Candidate) -> str:
     return f"{candidate.name}{'' if candidate.kind == 'class' else '()'}"
 
 
 def _likely(candidates: tuple[Candidate, ...]) -> str:
-    """Return a function that brings inputs, else the last class, which is built of those before it."""
+    """Return a function that provides inputs, else the last class, which usually contains the earlier ones."""
     bringing = [candidate.name for candidate in candidates if candidate.brings_inputs]
     classes = [candidate.name for candidate in candidates if candidate.kind == "class"]
     return (bringing or classes[::-1] or [candidates[0].name])[0]

@@ -1,4 +1,4 @@
-"""What the timeline shows and where its marks stand; arithmetic only."""
+"""Data and axis ticks of the memory timeline."""
 
 from bisect import bisect_right
 from collections.abc import Collection
@@ -24,7 +24,7 @@ Rows = tuple[tuple[str, ...], ...]
 
 
 class PhaseSpan(NamedTuple):
-    """A phase between two moments; phases of the same name that follow on each other are one."""
+    """Phase between two moments; consecutive phases of the same name are merged."""
 
     name: PhaseName
     title: str
@@ -33,7 +33,7 @@ class PhaseSpan(NamedTuple):
 
 
 class TimelineRow(NamedTuple):
-    """One moment with the live bytes of each series."""
+    """One point of the timeline with the live bytes of each series."""
 
     point: int
     moment: Moment
@@ -42,30 +42,30 @@ class TimelineRow(NamedTuple):
 
 @dataclass(frozen=True)
 class TimelineData:
-    """A timeline against what the card has for tensors; `card` is its name."""
+    """Timeline of a trace and the card's memory for tensors; `card` is the card's name."""
 
     result: TraceResult
     card: str | None = None
 
     @cached_property
     def series(self) -> tuple[TimelineSeries, ...]:
-        """Return what is stacked, the lowest first."""
+        """Return the stacked series, the lowest first."""
         return timeline_series(self.result.timeline)
 
     @cached_property
     def times(self) -> tuple[int, ...]:
-        """Return the moments, in allocations and frees from the start."""
+        """Return the time of each point, in allocations and frees from the start."""
         return self.result.timeline.times
 
     @cached_property
     def end(self) -> int:
-        """Return where the axis ends."""
+        """Return the end of the time axis."""
         ends = (span.end for span in self.result.timeline.spans)
         return max(self.times[-1] + 1 if self.times else 1, *ends, 1)
 
     @cached_property
     def for_tensors_bytes(self) -> int | None:
-        """Return what the card has for tensors: its usable memory without the device's overhead and other processes."""
+        """Return the card's memory for tensors: usable memory minus framework overhead and other processes."""
         result = self.result
         if result.capacity_bytes is None:
             return None
@@ -74,7 +74,7 @@ class TimelineData:
 
     @cached_property
     def card_in_view(self) -> bool:
-        """Return whether the card's line is near enough to the peak to be drawn without flattening the rest."""
+        """Return whether the card's line is close enough to the peak to be drawn to scale."""
         card = self.for_tensors_bytes
         return card is not None and 0 < card <= _CARD_IN_VIEW * self.result.peak_moment.bytes
 
@@ -91,7 +91,7 @@ class TimelineData:
 
     @cached_property
     def phases(self) -> tuple[PhaseSpan, ...]:
-        """Return the phases to be named."""
+        """Return the phases to label."""
         found: list[PhaseSpan] = []
         for span in self.result.timeline.spans:
             if found and found[-1].name == span.name and span.start <= found[-1].end:
@@ -102,7 +102,7 @@ class TimelineData:
         return tuple(found)
 
     def stack(self, hidden: Collection[str] = ()) -> list[tuple[TimelineSeries, list[float]]]:
-        """Return each series with its upper edge in the axis' unit, the lowest first; `hidden` ones take no room."""
+        """Return each series with its upper edge in the axis' unit, the lowest first, without `hidden` ones."""
         below, edges = [0] * len(self.times), []
         for series in self.series:
             if series.category in hidden:
@@ -112,21 +112,21 @@ class TimelineData:
         return edges
 
     def point_at(self, time: float) -> int:
-        """Return the point that holds at `time`."""
+        """Return the index of the last point at or before `time`."""
         return max(0, bisect_right(self.times, time) - 1)
 
     @cached_property
     def peak_point(self) -> int:
-        """Return the point of the peak."""
+        """Return the index of the peak."""
         return self.point_at(self.result.peak_moment.time)
 
     def row(self, point: int) -> TimelineRow:
-        """Return what there is to say about a point."""
+        """Return the moment and the live bytes at a point."""
         moment = moment_at(self.result.timeline, point)
         return TimelineRow(point, moment, tuple(series.bytes[point] for series in self.series))
 
     def hover_lines(self, point: int) -> list[str]:
-        """Return the lines of the box beside the pointer: when, how much of what, and what made the last of it."""
+        """Return the hover text of a point: moment, live bytes by category, and the last operator."""
         row = self.row(point)
         moment = row.moment
         by = " in ".join(part for part in (moment.operator, moment.module) if part)
@@ -134,26 +134,26 @@ class TimelineData:
         when = f"{moment.text} alive {moment.phase}".rstrip()
         return [
             f"{when} · moment {fmt.integer(moment.time)} of {fmt.integer(self.end)}",
-            *([f"last made: {by}"] if by else []),
+            *([f"last operator: {by}"] if by else []),
             *([moment.line] if moment.line else []),
             *(f"{series.title}: {fmt.size(size)}" for size, series in held if size),
         ]
 
     def csv_rows(self) -> Rows:
-        """Return a header and a row a moment, with exact bytes."""
+        """Return a header and one row per point, with exact bytes."""
         return tuple(tuple(map(str, row)) for row in timeline_rows(self.result.timeline))
 
 
 def role_of(series: TimelineSeries) -> str:
-    """Return the colour role of a series: that of its term, as on every tab; inputs, part of the buffers, have one."""
+    """Return the theme role of a series: that of its term, as on every tab; inputs have one of their own."""
     return _INPUTS if series.category == _INPUTS else series.term
 
 
-def memory_ticks(data: TimelineData, wanted: int) -> Ticks:
-    """Return about `wanted` ticks of the memory axis, in its unit."""
+def live_memory_ticks(data: TimelineData, wanted: int) -> Ticks:
+    """Return about `wanted` ticks of the memory axis in its unit."""
     return round_ticks(0, data.top_bytes / data.unit[1], wanted)
 
 
 def moment_ticks(data: TimelineData, wanted: int) -> Ticks:
-    """Return about `wanted` ticks of the axis of moments."""
+    """Return about `wanted` ticks of the time axis."""
     return round_ticks(0, data.end, wanted, whole=True)

@@ -1,4 +1,4 @@
-"""The timeline with its legend, its table, and copy and save."""
+"""Panel of the memory timeline with legend, table, copy and save."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -23,8 +23,8 @@ _COLUMNS: Final[tuple[Column[TimelineRow], ...]] = (
         tooltip=lambda row: fmt.exact_bytes(row.moment.bytes),
         meter=True,
     ),
-    words("phase", "When", lambda row: row.moment.phase, width=24),
-    words("operator", "Last made by", lambda row: row.moment.operator, unknown="", width=24),
+    words("phase", "Phase", lambda row: row.moment.phase, width=24),
+    words("operator", "Last operator", lambda row: row.moment.operator, unknown="", width=24),
     words("module", "Module", lambda row: row.moment.module, unknown="", width=24),
     words(
         "line",
@@ -38,7 +38,7 @@ _COLUMNS: Final[tuple[Column[TimelineRow], ...]] = (
 
 
 class TimelinePanel(DataPanel[TimelineData]):
-    """Live memory over the traced run; a click in the legend hides a category, so that the others show their course."""
+    """Live memory over the traced run; the legend hides and shows categories."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, "Live memory over the run", "timeline", "timeline")
@@ -46,8 +46,8 @@ class TimelinePanel(DataPanel[TimelineData]):
         self._column.addWidget(self.legend)
 
     def set_data(self, data: TimelineData) -> None:
-        """Draw another timeline; the first one imports the plotting library."""
-        # In the order in which they lie, the highest first.
+        """Draw a timeline; the first call imports the plotting library."""
+        # In the order of the stack, the top first.
         shown = [(series, f"Show {series.title.lower()} in the timeline") for series in reversed(data.series)]
         entries = (LegendEntry(series.category, series.title, role_of(series), spoken) for series, spoken in shown)
         self.legend.set_entries(tuple(entries))
@@ -71,7 +71,7 @@ class TimelinePanel(DataPanel[TimelineData]):
     def _row_id(self, row: TimelineRow) -> str:
         return str(row.point)
 
-    def _words_of(self, data: TimelineData, point: int | None) -> str:
+    def _read_out_text(self, data: TimelineData, point: int | None) -> str:
         if point is not None:
             return data.row(point).moment.told
         if data.for_tensors_bytes is not None and not data.card_in_view:

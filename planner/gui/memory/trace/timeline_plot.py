@@ -1,4 +1,4 @@
-"""The plot of live bytes over the run. Importing it imports pyqtgraph, which takes half a second."""
+"""Plot of live memory over a traced run. Importing it imports pyqtgraph, which takes half a second."""
 
 from typing import ClassVar, Final
 
@@ -9,7 +9,7 @@ from PySide6.QtGui import QFontMetricsF, QKeyEvent
 from planner.gui.memory.trace.timeline_data import (
     PhaseSpan,
     TimelineData,
-    memory_ticks,
+    live_memory_ticks,
     moment_ticks,
     role_of,
 )
@@ -25,9 +25,9 @@ _STEPS: Final = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -2
 
 
 class TimelinePlot(Chart):
-    """Categories stacked to scale, the phases above them, the peak and the card's line.
+    """Stacked categories of live memory, with the phases, the peak and the card's line.
 
-    The pointer, or the arrow keys, read out a moment, which is known by its place among the timeline's.
+    The pointer or the arrow keys read out a point, identified by its index in the timeline.
     """
 
     PIXELS_PER_TICK: ClassVar = (96, 36)
@@ -40,17 +40,17 @@ class TimelinePlot(Chart):
         self._areas: list[Item] = []
         self._phases: list[tuple[Item, Item, PhaseSpan]] = []
         self._card = self._add(pg.InfiniteLine(angle=0), LIMIT, _ABOVE)
-        self._card_words = self._add(pg.TextItem(anchor=(0, 1)), Look("text"), _ABOVE)
+        self._card_label = self._add(pg.TextItem(anchor=(0, 1)), Look("text"), _ABOVE)
         self._pointer = self._add(pg.InfiniteLine(angle=90), POINTER._replace(line="text"), _ABOVE)
         self._peak = self._add(pg.ScatterPlotItem(size=9), Look("text", 1.5, fill="surface"), _ABOVE)
-        self._peak_words = self._add(pg.TextItem(anchor=(0.5, 1)), Look("text"), _ABOVE)
+        self._peak_label = self._add(pg.TextItem(anchor=(0.5, 1)), Look("text"), _ABOVE)
         self._set_titles(bottom="Allocations and frees, in order")
         self.card.setFont(theme.font("small"))
         self._take_keyboard()
         self.setAccessibleName(f"{_NAME}; arrow keys go from moment to moment")
 
     def set_data(self, data: TimelineData) -> None:
-        """Show another timeline."""
+        """Show a timeline."""
         self._data = data
         self._hover(None)
         self._stack(data)
@@ -64,13 +64,13 @@ class TimelinePlot(Chart):
 
     @Slot(object)
     def hide_categories(self, hidden: frozenset[str]) -> None:
-        """Leave these categories out."""
+        """Hide these categories."""
         self._hidden = hidden
         if self._data is not None:
             self.set_data(self._data)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Go from moment to moment with the arrow keys, in leaps with the page keys, to the peak with Home."""
+        """Move by one point with the arrow keys, by 20 with the page keys, and to the peak with Home."""
         data, key = self._data, Qt.Key(event.key())
         if data is None or not data.times:
             super().keyPressEvent(event)
@@ -90,7 +90,7 @@ class TimelinePlot(Chart):
         times = [*data.times, data.end]
         for position, (series, edge) in enumerate(data.stack(self._hidden)):
             area = pg.PlotCurveItem([*times], [*edge, *edge[-1:]], stepMode="right", fillLevel=0)
-            # Painted from the highest edge down to 0, so that each shows only what lies above the next.
+            # Each area is filled from its upper edge down to 0; lower ones are painted above it.
             self._areas.append(self._add(area, Look(fill=role_of(series)), -position - 1))
 
     def _place_phases(self, data: TimelineData) -> None:
@@ -104,23 +104,23 @@ class TimelinePlot(Chart):
 
     def _place_peak(self, data: TimelineData) -> None:
         peak, height = data.result.peak_moment, data.result.peak_moment.bytes / data.unit[1]
-        for item in (self._peak, self._peak_words):
+        for item in (self._peak, self._peak_label):
             item.setVisible(not self._hidden and bool(data.times))
         self._peak.setData([peak.time], [height])
-        self._peak_words.setText(f"peak {fmt.size(peak.bytes)}")
-        self._peak_words.setAnchor((0 if peak.time < data.end / 8 else 1 if peak.time > data.end * 7 / 8 else 0.5, 1))
-        self._peak_words.setPos(peak.time, height)
+        self._peak_label.setText(f"peak {fmt.size(peak.bytes)}")
+        self._peak_label.setAnchor((0 if peak.time < data.end / 8 else 1 if peak.time > data.end * 7 / 8 else 0.5, 1))
+        self._peak_label.setPos(peak.time, height)
 
     def _place_card(self, data: TimelineData) -> None:
-        for item in (self._card, self._card_words):
+        for item in (self._card, self._card_label):
             item.setVisible(data.card_in_view)
         if data.card_in_view and data.for_tensors_bytes is not None:
             self._card.setPos(data.for_tensors_bytes / data.unit[1])
-            self._card_words.setPos(0, data.for_tensors_bytes / data.unit[1])
-            self._card_words.setText(f"{data.card or 'Card'}: {fmt.size(data.for_tensors_bytes)} for tensors")
+            self._card_label.setPos(0, data.for_tensors_bytes / data.unit[1])
+            self._card_label.setText(f"{data.card or 'Card'}: {fmt.size(data.for_tensors_bytes)} for tensors")
 
     def _ticks(self, across: int, up: int) -> tuple[Ticks, Ticks] | None:
-        return None if self._data is None else (moment_ticks(self._data, across), memory_ticks(self._data, up))
+        return None if self._data is None else (moment_ticks(self._data, across), live_memory_ticks(self._data, up))
 
     def _place_ticks(self) -> None:
         super()._place_ticks()
@@ -143,7 +143,7 @@ class TimelinePlot(Chart):
             time = self._data.times[point]
             self._pointer.setPos(time)
             x = self._plot.mapFromScene(self._item.getViewBox().mapViewToScene(QPointF(time, 0))).x()
-            self.card.tell(self._data.hover_lines(point), QPoint(x, self.height() // 6))
+            self.card.show_lines(self._data.hover_lines(point), QPoint(x, self.height() // 6))
 
 
 def _description(data: TimelineData) -> str:

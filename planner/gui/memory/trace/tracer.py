@@ -1,4 +1,4 @@
-"""Traces in the background, and the plan that follows from what they found."""
+"""Runs traces in the background and applies their results to the plan."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from planner.trace.consent import content_digest
 from planner.trace.facts import TracedFacts
 from planner.trace.request import TraceRequest
 
-# Imported here or where they are used: the start of the window does not wait for what a trace needs.
+# Imported here or on use, to keep the start of the window fast.
 if TYPE_CHECKING:
     from planner.trace.child.messages import Progress
     from planner.trace.recording import Recording
@@ -26,13 +26,13 @@ _TASK: Final = "trace"
 
 
 class RunningTrace(Protocol):
-    """What `start_trace` returns."""
+    """A trace in progress, as returned by `start_trace`."""
 
     def cancel(self) -> None:
-        """End it soon."""
+        """Cancel the trace."""
 
     def result(self) -> "Recording":
-        """Wait for what it recorded."""
+        """Wait for the recording and return it."""
 
 
 Start = Callable[[TraceRequest, Callable[["Progress"], None]], RunningTrace]
@@ -42,17 +42,17 @@ def start_in_child(request: TraceRequest, on_progress: "Callable[[Progress], Non
     """Start a trace in a child process, within the usual limits.
 
     Raises:
-        TraceError: If PyTorch is not installed, or a named file is not there.
+        TraceError: If PyTorch is not installed, or a named file does not exist.
     """
-    # Imported here: what watches a process need not be loaded before one is started.
+    # Imported here, on first use, to keep the start of the window fast.
     from planner.trace.run import Limits, start_trace
 
     return start_trace(request, Limits(), on_progress)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """A trace that runs: `plan` is the one whose estimate it checks, none where it becomes the plan's model."""
+class TraceRun:
+    """Pending or running trace; `plan` is the plan whose estimate it checks, None if it becomes the plan's model."""
 
     request: TraceRequest
     label: str
@@ -62,26 +62,26 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """A trace that came to nothing, and why."""
+class TraceFailure:
+    """A failed trace and its error."""
 
     request: TraceRequest
     error: PlannerError
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """The trace of a plan's own model, run as the plan says."""
+class EstimateCheck:
+    """Trace of a plan's own model, run with the settings of the plan."""
 
     plan: Plan
     facts: TracedFacts
 
 
 class Tracer(QObject):
-    """Runs at most one trace at a time; a newer one takes the place of an older.
+    """Runs at most one trace at a time; a newer one replaces an older one.
 
-    `changed` says that a trace began, went on, ended or failed. `consent_wanted` carries a request whose code this
-    person has not agreed to run yet: `agree` goes on with it.
+    `changed` is emitted when a trace starts, progresses, ends or fails. `consent_wanted` carries a request whose code
+    the user has not yet agreed to run; `agree` continues with it.
     """
 
     changed = Signal()
@@ -91,10 +91,10 @@ class Tracer(QObject):
     def __init__(self, workspace: Workspace, tasks: TaskRunner, start: Start = start_in_child) -> None:
         super().__init__(workspace)
         self._workspace, self._tasks, self._start = workspace, tasks, start
-        self._pending: Run | None = None
-        self.run: Run | None = None
-        self.failure: Failure | None = None
-        self.check: Check | None = None
+        self._pending: TraceRun | None = None
+        self.run: TraceRun | None = None
+        self.failure: TraceFailure | None = None
+        self.check: EstimateCheck | None = None
         self._idle = QTimer(self, singleShot=True, interval=IDLE_MS)
         self._idle.timeout.connect(self._begin_pending)
         self._progressed.connect(self._on_progress)
@@ -102,7 +102,7 @@ class Tracer(QObject):
 
     @property
     def wanted(self) -> TraceRequest | None:
-        """Return the request whose result will replace the plan's model: running, waiting or failed."""
+        """Return the pending, running or failed request whose result replaces the plan's model."""
         for work in (self._pending, self.run):
             if work is not None and work.plan is None:
                 return work.request
@@ -110,28 +110,28 @@ class Tracer(QObject):
 
     @property
     def busy(self) -> bool:
-        """Return whether a trace runs or is about to."""
+        """Return whether a trace is running or about to start."""
         return self.run is not None or self._idle.isActive()
 
     @property
     def is_change(self) -> bool:
-        """Return whether what runs, or is about to, is the plan's own module in another way."""
+        """Return whether the running or pending trace is the plan's module with other settings."""
         work = self._pending or self.run
         return work is not None and work.is_change
 
     def trace(self, request: TraceRequest) -> None:
-        """Trace a module and make it the plan's model."""
-        self._ask(Run(request, f"trace of {request.target.short_title}"))
+        """Trace a module, which becomes the plan's model."""
+        self._request(TraceRun(request, f"trace of {request.target.short_title}"))
 
     def change(self, request: TraceRequest, label: str) -> None:
-        """Trace the plan's module in another way, called `label`, as soon as the person has rested."""
-        self._pending = Run(request, label, is_change=True)
+        """Trace the plan's module with other settings after a delay; `label` names the undo step."""
+        self._pending = TraceRun(request, label, is_change=True)
         self.failure = None
         self._idle.start()
         self.changed.emit()
 
     def check_estimate(self) -> None:
-        """Trace the model of the plan, run as the plan says, to compare it with the estimate.
+        """Trace the plan's model with the plan's settings, to compare it with the estimate.
 
         Raises:
             PlannerError: If PyTorch alone cannot run the plan.
@@ -139,17 +139,17 @@ class Tracer(QObject):
         from planner.plan.trace_request import request_of_plan
 
         plan = self._workspace.plan
-        self._ask(Run(request_of_plan(plan, self._workspace.catalog), "check of the estimate", plan))
+        self._request(TraceRun(request_of_plan(plan, self._workspace.catalog), "check of the estimate", plan))
 
     @Slot()
     def trace_again(self) -> None:
-        """Trace the plan's module as before: its file may have changed."""
+        """Trace the plan's module again with the same settings, since its file may have changed."""
         facts = self._workspace.plan.model.trace
         if facts is not None:
-            self._ask(Run(facts.request, "trace again", is_change=True))
+            self._request(TraceRun(facts.request, "trace again", is_change=True))
 
     def agree(self, request: TraceRequest) -> None:
-        """Remember that the code of the request may be run, and run it."""
+        """Store the consent to run the code of the request, and run it."""
         if self._pending is None or self._pending.request != request:
             return
         digest = self._digest(request)
@@ -159,13 +159,13 @@ class Tracer(QObject):
 
     @Slot()
     def refuse(self) -> None:
-        """Do not run the code that was asked about."""
+        """Discard the request whose consent was refused."""
         self._pending = None
         self.changed.emit()
 
     @Slot()
     def cancel(self) -> None:
-        """End what runs and forget what waits; the plan stays as it is."""
+        """Cancel the running and the pending trace; the plan stays unchanged."""
         self._idle.stop()
         self._pending = self.run = None
         self._tasks.cancel(_TASK)
@@ -173,12 +173,12 @@ class Tracer(QObject):
 
     @Slot()
     def dismiss(self) -> None:
-        """Forget the failure."""
+        """Clear the failure."""
         self.failure = None
         self.changed.emit()
 
-    def _ask(self, run: Run) -> None:
-        """Begin, after the person's consent where the code has not been run before."""
+    def _request(self, run: TraceRun) -> None:
+        """Start a run, after consent if the code was not run before."""
         self._idle.stop()
         self._pending, self.failure = run, None
         try:
@@ -198,7 +198,7 @@ class Tracer(QObject):
             return
         digest = self._digest(run.request)
         if digest is not None and digest not in self._workspace.settings.current.trusted_code:
-            self._ask(run)  # the file has changed while this waited
+            self._request(run)  # the file changed while this was pending
             return
         try:
             tracing = self._start(run.request, partial(self._progressed.emit, run.request))
@@ -216,12 +216,12 @@ class Tracer(QObject):
         try:
             return content_digest(request)
         except TraceError:
-            return None  # starting it will say why the file cannot be read
+            return None  # starting the trace reports why the file cannot be read
 
-    def _take_result(self, run: Run, facts: TracedFacts) -> None:
+    def _take_result(self, run: TraceRun, facts: TracedFacts) -> None:
         self.run = None
         if run.plan is not None:
-            self.check = Check(run.plan, facts)
+            self.check = EstimateCheck(run.plan, facts)
         else:
             with self._workspace.reporting():
                 self._workspace.take_trace(facts, run.label)
@@ -237,7 +237,7 @@ class Tracer(QObject):
 
     def _fail(self, request: TraceRequest, error: PlannerError) -> None:
         self._pending = None
-        self.failure = Failure(request, error)
+        self.failure = TraceFailure(request, error)
         self.changed.emit()
 
     @Slot(object, object)
@@ -248,7 +248,7 @@ class Tracer(QObject):
 
     @Slot(object, object)
     def _on_plan_changed(self, old: Plan, new: Plan) -> None:
-        """Let go of a change to a module that is not the plan's any more, as after an undo."""
+        """Cancel traces of a module that is no longer the plan's, as after an undo."""
         if old.model == new.model:
             return
         if self.failure is not None or self._idle.isActive() or (self.run is not None and self.run.plan is None):

@@ -122,7 +122,7 @@ class MetricPlot(Chart):
         super()._dress()
         grid = blended(self._theme.color("border"), self._theme.color("surface"), _GRID_SHARE)
         for name in ("left", "bottom"):
-            self._item.getAxis(name).take_look(grid)
+            self._item.getAxis(name).set_grid_color(grid)
         self._item.getAxis("left").setWidth(axis_width(self._theme))
         self._item.getAxis("bottom").setHeight(QFontMetrics(self._theme.font("small")).height() + 4)
         curves, limits = self._shown

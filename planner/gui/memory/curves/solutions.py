@@ -1,4 +1,4 @@
-"""Which numbers of a plan the curve can run over, and what is solved for beside it."""
+"""Computation of the memory curve, and of the largest or smallest values that fit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,12 +29,12 @@ _CARDS_IN_A_ROW: Final = 8
 
 _SOLVED: Final[tuple[Field, ...]] = ("micro_batch", "sequence_length", "batch", "context_length", "gpu_layers")
 _NAMES: Final[dict[str, str]] = {"lora_rank": "lora.rank"}
-"""The fields of the workload that axes are of, where they have another name."""
+"""Workload fields of the axes whose names differ."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What was solved for: `words` say the value, or why there is none; `plan` is the plan with it."""
+class Solution:
+    """Solution for one number: `words` is the value or why there is none; `plan` is the plan with that value."""
 
     asked: str
     title: str
@@ -45,12 +45,12 @@ class Found:
 
 
 def title_of(axis: str) -> str:
-    """Return what a number is called: in the list to choose from, in the history and at the axis."""
+    """Return the title of a number, as in the list of axes and the undo history."""
     return setting_title(_NAMES.get(axis, axis))
 
 
 def _axis_title(axis: Axis) -> str:
-    """Return the title with its unit, where that is no part of it: `Sequence length, tokens`."""
+    """Return the title of the x axis with its unit: `Sequence length, tokens`."""
     found = field_of(_NAMES.get(axis, axis))
     unit = found.option.unit if found is not None and axis in LENGTHS else ""
     return ", ".join(part for part in (title_of(axis), unit) if part)
@@ -61,8 +61,8 @@ def _largest_title(axis: Axis) -> str:
     return f"{'Most' if title.endswith('s') else 'Largest'} {title}"
 
 
-def find_all(evaluation: Evaluation, catalog: Catalog) -> tuple[Found, ...]:
-    """Return everything that can be solved for this plan; without a card the smallest one only."""
+def find_all(evaluation: Evaluation, catalog: Catalog) -> tuple[Solution, ...]:
+    """Return all solutions for this plan; without a card, only the smallest card."""
     plan = evaluation.plan
     if plan.workload.gpus:
         return tuple(_largest(evaluation, catalog, field) for field in _solvable(evaluation))
@@ -74,7 +74,7 @@ def find_all(evaluation: Evaluation, catalog: Catalog) -> tuple[Found, ...]:
 
 
 def compute_curve(evaluation: Evaluation, catalog: Catalog, axis: Axis, largest: int | None) -> CurveData:
-    """Return the memory over `axis`, around the plan's value and the `largest` that fits."""
+    """Compute the memory over `axis`, around the plan's value and the `largest` that fits."""
     current = current_value(evaluation, axis)
     architecture = architecture_of(evaluation.plan, catalog)
     spreading = spreading_of(evaluation.plan, architecture) if axis == "count" else None
@@ -110,31 +110,31 @@ def _values(evaluation: Evaluation, axis: Axis, current: int, largest: int | Non
 
 
 def _few(counts: Sequence[int], reached: int) -> list[int]:
-    """Return the counts up to twice what was `reached`, and of many only each doubling: stages take time to compute."""
+    """Return the counts up to twice `reached`, large ones only at powers of two, because stages are slow to compute."""
     near = [count for count in counts if count <= max(2 * reached, _CARDS_IN_A_ROW)]
     return [count for count in near if count <= _CARDS_IN_A_ROW or count & (count - 1) == 0]
 
 
-def _largest(evaluation: Evaluation, catalog: Catalog, field: Field) -> Found:
+def _largest(evaluation: Evaluation, catalog: Catalog, field: Field) -> Solution:
     plan = evaluation.plan
-    surely = largest_that_fits(plan, catalog, field)
-    barely = largest_that_fits(plan, catalog, field, "tight")
-    best = surely if surely.value is not None else barely
+    comfortable = largest_that_fits(plan, catalog, field)
+    tight = largest_that_fits(plan, catalog, field, "tight")
+    best = comfortable if comfortable.value is not None else tight
     is_taken = best.value == current_value(evaluation, field)
-    return Found(field, _largest_title(field), solved_words(surely, barely), best.value, best.plan, is_taken)
+    return Solution(field, _largest_title(field), solved_words(comfortable, tight), best.value, best.plan, is_taken)
 
 
-def _fewest(plan: Plan, catalog: Catalog) -> Found:
-    surely, barely = fewest_cards(plan, catalog), fewest_cards(plan, catalog, "tight")
-    best = surely if surely.value is not None else barely
-    words = ", ".join(part for part in (solved_words(surely, barely), best.how) if part)
-    return Found("count", "Fewest cards of this kind", words, best.value, best.plan, best.plan == plan)
+def _fewest(plan: Plan, catalog: Catalog) -> Solution:
+    comfortable, tight = fewest_cards(plan, catalog), fewest_cards(plan, catalog, "tight")
+    best = comfortable if comfortable.value is not None else tight
+    words = ", ".join(part for part in (solved_words(comfortable, tight), best.how) if part)
+    return Solution("count", "Fewest cards of this kind", words, best.value, best.plan, best.plan == plan)
 
 
-def _smallest(plan: Plan, catalog: Catalog) -> Found:
-    surely = smallest_card(plan, catalog)
-    best = surely if surely.value is not None else smallest_card(plan, catalog, "tight")
-    return Found(
+def _smallest(plan: Plan, catalog: Catalog) -> Solution:
+    comfortable = smallest_card(plan, catalog)
+    best = comfortable if comfortable.value is not None else smallest_card(plan, catalog, "tight")
+    return Solution(
         "gpu", "Smallest card that fits", _card_words(best, catalog), best.value, best.plan, best.value == plan.gpu
     )
 

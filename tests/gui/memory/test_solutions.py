@@ -1,6 +1,6 @@
 import pytest
 
-from planner.gui.memory.curves.explored import compute_curve, find_all
+from planner.gui.memory.curves.solutions import compute_curve, find_all
 from planner.plan.evaluate import evaluate, fits_by_gpu
 from planner.plan.explore import current_value
 from planner.plan.plan import ModelChoice, Plan
