@@ -1,4 +1,4 @@
-"""`gpu-planner cost`: how long it takes, and whether to rent or to buy, as a report with the evidence below."""
+"""`gpu-planner cost`: report on the duration of a job and whether to rent or buy, with the evidence below."""
 
 import argparse
 from collections.abc import Iterable, Iterator
@@ -55,7 +55,7 @@ _MONEY_HEADS: Final = (
 
 
 class CostAnswer(NamedTuple):
-    """A plan with what it costs on a day; the card by its name."""
+    """A plan with its cost estimate as of the day `today`."""
 
     evaluation: Evaluation
     estimate: CostEstimate
@@ -69,12 +69,12 @@ class CostAnswer(NamedTuple):
 
     @property
     def hybrid(self) -> Hybrid | None:
-        """Return what to own and what to rent of a service; none where that is no question."""
+        """Return the best mix of owned and rented cards of a service, or None if no mix makes sense."""
         return hybrid_of_plan(self.estimate, self.evaluation.plan.cost, pace_of(self.evaluation))
 
     @property
     def energy_kwh(self) -> float | None:
-        """Return the electricity of a run or month on owned cards, else on rented ones whose place is known."""
+        """Return the electricity of a run or month on rented cards if their region is known, else on owned ones."""
         rent, own = self.estimate.result.rent, self.estimate.result.own
         if rent is not None and rent.carbon is not None:
             return rent.carbon.energy_kwh
@@ -82,7 +82,7 @@ class CostAnswer(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """How much of an answer is shown."""
+    """Width and optional parts of the report."""
 
     width: int | None
     explain: bool
@@ -92,7 +92,7 @@ class Shown(NamedTuple):
 
 
 def cost_blocks(answer: CostAnswer, shown: Shown) -> Iterator[str]:
-    """Yield the blocks of the answer; some may be empty."""
+    """Yield the blocks of the report; some may be empty."""
     prose, result = prose_width(shown.width), answer.estimate.result
     yield _prose(result_sentences(result, answer.card, answer.today), prose)
     yield wrapped(plan_phrase(answer.evaluation, answer.catalog), prose)
@@ -118,14 +118,14 @@ def _prose(sentences: Iterable[str], width: int) -> str:
 
 
 def _amounts(result: CostResult, answer: CostAnswer, shown: Shown) -> Iterator[str]:
-    """Yield what renting and owning cost, each as a sentence and its parts."""
+    """Yield the costs of renting and of owning, each as a sentence and a table of its terms."""
     prose = prose_width(shown.width)
     if result.rent is not None:
         yield f"{wrapped(rent_sentence(result.rent), prose)}\n\n{_terms(money_rows(result.rent.terms), shown)}"
     if result.own is not None:
         yield wrapped(own_sentence(result.own, answer.estimate.demand), prose)
-        yield f"At the start:\n{_terms(money_rows(result.own.upfront), shown)}"
-        yield f"Each month:\n{_terms(money_rows(result.own.monthly), shown)}" if result.own.monthly else ""
+        yield f"Upfront:\n{_terms(money_rows(result.own.upfront), shown)}"
+        yield f"Monthly:\n{_terms(money_rows(result.own.monthly), shown)}" if result.own.monthly else ""
 
 
 def _terms(rows: tuple[MoneyRow, ...], shown: Shown) -> str:
@@ -147,7 +147,7 @@ def _explained(row: MoneyRow, width: int) -> str:
 
 
 def _carbon_sentences(answer: CostAnswer) -> Iterator[str]:
-    """Yield the electricity and carbon of a run or month where it is rented, and where it is owned."""
+    """Yield the electricity and carbon emissions of a run or month, rented and owned."""
     result = answer.estimate.result
     if result.rent is not None and result.rent.carbon is not None:
         where = f"Rented in {_named(result.rent.carbon, answer)}"
@@ -161,7 +161,7 @@ def _named(carbon: Footprint, answer: CostAnswer) -> str:
 
 
 def _carbon_table(answer: CostAnswer, width: int | None) -> str:
-    """Return what the same electricity would stand for in the regions with the least, and in the most."""
+    """Return a table of the carbon emissions of the same electricity in the regions with the lowest."""
     energy = answer.energy_kwh
     if energy is None:
         return ""
@@ -176,8 +176,8 @@ def _carbon_table(answer: CostAnswer, width: int | None) -> str:
     ]
     last = everywhere[-1]
     counted = (
-        f"{len(rows):,} of {len(everywhere):,} regions, the least first; "
-        f"the most is {fmt.quantity(last.carbon_kg, 'kg')} in {last.name}"
+        f"{len(rows):,} of {len(everywhere):,} regions, lowest first; "
+        f"highest: {fmt.quantity(last.carbon_kg, 'kg')} in {last.name}"
     )
     return f"{table(heads, rows, width)}\n\n{wrapped(counted, prose_width(width))}"
 
@@ -187,16 +187,16 @@ def _tornado(estimate: CostEstimate, width: int | None) -> str:
         return ""
     heads = (
         Head("Input", flexible=True),
-        Head("from", "right"),
-        Head("to", "right"),
-        Head("owning saves", "right"),
-        Head("to", "right"),
+        Head("Low", "right"),
+        Head("High", "right"),
+        Head("Owning saves at low", "right"),
+        Head("at high", "right"),
         Head(""),
     )
     rows = [
         [
             *(row.title, row.low_value, row.high_value, fmt.money(row.low_saving_usd), fmt.money(row.high_saving_usd)),
-            "flips" if row.flips else "",
+            "flips the decision" if row.flips else "",
         ]
         for row in swing_rows(tornado(estimate.case))
     ]
@@ -227,8 +227,8 @@ def _notes(answer: CostAnswer) -> tuple[str, ...]:
 
 
 _DESCRIPTION: Final = """\
-Say how long the plan's job takes on its cards, what renting them costs, what owning them costs, and from when on
-owning is cheaper: the answer first, then what would change it, every figure with its source and date."""
+Estimate how long the plan's job takes on its cards, the costs of renting and of owning them, and the break-even: the
+decision first, then what would change it, and every figure with its source and date."""
 
 _EPILOG: Final = """\
 examples:
@@ -239,19 +239,19 @@ examples:
   gpu-planner cost plan.json --versus "2 x L40S"
   gpu-planner cost plan.json --tornado --carbon --json
 
-Without a job, cards are taken to be in use for eight hours of working days. Prices are dated and come without a
-network; `gpu-planner prices --refresh` fetches new ones.
+Without a job, the cards are assumed to be in use for eight hours on working days. The bundled prices are dated and
+need no network; `gpu-planner prices --refresh` fetches new ones.
 
 --json prints one object: plan, time, cost (rent, own, break_even, curve, answer, notes), demand, offers and hybrid;
-with --tornado also tornado and simulation, with --carbon carbon_by_region, with --versus other, an object of the same
-kind. Every number's field ends in its unit; what is not known is null.
+with --tornado also tornado and simulation, with --carbon carbon_by_region, with --versus other, an object with the same
+fields. The name of every numeric field ends in its unit; unknown values are null.
 
 exit codes: 0 done, 2 wrong input"""
 _OFFERS: Final = 8
 
 
 def run(argv: list[str], today: date | None = None) -> int:
-    """Answer as of `today`, by default the day that it is, and return the exit code."""
+    """Run the command with prices as of `today`, by default the current day, and return the exit code."""
     arguments = _parser().parse_args(argv)
     catalog = user_catalog()
     plan = plan_with_money(arguments, catalog)
@@ -275,23 +275,25 @@ def _parser() -> Parser:
     add_plan_options(parser)
     add_money_options(parser)
     answer = parser.add_argument_group("the answer")
-    answer.add_argument("--explain", action="store_true", help="open each amount: formula, numbers, sources, dates")
+    answer.add_argument("--explain", action="store_true", help="show formula, numbers, sources and dates of each term")
     answer.add_argument(
         "--offers", metavar="N", type=whole_number, default=_OFFERS, help=f"list N offers [{_OFFERS}]; 0: none"
     )
-    answer.add_argument("--tornado", action="store_true", help="which input moves the decision, and how sure it is")
-    answer.add_argument("--carbon", action="store_true", help="what the same electricity stands for elsewhere")
-    answer.add_argument("--versus", metavar="OTHER", help="beside a PLAN.json, other cards or another model")
+    answer.add_argument(
+        "--tornado", action="store_true", help="show the sensitivity to each input, and a Monte Carlo simulation"
+    )
+    answer.add_argument("--carbon", action="store_true", help="show the carbon emissions in other regions")
+    answer.add_argument("--versus", metavar="OTHER", help="compare with a PLAN.json, with other cards or another model")
     answer.add_argument("--save", metavar="PLAN.json", type=Path, help="write the plan to a file")
     parser.add_general()
     return parser
 
 
 def _answer(plan: Plan, catalog: Catalog, today: date) -> CostAnswer:
-    """Return what `plan` costs.
+    """Return the cost of `plan`.
 
     Raises:
-        SpecError: If it cannot be said; it names the option.
+        SpecError: If it cannot be estimated; it names the option.
     """
     evaluation = evaluate(plan, catalog)
     cost = evaluate_cost(evaluation, catalog, today)
@@ -314,7 +316,7 @@ def _other(word: str, plan: Plan, catalog: Catalog) -> Plan:
 
 
 def _fields(answer: CostAnswer, arguments: argparse.Namespace) -> dict[str, object]:
-    """Return the whole answer for scripts."""
+    """Return the fields of the JSON output."""
     estimate, energy = answer.estimate, answer.energy_kwh
     found: dict[str, object] = {
         "plan": answer.evaluation.plan,
@@ -333,7 +335,7 @@ def _fields(answer: CostAnswer, arguments: argparse.Namespace) -> dict[str, obje
 
 
 def _versus(first: CostAnswer, second: CostAnswer, width: int | None) -> str:
-    """Return both plans' figures side by side, with what the other one comes to."""
+    """Return the headline of the second plan, and the figures of both side by side."""
     prose = prose_width(width)
     words = (f"Other: {plan_phrase(second.evaluation, second.catalog)}",)
     told = (*words, *result_sentences(second.estimate.result, second.card, second.today))

@@ -1,4 +1,4 @@
-"""A memory result as text: the answer first, the evidence below."""
+"""Text report of a memory result, with the answer first and the evidence below."""
 
 import re
 import textwrap
@@ -39,10 +39,10 @@ def report(
     explain: bool = False,
     more: tuple[str, ...] = (),
 ) -> str:
-    """Return the answer, its reason, the terms, the phases, the notes and the defaults that were used.
+    """Return the report: the answer, its reason, the terms, the phases, the notes and the defaults used.
 
-    `subject` says in a phrase what was asked; with `explain` each term shows its formula, numbers and sources. `more`
-    are blocks of evidence that stand below the phases.
+    `subject` is the plan as a phrase; with `explain` each term has its formula, numbers and sources. `more` are further
+    blocks below the phases.
     """
     prose = prose_width(width)
     blocks = [
@@ -60,7 +60,7 @@ def report(
 
 
 def _phrase(subject: str, width: int) -> str:
-    """Return `subject` in lines that end where one of its parts does, so that no name is parted."""
+    """Wrap `subject` only between its parts, so that no name is broken."""
     whole = re.sub(r"(?<![,·]) (?!·)", _NO_BREAK, subject)
     return wrapped(whole, width).replace(_NO_BREAK, " ")
 
@@ -103,16 +103,16 @@ def _part(part: PartRow) -> str:
 
 
 def _together(options: tuple[str, ...]) -> str:
-    """Join options so that none is parted from its value at the end of a line."""
+    """Join options so that no line break separates one from its value."""
     return " ".join(option.replace(" ", _NO_BREAK) for option in options)
 
 
 def prose_width(width: int | None) -> int:
-    """Return how wide sentences are in a terminal of `width` columns: not wider than they are easily read."""
+    """Return the width of prose in a terminal of `width` columns, limited for readability."""
     return min(width or _WIDEST_PROSE, _WIDEST_PROSE)
 
 
 def wrapped(text: str, width: int, first: str = "", rest: str | None = None) -> str:
-    """Return `text` in lines of at most `width`; `first` stands before it, `rest` or blanks before further lines."""
+    """Wrap `text` at `width`; `first` precedes the first line, `rest` (by default blanks) the others."""
     hang = " " * len(first) if rest is None else rest
     return textwrap.fill(text, width, initial_indent=first, subsequent_indent=hang, break_on_hyphens=False)

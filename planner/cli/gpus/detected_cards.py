@@ -15,10 +15,10 @@ from planner.present.catalog.detected_cards import fact_lines
 
 
 def print_here(hardware: HardwareCatalog, *, as_json: bool) -> int:
-    """Print each card that the driver finds, matched by its name and checked by its memory.
+    """Print the cards of this machine, matched with the catalog by name and memory.
 
     Raises:
-        MonitorUnavailableError: If no card can be read; it says why.
+        MonitorUnavailableError: If no card can be read, with the reason.
     """
     devices = [device for device in _devices() if device.mig_parent is None]
     found = [(device, matching_gpus(hardware, device)) for device in devices]
@@ -49,13 +49,14 @@ def _record(device: Device, gpus: tuple[Gpu, ...]) -> dict[str, object]:
 
 def _lines(device: Device, gpus: tuple[Gpu, ...]) -> Iterator[str]:
     total = device.fact("memory_total_bytes")
-    yield f"{device.index}: {device.name}, {fmt.size(None if total is None else int(total))} by the driver"
+    size = fmt.size(None if total is None else int(total))
+    yield f"{device.index}: {device.name}, {size} reported by the driver"
     if len(gpus) == 1:
         gpu = gpus[0]
         figures = (fmt.bandwidth(gpu.bandwidth_bytes_per_s), fmt.power(gpu.board_power_watts))
         yield f"   in the catalog: {gpu.id} ({gpu.name}), {gpu.memory_label}, {', '.join(figures)}"
     elif gpus:
-        yield f"   in the catalog one of: {', '.join(gpu.id for gpu in gpus)}; its memory does not tell which"
+        yield f"   in the catalog one of: {', '.join(gpu.id for gpu in gpus)} (same name and memory)"
     else:
-        yield "   not in the catalog under this name and memory; what the driver knows:"
+        yield "   not in the catalog under this name and memory; reported by the driver:"
         yield from (f"     {line}" for line in fact_lines(device))

@@ -1,4 +1,4 @@
-"""`gpu-planner gpus` without more: the cards that a query finds, as a table, CSV or JSON; systems share the query."""
+"""Lists of `gpu-planner gpus` and `--systems`: the cards or systems that match a query, as a table, CSV or JSON."""
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,25 +31,25 @@ AnyQuery = TypeVar("AnyQuery", bound=Query)
 
 
 def query_of(kind: type[AnyQuery], arguments: argparse.Namespace) -> AnyQuery:
-    """Return the query that WORDS, --where and --sort write.
+    """Return the query of WORDS, --where and --sort.
 
     Raises:
-        SpecError: If an expression or a key cannot be understood; it names the option.
+        SpecError: If an expression or a field is invalid; it names the option.
     """
     try:
         return kind(text=" ".join(arguments.words), where=arguments.where or "", sort=tuple(arguments.sort))
     except SpecError as error:
-        hint = error.hint or "`gpu-planner gpus --help` lists the fields and the comparisons."
+        hint = error.hint or "See `gpu-planner gpus --help` for the fields and comparisons."
         raise SpecError(f"--{error.field}", error.reason, hint) from error
 
 
 def selected(
     records: Iterable[AnyRecord], query: Query, fits: Fits | None, prices: Prices | None
 ) -> tuple[AnyRecord, ...]:
-    """Return what `query` finds among `records`.
+    """Return the `records` that match `query`, in its order.
 
     Raises:
-        SpecError: If it uses a word that needs a plan, and there is none.
+        SpecError: If it uses a field that needs a plan, and there is none.
     """
     try:
         return select(records, query, fits, prices)
@@ -59,7 +59,7 @@ def selected(
 
 
 def columns_of(columns: Sequence[Column[Row]], usual: Sequence[str], asked: Iterable[str]) -> list[Column[Row]]:
-    """Return the usual columns by their keys, and then those that the list is filtered or sorted by."""
+    """Return the usual columns, followed by those that the list is filtered or sorted by (`asked`), by key."""
     by_key, wanted = {column.key: column for column in columns}, set(asked)
     return [by_key[key] for key in (*usual, *(key for key in by_key if key in wanted and key not in usual))]
 
@@ -78,17 +78,17 @@ COLUMN_OF: Final[Mapping[str, str]] = {
     "laptop": "part",
     "preliminary": "certainty",
 }
-"""The column that shows what a query word stands for: it is in the list that is filtered or sorted by the word."""
+"""The column of each query word, shown if the list is filtered or sorted by the word."""
 
 
 class _Judgement(NamedTuple):
-    """What a plan comes to on each card: whether it fits, and what its job takes and costs, by the card's id."""
+    """Verdicts of a plan, and time and cost of its job, by card id."""
 
     fits: Mapping[str, CardFit]
     jobs: "Mapping[str, CardJob]"
 
     def by_id(self) -> Fits:
-        """Return it as queries read it."""
+        """Return the values that queries read, by card id."""
         return {
             gpu_id: Judged(fit.verdict, job.hours, job.usd, job.usd_per_million_tokens) if job else Judged(fit.verdict)
             for gpu_id, fit in self.fits.items()
@@ -97,10 +97,10 @@ class _Judgement(NamedTuple):
 
 
 def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
-    """Print the cards that the query finds, judged by a plan where one is given.
+    """Print the cards that match the query, with the verdicts of a plan if one is given.
 
     Raises:
-        PlannerError: If the query, or the plan, cannot be understood.
+        PlannerError: If the query or the plan is invalid.
     """
     query = query_of(GpuQuery, arguments)
     priced = used_words(query) & PRICE_WORDS.keys()
@@ -121,7 +121,7 @@ def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> 
         shown = columns_of(GPU_COLUMNS, usual, (COLUMN_OF[word] for word in used_words(query)))
         print(f"{listing(shown, rows, ('name',))}\n\n{len(rows):,} of {everything:,} accelerators")
     else:
-        print(f"No accelerator of {everything:,} matches.")
+        print(f"None of {everything:,} accelerators matches.")
     return 0
 
 
@@ -143,7 +143,7 @@ def _rows(catalog: Catalog, judged: _Judgement | None, prices: Mapping[str, Card
 
 
 def _record(gpu: Gpu, judged: _Judgement | None, prices: Mapping[str, CardPrices] | None) -> dict[str, object]:
-    """Return a card's record, with its prices where the query uses one, and with what the plan comes to on it."""
+    """Return a card's record, with its prices if the query uses one, and with the plan's verdict and job."""
     record = gpu.model_dump(mode="json") | ({} if prices is None else price_fields(prices[gpu.id]))
     if judged is None:
         return record

@@ -1,4 +1,4 @@
-"""`gpu-planner gpus --show` and `--compare`: one card or system in full, or several side by side."""
+"""`gpu-planner gpus --show`, `--compare` and `--here`: one card or system, several side by side, detected cards."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,10 +43,10 @@ from planner.present.record_text import rows_to_csv
 
 
 def show(name: str, catalog: Catalog, today: date, *, as_json: bool) -> int:
-    """Print everything that is known of the card or the system that `name` means.
+    """Print all details of the card or system called `name`.
 
     Raises:
-        PlannerError: If it means neither, or several cards.
+        PlannerError: If there is none, or the name is ambiguous.
     """
     found = resolve_hardware(catalog.hardware, name)
     if isinstance(found, System):
@@ -57,7 +57,7 @@ def show(name: str, catalog: Catalog, today: date, *, as_json: bool) -> int:
 
 
 def _system(system: System, catalog: Catalog, today: date) -> str:
-    """Return the figures of a system with their sources, what feeds it, and what it is rented for."""
+    """Return the figures of a system with their sources, its power and cooling, and its rents."""
     return details(system.name, system_details(_row(system, catalog, today)), system.notes)
 
 
@@ -72,7 +72,7 @@ def _row(system: System, catalog: Catalog, today: date) -> SystemRow:
 
 
 def _card(gpu: Gpu, catalog: Catalog, today: date) -> str:
-    """Return the figures of a card with their sources, its prices, what runs on it and what was measured on it."""
+    """Return the figures of a card with their sources, its prices, software support and measured speeds."""
     prices = prices_of(gpu, catalog, today)
     facts = fact_groups(gpu, prices, software_of(gpu, catalog.software), speeds_of(gpu.id, catalog.speeds))
     row = plain_row(gpu, catalog.hardware, {gpu.id: prices}, catalog.software)
@@ -103,13 +103,13 @@ _OWN_FIELDS: Final = {
 def print_comparison(
     arguments: argparse.Namespace, catalog: Catalog, prices: Mapping[str, CardPrices], today: date
 ) -> int:
-    """Print what is named side by side, with the plan of `--fits` on each; the best of a figure has a star.
+    """Print the named cards and systems side by side, with the plan of `--fits` on each; the best figures have a star.
 
     Raises:
-        PlannerError: If a name means nothing or several things, or there are too many.
+        PlannerError: If a name is unknown or ambiguous, or there are too many.
     """
     if len(arguments.compare) > MOST:
-        raise SpecError("--compare", f"{len(arguments.compare)} are too many", f"At most {MOST} stand side by side.")
+        raise SpecError("--compare", f"{len(arguments.compare)} are too many", f"At most {MOST} can be compared.")
     entries = [_entry(name, catalog, prices) for name in arguments.compare]
     tried = _tried(arguments.fits, entries, catalog, today) if arguments.fits else {}
     rows = side_by_side(entries, tried)
@@ -121,12 +121,12 @@ def print_comparison(
         heads = [Head("", flexible=True), *(Head(entry.title, "right", flexible=True) for entry in entries)]
         shown = table(heads, list(_lines(entries, rows)), terminal_width(), wraps=True)
         notes = "".join(f"\n{note}" for note in compared_notes(entries, tried))
-        print(f"{shown}\n\n* best of the row{notes}")
+        print(f"{shown}\n\n* best in its row{notes}")
     return 0
 
 
 def _record(entry: Entry, tried: Placement | None) -> dict[str, object] | None:
-    """Return the record of an entry, with what the plan comes to on it where one was asked about."""
+    """Return the record of an entry, with the results of the plan on it, if there is a plan."""
     source = entry.system.system if entry.system is not None else entry.row.gpu if entry.row is not None else None
     if source is None:
         return None
@@ -181,5 +181,5 @@ def _entry(name: str, catalog: Catalog, prices: Mapping[str, CardPrices]) -> Ent
 
 
 def _tried(word: str, entries: Sequence[Entry], catalog: Catalog, today: date) -> Mapping[str, Placement]:
-    """Return what the plan about `word` comes to on each entry."""
+    """Return the placements of the plan for `word` on each entry, by entry id."""
     return try_all(plan_about(word, catalog), {entry.id: entry.cards for entry in entries}, catalog, today)

@@ -34,16 +34,16 @@ COLUMN_OF: Final[Mapping[str, str]] = {
     "fp16_dense": "fp16",
     "preliminary": "certainty",
 }
-"""The column that shows what a query word stands for: it is in the list that is filtered or sorted by the word."""
+"""The column of each query word, shown if the list is filtered or sorted by the word."""
 _ID: Final[Column[SystemRow]] = words("id", "Id", lambda row: row.id)
-_SHARING: Final = "Judged as the plan shares it; where it does not, each accelerator holds the whole model."
+_SHARING: Final = "Checked with the plan's parallelism; without any, each accelerator holds the whole model."
 
 
 def print_systems(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
-    """Print the systems that the query finds, judged by a plan where one is given.
+    """Print the systems that match the query, with the verdicts of a plan if one is given.
 
     Raises:
-        PlannerError: If the query, or the plan, cannot be understood.
+        PlannerError: If the query or the plan is invalid.
     """
     query = query_of(SystemQuery, arguments)
     used = used_words(query)
@@ -63,7 +63,7 @@ def print_systems(arguments: argparse.Namespace, catalog: Catalog, today: date) 
         note = "" if fits is None else f"\n{_SHARING}"
         print(f"{listing([_ID, *shown], rows, flexible)}\n\n{len(rows):,} of {len(every):,} systems{note}")
     else:
-        print(f"No system of {len(every):,} matches.")
+        print(f"None of {len(every):,} systems matches.")
     return 0
 
 
@@ -79,7 +79,7 @@ def _verdicts(rows: tuple[SystemRow, ...]) -> Fits:
 
 
 def _record(row: SystemRow) -> dict[str, object]:
-    """Return a system's record, with its rent where the query uses it, and with the plan's verdict where asked."""
+    """Return a system's record, with its rent if the query uses it, and with the plan's verdict if there is a plan."""
     record = row.system.model_dump(mode="json") | ({} if row.rented is None else rent_fields(row.on_demand))
     if row.fit is None:
         return record

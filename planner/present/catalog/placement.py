@@ -1,4 +1,4 @@
-"""The plan placed on each entry of a comparison: whether it fits there, what it takes, and what it costs."""
+"""The plan's figures on each entry of a comparison: verdict, memory, time and cost."""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -12,11 +12,11 @@ from planner.present.cost.summary import own_sentence, rent_sentence
 from planner.present.cost.time import no_time, time_answer
 from planner.present.memory.verdict import more_cards, no_fit_sentence, verdict_phrase
 
-_NOT_JUDGED: Final = "How much of the card a program can use is not known."
+_NOT_JUDGED: Final = "The card's usable memory is not known."
 
 
 class Figure(NamedTuple):
-    """A figure of one entry; without a value it is no number, or not known for the reason in the tooltip."""
+    """A figure of one entry; without a value it is not numeric, or unknown for the reason in the tooltip."""
 
     text: str = fmt.UNKNOWN
     value: float | None = None
@@ -24,7 +24,7 @@ class Figure(NamedTuple):
 
 
 class PlacementFigure(NamedTuple):
-    """A figure of the plan on some cards."""
+    """A figure of the plan on some cards, and how to read it from a placement."""
 
     title: str
     of: Callable[[Placement | None], Figure]
@@ -33,9 +33,9 @@ class PlacementFigure(NamedTuple):
 
 def _verdict(tried: Placement | None) -> Figure:
     if tried is None:
-        return Figure("working it out…")
+        return Figure("computing…")
     if tried.evaluation is None:
-        return Figure("not planned", tooltip=tried.reason)
+        return Figure("not evaluated", tooltip=tried.reason)
     memory, plan = tried.evaluation.memory, tried.evaluation.plan
     on_each = " on each" if plan.count > 1 and memory.verdict == "does-not-fit" and not memory.unsupported else ""
     told = "; ".join(memory.unsupported) or "\n".join(more_cards(memory))
@@ -50,7 +50,7 @@ def _needed(tried: Placement | None) -> Figure:
 
 
 def _timed(read: Callable[[TimeResult, float], tuple[str, float | None]]) -> Callable[[Placement | None], Figure]:
-    """Return a figure of the time, whose text and value `read` takes from it and its seconds."""
+    """Return a figure of the time, whose text and value `read` gives for the time and its seconds."""
 
     def figure(tried: Placement | None) -> Figure:
         if tried is None or tried.evaluation is None:
@@ -66,7 +66,7 @@ def _timed(read: Callable[[TimeResult, float], tuple[str, float | None]]) -> Cal
 
 
 def _seconds(time: TimeResult, seconds: float) -> tuple[str, float]:
-    return f"{fmt.duration(seconds)} a {'step' if time.kind == 'step' else 'request'}", seconds
+    return f"{fmt.duration(seconds)} per {'step' if time.kind == 'step' else 'request'}", seconds
 
 
 def _pace(time: TimeResult, _seconds: float) -> tuple[str, float | None]:
@@ -76,20 +76,20 @@ def _pace(time: TimeResult, _seconds: float) -> tuple[str, float | None]:
 
 
 def fits(evaluation: Evaluation) -> bool:
-    """Return whether the plan runs there, tightly or not: what does not takes no time and costs nothing."""
+    """Return whether the plan fits, tightly or not; only then do its time and cost mean anything."""
     return evaluation.memory.verdict in ("fits", "tight")
 
 
 def why_not(evaluation: Evaluation) -> str:
-    """Return why the plan does not run there."""
+    """Return why the plan does not run on the cards."""
     memory = evaluation.memory
     if memory.unsupported:
         return "; ".join(memory.unsupported)
-    return no_fit_sentence(" there") if memory.verdict == "does-not-fit" else _NOT_JUDGED
+    return no_fit_sentence() if memory.verdict == "does-not-fit" else _NOT_JUDGED
 
 
 def _priced(read: Callable[[CostEstimate], Figure | None], unknown: str) -> Callable[[Placement | None], Figure]:
-    """Return a figure of the cost, which `read` takes from an estimate; `unknown` says why there may be none."""
+    """Return a figure of the cost that `read` gives for an estimate; `unknown` is the reason if it gives none."""
 
     def figure(tried: Placement | None) -> Figure:
         if tried is None:
@@ -108,7 +108,7 @@ def _rent(estimate: CostEstimate) -> Figure | None:
     rent = estimate.result.rent
     if rent is None:
         return None
-    return Figure(f"{fmt.money(rent.usd)} a {estimate.demand.period}", rent.usd, rent_sentence(rent))
+    return Figure(f"{fmt.money(rent.usd)} per {estimate.demand.period}", rent.usd, rent_sentence(rent))
 
 
 def _rent_hour(estimate: CostEstimate) -> Figure | None:
@@ -116,8 +116,8 @@ def _rent_hour(estimate: CostEstimate) -> Figure | None:
     if rent is None:
         return None
     usd = rent.usd_per_gpu_hour * rent.gpu_count
-    each = f"{rent.gpu_count:g} × {fmt.money(rent.usd_per_gpu_hour)} a card and hour"
-    return Figure(f"{fmt.money(usd)} an hour", usd, f"{each}\n{rent_sentence(rent)}")
+    each = f"{rent.gpu_count:g} × {fmt.money(rent.usd_per_gpu_hour)} per card and hour"
+    return Figure(f"{fmt.money(usd)} per hour", usd, f"{each}\n{rent_sentence(rent)}")
 
 
 def _rent_tokens(estimate: CostEstimate) -> Figure | None:
@@ -129,7 +129,7 @@ def _own(estimate: CostEstimate) -> Figure | None:
     own = estimate.result.own
     if own is None:
         return None
-    text = f"{fmt.money(own.usd_per_period)} a {estimate.demand.period}"
+    text = f"{fmt.money(own.usd_per_period)} per {estimate.demand.period}"
     return Figure(text, own.usd_per_period, own_sentence(own, estimate.demand))
 
 
@@ -146,12 +146,12 @@ _NO_OFFER: Final = "No offer of these cards is known."
 _NO_PRICE: Final = "The price of these cards is not known."
 PLACEMENT_FIGURES: Final = (
     PlacementFigure("Fits", _verdict, lower_is_better=False),
-    PlacementFigure("Memory needed, each", _needed, lower_is_better=True),
+    PlacementFigure("Memory needed per card", _needed, lower_is_better=True),
     PlacementFigure("Time", _timed(_seconds), lower_is_better=True),
     PlacementFigure("Pace", _timed(_pace), lower_is_better=False),
     PlacementFigure("Rented", _priced(_rent, _NO_OFFER), lower_is_better=True),
-    PlacementFigure("Rented, all of them", _priced(_rent_hour, _NO_OFFER), lower_is_better=True),
-    PlacementFigure("Rented, a million tokens", _priced(_rent_tokens, _NO_OFFER), lower_is_better=True),
+    PlacementFigure("Rented, per hour", _priced(_rent_hour, _NO_OFFER), lower_is_better=True),
+    PlacementFigure("Rented, per million tokens", _priced(_rent_tokens, _NO_OFFER), lower_is_better=True),
     PlacementFigure("Owned", _priced(_own, _NO_PRICE), lower_is_better=True),
-    PlacementFigure("Owned, a million tokens", _priced(_own_tokens, _NO_PRICE), lower_is_better=True),
+    PlacementFigure("Owned, per million tokens", _priced(_own_tokens, _NO_PRICE), lower_is_better=True),
 )

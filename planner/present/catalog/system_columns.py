@@ -1,4 +1,4 @@
-"""What tables show of a whole machine."""
+"""Table columns of systems (whole machines)."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +15,7 @@ from planner.units import GB, GIB
 
 def _fits_tooltip(row: SystemRow) -> str:
     count = row.system.gpu_count or 1
-    where = f" on each of {fmt.integer(count)}, shared between them as the plan says" if count > 1 else ""
+    where = f" on each of {fmt.integer(count)}, split between them as in the plan" if count > 1 else ""
     return row.reason if row.reason or row.free_bytes is None else f"{margin_words(row.free_bytes)}{where}"
 
 
@@ -24,7 +24,7 @@ def _accelerators_tooltip(row: SystemRow) -> str:
 
 
 def _each_source(field: str) -> Callable[[SystemRow], str]:
-    """Return where the figure of one accelerator comes from."""
+    """Return a function that gives the source of the figure of one accelerator."""
     return lambda row: "" if row.gpu is None else provenance_text(row.gpu.provenance_of(field))
 
 
@@ -75,7 +75,7 @@ def _for_power(figure: ForPower) -> Column[SystemRow]:
 
 
 _RENT: Final[Column[SystemRow]] = replace(
-    rent_column(lambda row: row.on_demand, "The catalog has no offer of so many in one machine.", " an hour"),
+    rent_column(lambda row: row.on_demand, "The catalog has no offer with this many in one machine.", " per hour"),
     shown=True,
 )
 SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
@@ -100,7 +100,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         per_unit=1000,
         unknown=fmt.UNKNOWN,
         width=7,
-        tooltip=lambda row: f"the most that the whole machine draws\n{_source('max_power_watts')(row)}",
+        tooltip=lambda row: f"maximum power of the whole machine\n{_source('max_power_watts')(row)}",
     ),
     numbers(
         "price",
@@ -158,7 +158,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
     ),
     words("topology", "Topology", lambda row: row.system.topology, width=18, shown=False, tooltip=_source("topology")),
     *map(_for_power, FOR_POWER),
-    words("price_kind", "Kind of price", lambda row: row.system.price_kind, width=13, shown=False),
+    words("price_kind", "Price kind", lambda row: row.system.price_kind, width=13, shown=False),
     words("interconnect", "Interconnect", lambda row: row.system.interconnect, width=40, shown=False),
     words("host_cpu", "Processor", lambda row: row.system.host_cpu, width=24, shown=False),
     words(

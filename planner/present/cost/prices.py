@@ -1,4 +1,4 @@
-"""Prices in words: how they are paid, how old they are, and what range they span. Rows of offers are in `offers`."""
+"""Price ages, price ranges and rental modes as text. Table rows of offers are in `offers`."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Age = Literal["fresh", "recent", "ageing", "old", "history", "undated"]
 _AGES: Final[tuple[tuple[int, Age], ...]] = ((7, "fresh"), (30, "recent"), (90, "ageing"), (HISTORY_DAYS, "old"))
-"""Up to how many days a price is called so."""
+"""The age categories, each with the most days that it covers."""
 MODE_WORDS: Final[Mapping[RentMode, str]] = {
     "on-demand": "on demand",
     "spot": "spot",
@@ -26,7 +26,7 @@ _YEAR_LENGTH: Final = len("2025")
 
 
 def age_of(days: int | None) -> Age:
-    """Return the word for an age in days."""
+    """Return the category of an age in days."""
     if days is None:
         return "undated"
     return next((age for most, age in _AGES if days <= most), "history")
@@ -40,18 +40,18 @@ def age_words(days: int | None) -> str:
 
 
 def age_phrase(days: int | None) -> str:
-    """Return an age in days with the word for it: `12 days old, recent`; `186 days old`; `no date`."""
+    """Return an age in days with its category: `12 days old, recent`; `186 days old`; `no date`."""
     word = age_of(days)
     return age_words(days) if word in ("undated", "old") else f"{age_words(days)}, {word}"
 
 
 def newest_age_days(prices: "Iterable[Offer]", today: date) -> int | None:
-    """Return how many days ago the newest of the prices was read; none where none has a date."""
+    """Return the age in days of the newest price, or None if no price has a date."""
     return min((age for offer in prices if (age := offer.age_days(today)) is not None), default=None)
 
 
 def oldest_words(prices: "Iterable[Offer]", today: date) -> str:
-    """Return how old the oldest price is, and how many have no date: `oldest price 12 days old, 2 without a date`."""
+    """Return the age of the oldest price and the undated ones: `oldest price 12 days old, 2 without a date`."""
     ages = [offer.age_days(today) for offer in prices]
     dated = [age for age in ages if age is not None]
     oldest = f"oldest price {age_words(max(dated))}" if dated else ""
@@ -60,7 +60,7 @@ def oldest_words(prices: "Iterable[Offer]", today: date) -> str:
 
 
 def spread_words(spread: "PriceSpread", unit: str = "") -> str:
-    """Return the range of a kind of price, how many it is of and how many are left out, and the days it is of."""
+    """Return the range of a kind of price with its dates, and how many prices it includes and leaves out."""
     days = sorted({point.day for point in spread.current})
     dates = fmt.date(days[0] or None, "") if len(days) == 1 else f"{fmt.date(days[0])} – {fmt.date(days[-1])}"
     low, high = spread.low.price_usd, spread.high.price_usd
@@ -69,7 +69,7 @@ def spread_words(spread: "PriceSpread", unit: str = "") -> str:
 
 
 def count_words(spread: "PriceSpread") -> str:
-    """Return of how many prices a range is, and which are left out: `1 price; 15 older than twelve months left out`."""
+    """Return how many prices a range includes and leaves out: `1 price; 15 older than twelve months left out`."""
     undated = "" if spread.current[0].day else " without a date"
     left_out = [f"{len(spread.older):,} older than twelve months"] * bool(spread.older)
     left_out += [f"{len(spread.undated):,} without a date"] * bool(spread.undated)
@@ -78,13 +78,13 @@ def count_words(spread: "PriceSpread") -> str:
 
 
 def remark_words(points: Iterable["PricePoint"]) -> str:
-    """Return what sources and checks say of prices, each remark once; which end of a range a price is, one sees."""
+    """Return the remarks on prices, each once and without the note on which end of a range a price is."""
     parts = (part for point in points for remark in point.remarks for part in remark.split("; "))
     return "; ".join(filter(None, dict.fromkeys(_RANGE_END.sub("", part) for part in parts)))
 
 
 def month_words(points: Iterable["PricePoint"]) -> str:
-    """Return the month that prices are of, of several the years: `Mar 2025`, `2024 – 2025`, `no date`."""
+    """Return the month of the prices, or their years if they differ: `Mar 2025`, `2024 – 2025`, `no date`."""
     days = sorted({point.day for point in points})
     months = list(dict.fromkeys(fmt.short_date(day or None, fmt.NO_DATE) for day in days))
     if len(months) == 1:

@@ -1,7 +1,7 @@
-"""The answer of the estimator, ready to be shown: a sentence, its reason, a bar, a breakdown and the phases.
+"""A memory result ready for display: a sentence, its reason, a bar, a breakdown and the phases.
 
-The rows are named tuples: they are made in a fifth of the time of dataclasses, and every start of the command line
-makes them.
+The rows are named tuples because their classes are created in a fifth of the time of dataclasses, at every start of
+the command line.
 """
 
 from typing import Final, Literal, NamedTuple
@@ -29,7 +29,7 @@ _ORDER: Final = tuple(TERM_TITLES)
 
 
 class Segment(NamedTuple):
-    """A piece of the bar from `start_bytes` on; `share` is its part of the bar's whole length."""
+    """A segment of the memory bar from `start_bytes` on; `share` is its fraction of the bar's length."""
 
     name: str
     title: str
@@ -45,7 +45,7 @@ class Segment(NamedTuple):
 
     @property
     def tooltip(self) -> str:
-        """Return the exact bytes."""
+        """Return the title with the exact bytes."""
         return f"{self.title}: {fmt.exact_bytes(self.bytes)}"
 
 
@@ -59,7 +59,7 @@ class SymbolRow(NamedTuple):
 
 
 class PartRow(NamedTuple):
-    """A named share of a term."""
+    """A named part of a term."""
 
     title: str
     text: str
@@ -70,7 +70,7 @@ class PartRow(NamedTuple):
 
 
 class TermRow(NamedTuple):
-    """A line of the breakdown, and what it shows when it is opened."""
+    """A row of the breakdown with its evidence: formula, numbers, symbols, source and parts."""
 
     name: str
     title: str
@@ -89,7 +89,7 @@ class TermRow(NamedTuple):
 
 
 class PhaseRow(NamedTuple):
-    """A moment of the run with the terms alive in it; `share` is relative to the peak."""
+    """A phase of the run with its live terms; `share` is relative to the peak."""
 
     name: str
     title: str
@@ -103,7 +103,7 @@ class PhaseRow(NamedTuple):
 
 
 class MemoryView(NamedTuple):
-    """Everything a tab or a terminal shows of a memory result."""
+    """A memory result ready for display in the window or a terminal."""
 
     answer: str
     reason: str
@@ -132,7 +132,7 @@ class MemoryView(NamedTuple):
         return "\n\n".join("\n".join(block) for block in blocks if block)
 
     def csv_rows(self) -> tuple[tuple[str, ...], ...]:
-        """Return a header and one row a term, with exact bytes, for an export."""
+        """Return a header and one row per term with exact bytes, for export."""
         header = ("term", "bytes", "gib", "share", "certainty", "formula", "numbers", "source")
         rows = (
             (
@@ -147,9 +147,9 @@ class MemoryView(NamedTuple):
 def memory_view(
     memory: MemoryResult, card: str | None = None, count: int = 1, smallest: tuple[str, ...] = ()
 ) -> MemoryView:
-    """Return what to show of `memory` on `count` cards named `card`; `smallest` names cards that would do.
+    """Return the display of `memory` on `count` cards named `card`; `smallest` names the smallest cards that fit.
 
-    What a card cannot run has an answer with the reason, and no numbers.
+    If the card cannot run the plan, the answer has the reason and there are no numbers.
     """
     supported = not memory.unsupported
     bar_bytes = max(memory.capacity_bytes or 0, memory.total_bytes + memory.other_processes_bytes)
@@ -185,7 +185,7 @@ def _reason(memory: MemoryResult) -> str:
     biggest = max(memory.terms, key=lambda term: term.bytes)
     amount = f"{fmt.size(biggest.bytes)}, {fmt.percent(biggest.bytes / memory.total_bytes)}"
     sentence = (
-        f"The peak is {PHASE_MOMENTS[memory.peak_phase]}; its biggest part: {in_sentence(biggest.name)} ({amount})."
+        f"The peak is {PHASE_MOMENTS[memory.peak_phase]}; its largest part: {in_sentence(biggest.name)} ({amount})."
     )
     why = memory.peak.explanation
     return f"{sentence} {fmt.sentence(why)}" if why else sentence
@@ -232,7 +232,7 @@ def _term_row(term: Term, total: int) -> TermRow:
 
 
 def _is_list(term: Term) -> bool:
-    """Return whether the symbols of `term` are just its parts, numbered: names say more than numbers."""
+    """Return whether the symbols of `term` are just its numbered parts, which are better shown by name."""
     named = [(symbol.value, symbol.meaning) for symbol in term.symbols]
     return bool(term.parts) and named == [(part.bytes, f"bytes: {part.name}") for part in term.parts]
 
