@@ -150,7 +150,7 @@ def test_a_system_is_shown_with_what_its_chip_lacks_and_what_it_is_rented_for(sa
     place = next(place for place, line in enumerate(lines) if "BF16 dense together" in line)
     assert lines[place].split()[-1] == "none" or " none " in lines[place]
     printed = said_on_the_day("--show", "dgx-h100")
-    assert "To rent, 8 × H100 SXM5 80 GB together\n" in printed
+    assert "Rental offers of 8 × H100 SXM5 80 GB together\n" in printed
     assert "  Rented, on demand  " in printed
     told = json.loads(said_on_the_day("--show", "dgx-h100", "--json"))
     assert told["prices"]["rented"]["on-demand"]["low_usd_per_hour"] > 0
@@ -185,9 +185,9 @@ def test_nothing_found_is_no_error(said):
         (["--where", 'fits == "fits"'], "fits: needs a model", "--fits MODEL"),
         (["--where", "hours < 3"], "hours: needs a model", "--fits MODEL"),
         (["--sort", "job_cost"], "job_cost: needs a model", "--fits MODEL"),
-        (["--sort", "colour"], "--sort: there is no field 'colour'", "Fields: name"),
-        (["--limit", "0"], "argument --limit: '0' is not a whole number from 1", "--help"),
-        (["--limit", "²"], "argument --limit: '²' is not a whole number from 1", "--help"),
+        (["--sort", "colour"], "--sort: unknown field 'colour'", "Fields: name"),
+        (["--limit", "0"], "argument --limit: '0' is not a whole number, 1 or larger", "--help"),
+        (["--limit", "²"], "argument --limit: '²' is not a whole number, 1 or larger", "--help"),
         (["--compare"], "argument --compare: expected at least one argument", "--help"),
         (["--show", ""], "--show: is empty", "--help"),
         (["--fits", " "], "--fits: is empty", "--help"),
@@ -199,14 +199,14 @@ def test_nothing_found_is_no_error(said):
         (["--paid", "5"], "--paid: is for --change", "--help"),
         (["--power-limit", "5"], "--power-limit: is for --build and --change", "--help"),
         (["--systems", "--where", "memory > 1"], "--where: at position 1: expected a field", "mean memory_gib or"),
-        (["--systems", "--sort", "-bandwith"], "--sort: there is no field 'bandwith'", "Did you mean bandwidth?"),
+        (["--systems", "--sort", "-bandwith"], "--sort: unknown field 'bandwith'", "Did you mean bandwidth?"),
         (["--systems", "--where", 'fits == "fits"'], "fits: needs a model to judge by", "Add --fits MODEL."),
         (["--where", "cards > 1"], "--where: at position 1: expected a field, found 'cards'", "Fields: name vendor"),
         (["--build", "l4", "--csv"], "--csv: is for a list, --compare and --systems, not for --build", "--help"),
         (["rtx", "--show", "l4"], "WORDS: is for a list and --systems, not for --show", "--help"),
-        (["--compare", "l4", "--show", "l4"], "--compare: does not go together with --show", "one after the other"),
-        (["--add", "x", "--change", "l4", "--paid", "5"], "--add: does not go together with --change", "one after"),
-        (["--json", "--csv"], "--json: does not go together with --csv", "one of them"),
+        (["--compare", "l4", "--show", "l4"], "--compare: cannot be combined with --show", "one after the other"),
+        (["--add", "x", "--change", "l4", "--paid", "5"], "--add: cannot be combined with --change", "one after"),
+        (["--json", "--csv"], "--json: cannot be combined with --csv", "one of them"),
         (["--build", "0 x l4"], "--build: 0 cards", "From 1"),
     ],
 )
@@ -292,7 +292,7 @@ def test_a_build_says_what_it_needs_and_what_to_mind(said):
     printed = said("--build", "2 x RTX 5090")
     assert printed.startswith("2 × GeForce RTX 5090, host of 450 W, 80 PLUS gold, 15 A at 120 V\n")
     assert "one circuit of 15 A at 120 V carries 1,440 W for hours: 2 circuits" in printed
-    assert "Nothing speaks against it." in said("--build", "rtx-3090", "--circuit", "230V-16A")
+    assert "No warnings." in said("--build", "rtx-3090", "--circuit", "230V-16A")
     record = json.loads(said("--build", "2 x RTX 5090", "--power-limit", "401", "--json"))
     assert record["warnings"] == []
     assert {step["key"]: step["value"] for step in record["figures"]}["circuits"] == 1
@@ -340,15 +340,15 @@ def test_a_machine_is_fed_as_its_maker_says(said):
     assert "10,200 W" in printed
     figures = json.loads(said("--build", "dgx-h100", "--circuit", "230V-16A", "--json"))["figures"]
     assert [figure["value"] for figure in figures if figure["key"] == "circuits"] == [4]
-    assert "DGX H100 is fed as its maker says" in said("--build", "dgx-h100", "--power-limit", "300", code=2)
+    assert "DGX H100 is published as a whole" in said("--build", "dgx-h100", "--power-limit", "300", code=2)
 
 
 def test_several_machines_are_set_beside_cards_with_what_is_not_known_of_them(said):
     asked = ("--compare", "2x DGX H100", "dgx-h100", "2 x dgx-station-v100", "--fits", "meta-llama/Llama-3.1-8B")
     printed = said(*asked)
     assert "2 × DGX H100" in printed.splitlines()[0]
-    assert "2 × DGX Station (V100) is not planned: the catalog does not say which accelerator this has." in printed
-    assert "2 × DGX H100: the catalog does not say what joins the machines. The time is with 8 cards" in printed
+    assert "2 × DGX Station (V100) is not evaluated: the catalog does not say which accelerator this has." in printed
+    assert "2 × DGX H100: the catalog does not list the network between the machines. The time is computed with 8 cards" in printed
     assert "\nDGX H100: " not in printed
     two, one, unknown = json.loads(said(*asked, "--json"))
     assert [(record["count"], record["machines"]) for record in (two, one, unknown)] == [(16, 2), (8, 1), (8, 2)]
@@ -364,7 +364,7 @@ def test_a_plan_is_tried_on_what_stands_side_by_side(said):
     asked = ("--compare", "rtx-4090", "8 x h100-sxm5-80gb", "--fits", "Qwen/Qwen3-32B")
     printed = said(*asked)
     assert "Does not fit" in printed
-    assert "Rented, a million tokens" in printed
+    assert "Rented, per million tokens" in printed
     small, large = (record["plan"] for record in json.loads(said(*asked, "--json")))
     assert (small["verdict"], small["time"], small["rent"], small["own"]) == ("does-not-fit", None, None, None)
     assert large["verdict"] == "fits"

@@ -33,7 +33,7 @@ def test_own_cards_are_added_found_exported_and_removed(said, tmp_path):
     assert (changed["board_power_watts"], changed["power_limit_watts"]) == (350, 250)
     printed = said("--show", "rtx-3090")
     assert "Board power " in printed
-    (limit,) = [line.split() for line in printed.splitlines() if "Power limit of your own " in line]
+    (limit,) = [line.split() for line in printed.splitlines() if "Your power limit " in line]
     (paid,) = [line.split() for line in printed.splitlines() if "Paid by you " in line]
     assert (limit[-2], paid[-2]) == ("yours", "yours")
     assert f"{paid[-1]} your own figure; said " in printed
@@ -67,21 +67,21 @@ def test_wrong_own_files_are_named_by_field(said, tmp_path):
     file.write_text("{}")
     assert "holds no card and no change" in said("--add", str(file), code=2)
     file.write_text('{"changes": [{"gpu": "gone", "note": "x", "date": "2026-11-01"}]}')
-    assert "gone is no card of the catalog; the change is kept." in said("--add", str(file))
-    assert "gone is no card of the catalog." in said("--own")
+    assert "gone is not in the catalog; the change is kept." in said("--add", str(file))
+    assert "gone is not in the catalog." in said("--own")
     assert "neither your own nor changed" in said("--remove", "rtx-4090", code=2)
     card = json.loads(said("--show", "rtx-4090", "--json"))
     file.write_text(json.dumps(card))
-    assert "rtx-4090 stands in place of the bundled card of this id." in said("--add", str(file))
+    assert "rtx-4090 replaces the bundled card with this id." in said("--add", str(file))
 
 
 def test_one_figure_is_taken_back_and_the_others_stay(said):
     said("--change", "rtx-3090", "--paid", "720", "--power-limit", "250", "--note", "used")
     assert said("--change", "rtx-3090", "--paid", "none") == "GeForce RTX 3090: limited to 250 W, used.\n"
     assert said("--change", "rtx-3090", "--power-limit", "none") == "GeForce RTX 3090: used.\n"
-    assert said("--change", "rtx-3090", "--note", "") == "GeForce RTX 3090: nothing of it is changed.\n"
+    assert said("--change", "rtx-3090", "--note", "") == "GeForce RTX 3090: no changes.\n"
     assert said("--own").startswith("No card of your own.")
-    assert said("--change", "rtx-3090", "--note", "") == "GeForce RTX 3090: nothing of it is changed.\n"
+    assert said("--change", "rtx-3090", "--note", "") == "GeForce RTX 3090: no changes.\n"
     assert "--power-limit: takes none only with --change" in said("--build", "l4", "--power-limit", "none", code=2)
     assert "'many' is neither a number of USD nor none" in said("--change", "l4", "--paid", "many", code=2)
 
@@ -89,7 +89,7 @@ def test_one_figure_is_taken_back_and_the_others_stay(said):
 def test_only_what_is_said_now_is_judged(said):
     said("--change", "rtx-3090", "--paid", "5")
     refused = said("--change", "rtx-3090", code=2)
-    assert refused.startswith("error: --change: says nothing to change\n")
+    assert refused.startswith("error: --change: has nothing to change\n")
     assert '--note "" take' in refused
     file = own_hardware_file()
     kept = json.loads(file.read_text(encoding="utf-8"))

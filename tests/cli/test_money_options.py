@@ -69,7 +69,7 @@ def test_terms_and_any_other_field():
 @pytest.mark.parametrize(
     ("words", "option", "reason"),
     [
-        (["--tokens", "5", "--requests-per-day", "3"], "--tokens and --requests-per-day", "are two jobs"),
+        (["--tokens", "5", "--requests-per-day", "3"], "--tokens and --requests-per-day", "cannot be combined: they are different jobs"),
         (["--tokens", "-1"], "--tokens", "must be more than 0"),
         (["--tokens", "1e30"], "--tokens", "must be at most 1,000,000,000,000,000,000"),
         (["--tokens", "nan"], "--tokens", "is not a finite number"),
@@ -79,8 +79,8 @@ def test_terms_and_any_other_field():
         (["--requests-per-day", "9", "--output-tokens", "0"], "--output-tokens", "must be more than 0"),
         (["--hours-per-day", "25"], "--hours-per-day", "must be at most 24"),
         (["--days-per-week", "8"], "--days-per-week", "must be at most 7"),
-        (["--dataset", "10"], "--dataset", "belongs to another kind of job"),
-        (["--tokens", "9", "--prompt-tokens", "3"], "--prompt-tokens", "belongs to another kind of job"),
+        (["--dataset", "10"], "--dataset", "does not apply to this kind of job"),
+        (["--tokens", "9", "--prompt-tokens", "3"], "--prompt-tokens", "does not apply to this kind of job"),
         (["--card-price", "-3"], "--card-price", "must be more than 0"),
         (["--card-price", "1e9"], "--card-price", "must be at most 10,000,000"),
         (["--tariff", "-0.1"], "--tariff", "must be at least 0"),

@@ -91,7 +91,7 @@ def test_a_log_is_replayed_at_its_pace(log, capsys):
 def test_a_replay_says_what_is_lost(run, capsys):
     assert cli.main(["monitor", "--replay", run, "--json", "--from", "69.5"]) == 0
     printed = capsys.readouterr()
-    assert printed.err == "It was cut off: its last second may be missing.\n"
+    assert printed.err == "The recording is truncated; its last second may be missing.\n"
     assert [json.loads(line)["state"]["monotonic_seconds"] for line in printed.out.splitlines()] == [69.0, 70.0]
 
 
@@ -104,7 +104,7 @@ def test_a_summary_in_words(run, log, capsys):
     assert "power limit 1 min 10 s" in printed
     assert cli.main(["monitor", "--summary", log]) == 0
     printed = capsys.readouterr().out.replace("\u2009", " ")
-    assert "≈ 0.0972 Wh on the cards (≈: from reported power, no counter)" in printed
+    assert "≈ 0.0972 Wh on the cards (≈: integrated from power readings)" in printed
 
 
 def test_a_summary_as_json(log, capsys):

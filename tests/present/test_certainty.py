@@ -40,9 +40,9 @@ def test_certain_bytes_and_assumed_ones_are_said_apart_and_what_is_not_there_is_
     result = estimate_memory(small_llama(), Inference(), card, bundled().hardware.usable_memory(card))
     said = certainty_sentences(result).replace(THIN, " ")
     assert said.startswith("Counted exactly ")
-    assert " MiB, checked in runs " in said
+    assert " MiB, verified in runs " in said
     assert " MiB, assumed " in said
-    assert said.endswith("Chance that it fits: more than 98 in 100.")
+    assert said.endswith("Probability that it fits: more than 98 in 100.")
     exact = tuple(term for term in result.terms if term.certainty == "exact")
     bare = result.evolve(terms=exact, fit_probability=None)
     assert certainty_sentences(bare).replace(THIN, " ").startswith("Counted exactly ")

@@ -91,7 +91,7 @@ def test_the_plan_is_tried_on_each(entries, catalog):
     assert "tokens/s" in named(rows, "Your plan", "Pace").cells[0].text
     assert " a month" in named(rows, "Your plan", "Rented").cells[0].text
     assert named(rows, "Your plan", "Owned").cells[0].tooltip
-    assert named(rows, "Your plan", "Memory needed, each").cells[0].value
+    assert named(rows, "Your plan", "Memory needed per card").cells[0].value
 
 
 def test_what_a_month_costs_stands_beside_what_its_work_costs(entries, catalog):
@@ -103,7 +103,7 @@ def test_what_a_month_costs_stands_beside_what_its_work_costs(entries, catalog):
         assert by_month.cells[0].value
         assert by_work.cells[0].value
         assert by_work.cells[0].text.startswith("$")
-    hourly = named(rows, "Your plan", "Rented, all of them").cells[1]
+    hourly = named(rows, "Your plan", "Rented, per hour").cells[1]
     assert hourly.text.endswith(" an hour")
     assert "8 × $" in hourly.tooltip
 
@@ -113,7 +113,7 @@ def test_what_does_not_fit_takes_no_time_and_costs_nothing(entries, catalog):
     tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
     rows = side_by_side(entries, tried)
     assert named(rows, "Your plan", "Fits").cells[0].text.startswith("Does not fit")
-    for title in ("Time", "Pace", "Rented", "Rented, all of them", "Rented, a million tokens", "Owned"):
+    for title in ("Time", "Pace", "Rented", "Rented, per hour", "Rented, per million tokens", "Owned"):
         cells = named(rows, "Your plan", title).cells
         assert (cells[0].text, cells[0].value, cells[0].tooltip) == ("unknown", None, "The plan does not fit there.")
         assert cells[1].value is not None
@@ -128,7 +128,7 @@ def test_what_cannot_run_takes_no_time_and_costs_nothing_and_says_why(catalog):
         assert not fits(tried.evaluation)
         assert why_not(tried.evaluation) == "; ".join(tried.evaluation.memory.unsupported)
         titles = {row.title for row in side_by_side((entry,), {"tpu": tried}) if row.group == "Your plan"}
-        assert titles == {"Fits", "Memory needed, each"}
+        assert titles == {"Fits", "Memory needed per card"}
 
 
 def test_a_card_of_unknown_usable_memory_is_not_judged(catalog):
@@ -264,7 +264,7 @@ def test_before_the_plan_is_tried_it_says_so(entries, catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference())
     first = try_on(plan, "rtx-4090", 1, catalog, TODAY)
     rows = side_by_side(entries, {entries[0].id: first})
-    assert named(rows, "Your plan", "Fits").cells[1].text == "working it out…"
+    assert named(rows, "Your plan", "Fits").cells[1].text == "computing…"
     assert named(rows, "Your plan", "Rented").cells[1].text == "unknown"
 
 

@@ -71,30 +71,30 @@ def test_a_plan_is_not_tried_on_cards_that_nobody_knows(entry_of, catalog):
     found = tried(PLAN, (entry,), catalog)
     (row,) = [row for row in side_by_side((entry,), found) if row.title == "Fits"]
     assert (row.cells[0].text, row.cells[0].tooltip) == (
-        "not planned",
+        "not evaluated",
         "the catalog does not say which accelerator this has",
     )
     assert compared_notes((entry,), found) == (
-        "2 × DGX Station (V100) is not planned: the catalog does not say which accelerator this has.",
+        "2 × DGX Station (V100) is not evaluated: the catalog does not say which accelerator this has.",
     )
 
 
 def test_the_time_says_what_it_assumes_between_machines(entry_of, catalog):
     entries = (entry_of("dgx-h100", 2), entry_of("dgx-h100"), entry_of("dgx-2", 2))
     eight, sixteen = compared_notes(entries, tried(PLAN, entries, catalog))
-    assert eight.endswith("8 cards a machine, and 50\u2009GB/s from each card to other machines, which is assumed.")
+    assert eight.endswith("8 cards per machine and 50\u2009GB/s from each card to other which is assumed.")
     assert "with 16 cards a machine" in sixteen
     said = PLAN.evolve(timing=TimeSetting(network_bytes_per_s=25e9, cards_per_node=4))
     (note, _) = compared_notes(entries, tried(said, entries, catalog))
-    assert note.endswith("4 cards a machine, and 25\u2009GB/s from each card to other machines, which the plan says.")
-    assert compared_notes(entries[:1], {}) == ("2 × DGX H100: the catalog does not say what joins the machines.",)
+    assert note.endswith("4 cards per machine and 25\u2009GB/s from each card to other as the plan specifies.")
+    assert compared_notes(entries[:1], {}) == ("2 × DGX H100: the catalog does not list the network between the machines.",)
 
 
 def test_where_the_plan_does_not_fit_no_time_is_told(entry_of, catalog):
     entries = (entry_of("dgx-1-p100", 2),)
     large = PLAN.evolve(model=ModelChoice(id="meta-llama/Llama-3.1-70B"))
     *_, note = compared_notes(entries, tried(large, entries, catalog))
-    assert note == "2 × DGX-1 (P100): the catalog does not say what joins the machines."
+    assert note == "2 × DGX-1 (P100): the catalog does not list the network between the machines."
 
 
 def test_machines_too_large_for_a_plan_are_tried_with_the_usual_nodes(entry_of, catalog):

@@ -75,7 +75,7 @@ def test_prices_with_range_age_history_and_what_is_left_out(catalog: Catalog) ->
         ("  remarks", "of low trust"),
         ("Used price", "$700 to $800, 2 prices"),
         ("  remarks", "seen"),
-        ("In a whole server, by card", "$2,000 to $3,000, 2 prices"),
+        ("As part of a server, per card", "$2,000 to $3,000, 2 prices"),
         (
             "Rented, on demand",
             "$2.50 to $4.00 an hour, 3 prices; 1 older than twelve months and 1 without a date left out",
@@ -167,4 +167,4 @@ def test_groups_without_anything_are_left_out(catalog: Catalog) -> None:
     titles = [group.title for group in fact_groups(gpu, NONE, (), ())]
     assert titles == ["Derived"]
     full = fact_groups(gpu, prices_of(gpu, catalog, TODAY), software_of(gpu, catalog.software), catalog.speeds[:1])
-    assert [group.title for group in full] == ["Derived", "Prices", "Software", "Measured by others"]
+    assert [group.title for group in full] == ["Derived", "Prices", "Software", "Published benchmarks"]

@@ -62,7 +62,7 @@ def test_prices_stay_apart_by_kind_with_their_range_and_days():
         "Median of $900 – $1,100, 1 September 2026 – 1 October 2026, 2 prices\na shop's page"
     )
     assert COLUMNS["used"].text(row) == "unknown"
-    assert COLUMNS["used"].tooltip(row) == "The catalog has no such price."
+    assert COLUMNS["used"].tooltip(row) == "The catalog has no price of this kind."
     assert COLUMNS["rent"].text(row) == "$0.50 (Oct 2026)"
     assert "Cheapest: Someone, eu-1" in COLUMNS["rent"].tooltip(row)
 
@@ -102,7 +102,7 @@ def test_parts_are_said_as_what_they_are():
     assert part_words(card(device_count=2)) == "card, 2 devices of 12.0\u2009GiB"
     assert (
         part_words(card(segment="soc", unified_memory=True))
-        == "chip with its processor, memory shared with the processor"
+        == "system on a chip, memory shared with the processor"
     )
 
 

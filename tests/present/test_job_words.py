@@ -52,7 +52,7 @@ def test_what_has_no_end_has_a_pace(catalog):
 def test_a_card_that_nobody_offers_says_so(catalog):
     jobs = job_by_gpu(RUN, catalog, TODAY)
     bare = next(gpu_id for gpu_id, job in jobs.items() if job.offer is None)
-    assert cells(RUN, catalog, bare)["job_cost"] == ("no offer", "Nobody's offer of this card can be compared.", None)
+    assert cells(RUN, catalog, bare)["job_cost"] == ("no offer", "No comparable offer for this card.", None)
 
 
 def test_a_card_without_an_answer_has_a_dash_and_says_why(catalog):

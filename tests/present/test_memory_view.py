@@ -123,7 +123,7 @@ def test_a_certain_total_shows_no_range_and_each_unit_once():
 
 def test_the_reason_names_phase_and_biggest_term():
     assert seen(memory_view(_result()).reason) == (
-        "The peak is while the answer is generated; its biggest part: weights (12.0 GiB, 75 %). The cache is full."
+        "The peak is while the answer is generated; its largest part: weights (12.0 GiB, 75 %). The cache is full."
     )
     empty = _result(terms=(_term("weights", 0),))
     assert memory_view(empty).reason == ""

@@ -25,7 +25,7 @@ def test_both_answers_the_settings_and_the_parts_are_told(catalog):
     view = seen(READING.evolve(workload=Inference(batch=4)), READING, catalog)
     text = view.as_text().replace("\u2009", " ")
     assert view.sentence.startswith("This plan needs ")
-    assert " more of a card than the other: " in view.sentence
+    assert " more per card than the other: " in view.sentence
     assert view.settings == ("Batch size: 4 instead of 1",)
     assert view.view.answer in view.as_text()
     assert view.other.answer in view.as_text()
@@ -35,12 +35,12 @@ def test_both_answers_the_settings_and_the_parts_are_told(catalog):
 
 def test_less_is_told_as_less_and_the_same_as_the_same(catalog):
     assert (
-        " less of a card than the other: "
+        " less per card than the other: "
         in seen(READING, READING.evolve(workload=Inference(batch=4)), catalog).sentence
     )
     same = seen(READING, READING, catalog)
     assert same.sentence.startswith("Both need ")
-    assert same.settings == ("Nothing is asked differently",)
+    assert same.settings == ("The settings are the same",)
     assert {row.texts[2] for row in same.rows} == {"0.00"}
 
 

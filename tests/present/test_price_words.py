@@ -135,14 +135,14 @@ def test_what_came_of_a_refresh():
     )
     assert lines == [
         "AWS: new prices, 12 offers, 5 left out (gpuhunt: AWS)",
-        "  left out: AWS a: no card",
-        "  left out: AWS b: no card",
-        "  left out: AWS c: no card",
-        "  and 2 more left out",
+        "  skipped: AWS a: no card",
+        "  skipped: AWS b: no card",
+        "  skipped: AWS c: no card",
+        "  and 2 more skipped",
         "GCP: held, 1 offer (gpuhunt: GCP)",
-        "  these moved so far that the old prices stay in use until you accept them:",
+        "  large price changes; the old prices stay in use until you accept the new ones:",
         "  a2: 4 → 1 USD an hour (× 0.25)",
-        "OCI: as before, 3 offers (gpuhunt: OCI)",
+        "OCI: unchanged, 3 offers (gpuhunt: OCI)",
         "the feed: cannot be reached",
     ]
 
@@ -161,6 +161,6 @@ def test_which_prices_are_in_use():
     )
     assert lines[0].startswith("Fetched prices are in use")
     told = "AWS: 1 offer, oldest price 12 days old, fetched on 11 November 2026 from a list"
-    assert lines[2:] == [told, "your own: x", f"held until you say so: {told}", f"passed over: {problem.message}"]
+    assert lines[2:] == [told, "your own: x", f"held until you accept or discard them: {told}", f"skipped: {problem.message}"]
     chosen = Stored(fetched, none, (), use_bundled=True, problems=())
     assert "by choice" in next(state_lines(chosen, bundled, TODAY))

@@ -107,7 +107,7 @@ def test_one_option_is_all_three(catalog):
         "2 × L40S, with ZeRO-3, RunPod, on demand: $3.00 a run, 2.00 h (1.80 – 2.20). Fits, 8.00 GiB free."
     )
     assert plain(first.reason) == (
-        "Nothing that can be compared costs less. 1,000 tokens/s (bound by compute) and 700 W of board power."
+        "Nothing that can be compared costs less. 1,000 tokens/s (limited by compute) and 700 W of board power."
     )
     assert first.change == ""
 
@@ -136,7 +136,7 @@ def test_other_offers_of_the_same_cards_are_not_what_comes_next(catalog):
     (cheapest, fastest, value) = award_views(three, option_rows(three, catalog.hardware))
     assert plain(cheapest.change) == "Next: 2 × A40, with ZeRO-3, RunPod, on demand, 50 % dearer."
     assert plain(fastest.change).endswith("50 % slower.")
-    assert plain(value.change).endswith("125 % more in time × cost.")
+    assert plain(value.change).endswith("125 % higher time × cost.")
     tied = found(option(), option(gpu="a40"))
     assert award_views(tied, option_rows(tied, catalog.hardware))[0].change.endswith("on demand, just as good.")
 
@@ -144,15 +144,15 @@ def test_other_offers_of_the_same_cards_are_not_what_comes_next(catalog):
 def test_where_nothing_is_left_that_is_said(catalog, tuned):
     assert nothing_sentence(tuned, catalog.hardware) == ""
     nothing = found()
-    told = "Nothing in the catalog can do this job with a price that can be compared."
+    told = "No hardware in the catalog can run this job at a comparable price."
     assert list(recommendation_lines(nothing, catalog.hardware)) == [told]
     near = found(nearest=option())
-    assert nothing_sentence(near, catalog.hardware).startswith("Nothing is within the limits. Closest: 2 × L40S")
+    assert nothing_sentence(near, catalog.hardware).startswith("No option is within the limits. Closest: 2 × L40S")
 
 
 def test_what_was_left_out_is_counted(tuned):
     told = left_out_sentence(tuned)
-    assert told.startswith("Left out: ")
+    assert told.startswith("Excluded: ")
     assert "the card cannot run it" in told
     assert left_out_sentence(found()) == ""
 

@@ -42,9 +42,9 @@ def test_cost(usd, text):
 def test_what_is_lost():
     found = loss_sentences(Loss(is_cut=True, places=2, lost_bytes=2048, bad_lines=1))
     assert [sentence.replace(THIN, " ") for sentence in found] == [
-        "It was cut off: its last second may be missing.",
+        "The recording is truncated; its last second may be missing.",
         "2 places of the file cannot be read, 2.00 KiB at most.",
-        "1 line of it cannot be understood.",
+        "1 line of the file cannot be parsed.",
     ]
     assert loss_sentences(Loss()) == ()
 
@@ -90,9 +90,9 @@ def test_the_answer_comes_first_and_then_what_is_lost():
     found = recording(*(sample(float(at), a={"power_watts": 100.0}) for at in range(4)), is_ended=False)
     first, *others = summary_lines(found, summary(found).at(0.36))
     assert first.replace(THIN, " ").startswith("≈ 0.0833 Wh on the cards, $0.000030 at $0.36 a kWh")
-    assert others == ["It was cut off: its last second may be missing."]
+    assert others == ["The recording is truncated; its last second may be missing."]
     assert summary(found).at(0.36).cards[0].usd == summary(found, 0.36).cards[0].usd
-    assert summary_lines(found, Summary((), None))[0] == "No card told its energy or its power."
+    assert summary_lines(found, Summary((), None))[0] == "No card reported its energy or power."
 
 
 def test_a_recording_with_marks_in_a_line():

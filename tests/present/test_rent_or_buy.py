@@ -47,7 +47,7 @@ def test_both_ways_have_a_cost_with_its_origin(scenario_of):
     assert all(cell.text.startswith("$") for cell in month.cells)
     assert "on demand" in month.cells[0].origin
     assert all(": " in line for line in month.cells[1].origin.splitlines())
-    assert figures(rows)["At the start"][0] == "–"
+    assert figures(rows)["Upfront"][0] == "–"
 
 
 def test_a_run_is_told_by_the_run(scenario_of):
@@ -59,7 +59,7 @@ def test_a_run_is_told_by_the_run(scenario_of):
 def test_what_nobody_offers_is_not_known(scenario_of):
     found = figures(rent_or_buy_rows(scenario_of(gpu="rtx-2000-ada").estimate))
     assert found["A month"][0] == "not known"
-    assert found["A GPU-hour"][0] == "–"
+    assert found["Per GPU-hour"][0] == "–"
 
 
 def test_what_owning_costs_can_be_unknown(scenario_of):
@@ -67,7 +67,7 @@ def test_what_owning_costs_can_be_unknown(scenario_of):
     rented = CostEstimate(estimate.result.evolve(own=None), None, estimate.demand, estimate.rows)
     found = figures(rent_or_buy_rows(rented))
     assert found["A month"][1] == "not known"
-    assert "At the start" not in found
+    assert "Upfront" not in found
 
 
 def test_electricity_and_carbon_say_where_and_by_what(scenario_of):
@@ -112,4 +112,4 @@ def test_a_plan_that_has_no_cost_is_a_dash(scenario_of):
 
 def test_the_offer_that_is_named_counts(scenario_of):
     spot = scenario_of(cost=CostTerms(rent=RentTerms(mode="spot")))
-    assert figures(scenario_rows(scenario_of(), spot))["A GPU-hour, rented"]
+    assert figures(scenario_rows(scenario_of(), spot))["Rented, per GPU-hour"]

@@ -95,13 +95,13 @@ def test_totals_say_their_formula_and_the_source_of_one(by_id):
     assert plain(found["Bandwidth together"].text) == "26.8 TB/s"
     assert plain(found["Bandwidth together"].origin).startswith("derived: 8 × 3,350 GB/s (H100 SXM5 80 GB)\n")
     assert found["Bandwidth together"].mark == "ƒ"
-    assert found["What that counts"].text.startswith("FP8 tensor, SPARSE")
+    assert found["Basis of that figure"].text.startswith("FP8 tensor, SPARSE")
 
 
 def test_totals_that_are_not_known_say_why(by_id):
     assert [total.title for total in TOTALS] == ["Bandwidth", "BF16 dense", "FP16 dense"]
     assert COLUMNS["bf16"].text(by_id["dgx-2"]) == UNKNOWN
-    assert COLUMNS["bf16"].tooltip(by_id["dgx-2"]).startswith("the catalog has no such figure of one Tesla V100")
+    assert COLUMNS["bf16"].tooltip(by_id["dgx-2"]).startswith("the catalog does not have this figure for one Tesla V100")
     assert COLUMNS["bandwidth"].tooltip(by_id["dgx-station-v100"]).startswith("the catalog does not say which")
     found = {detail.title: detail for detail in system_details(by_id["dgx-2"])[0].details}
     assert found["BF16 dense together"].text == UNKNOWN
@@ -115,7 +115,7 @@ def test_what_a_machine_has_for_its_power(by_id):
     row = by_id["dgx-a100-640gb"]
     assert memory.value(row.system, row.gpu) == pytest.approx(640 / 6.5)
     assert rate.value(row.system, row.gpu) == pytest.approx(8 * 312 / 6500, rel=0.01)
-    assert plain(COLUMNS["memory_per_kw"].tooltip(row)) == "640 GiB ÷ 6,500 W, the whole machine's"
+    assert plain(COLUMNS["memory_per_kw"].tooltip(row)) == "640 GiB ÷ 6,500 W of the whole machine"
     assert rate.value(by_id["dgx-2"].system, by_id["dgx-2"].gpu) is None
     unknown = by_id["dgx-station-v100"]
     assert memory.value(unknown.system, None) is None
@@ -133,7 +133,7 @@ def test_a_machine_is_fed_and_cooled_as_a_whole(by_id):
         ("Heat", "34,802 BTU/h"),
         ("Airflow", "1,604 CFM"),
         ("Airflow", "2,725 m³/h"),
-        ("Assumed", "cooled by air alone"),
+        ("Assumed", "air cooling only"),
     ]
     assert len(system_details(by_id["dgx-station-v100"])) == 3
 
@@ -150,7 +150,7 @@ def test_a_verdict_with_what_is_left_on_each_accelerator(catalog):
     ]
     assert fits.value(rows["dgx-h200"]) > fits.value(rows["dgx-h100"])
     missing = fits.tooltip(rows["dgx-h100"])
-    assert missing.endswith("too much on each of 8, shared between them as the plan says")
+    assert missing.endswith("too much on each of 8, split between them as in the plan")
     assert fits.tooltip(rows["dgx-spark"]).endswith("too much")
     assert fits.tooltip(rows["tpu-v4-pod"]) == rows["tpu-v4-pod"].unsupported != ""
     assert fits.tooltip(rows["dgx-station-v100"]) == "the catalog does not say which accelerator this has"
@@ -225,7 +225,7 @@ def test_rents_are_of_all_of_a_machine_with_their_month():
     assert COLUMNS["rent"].tooltip(known).startswith("Cheapest: ")
     assert rent_words(rents)["gb300-nvl72"] == {}
     assert COLUMNS["rent"].text(unknown) == UNKNOWN
-    assert COLUMNS["rent"].tooltip(unknown) == "The catalog has no offer of so many in one machine."
+    assert COLUMNS["rent"].tooltip(unknown) == "The catalog has no offer with this many in one machine."
     told, none = system_fields(known), system_fields(unknown)
     assert (told["rent_usd_per_hour"], none["rent_usd_per_hour"], none["rent_source"]) == (low, None, None)
     assert told["memory_bytes_each"] == 80 * GIB

@@ -71,15 +71,15 @@ def test_a_step_is_answered_in_a_sentence():
     view = time_view(step())
     assert view.answer == "One step takes 1.24 s (1.08 – 1.42): 6,610 (5,800 – 7,500) tokens/s."
     assert view.reason == (
-        "It is bound by what the cards compute. The model's operations take 41 % of what the cards could do (MFU). "
-        "Known from measurements on cards of its family."
+        "It is limited by the cards' arithmetic. The model's operations take 41 % of what the cards could do (MFU). "
+        "Known measurements on cards of its family."
     )
     assert view.notes == ("a note",)
 
 
 def test_a_request_is_answered_in_a_sentence():
     assert time_view(service()).answer == (
-        "A request takes 7.20 s, the first token comes after 130 ms and each next one after 20.7 ms (18.0 – 25.0); "
+        "A request takes 7.20 s, the first token arrives after 130 ms and each next one after 20.7 ms (18.0 – 25.0); "
         "48.2 tokens/s."
     )
     few = service(first_token_seconds=None, output_token_seconds=None, tokens_per_second=None)
@@ -93,18 +93,18 @@ def test_a_request_is_answered_in_a_sentence():
 def test_a_prompt_and_its_answer_may_be_bound_by_different_things():
     reading = service(bound="compute", token_bound="host")
     assert time_view(reading).reason.startswith(
-        "It is bound by what the cards compute, each token after the prompt by the host, which launches the work."
+        "It is limited by the cards' arithmetic, and each token after the prompt by kernel launches by the host."
     )
     same = service(bound="host", token_bound="host")
-    assert time_view(same).reason.startswith("It is bound by the host, which launches the work. ")
+    assert time_view(same).reason.startswith("It is limited by kernel launches by the host. ")
 
 
 def test_the_longest_part_stands_first_and_says_what_is_hidden():
     rows = time_view(step()).rows
-    assert [row.title for row in rows] == ["Matrix products", "Optimizer", "Exchange of gradients"]
+    assert [row.title for row in rows] == ["Matrix products", "Optimizer", "Gradient communication"]
     assert [seen(row.share_text) for row in rows] == ["81 %", "19 %", "0 %"]
     assert rows[2].text == "hidden"
-    assert seen(rows[2].overlapped) == "500 ms beside other work"
+    assert seen(rows[2].overlapped) == "500 ms overlapped with other work"
     assert rows[0].numbers_put_in == "100 / 50"
     assert [symbol.value for symbol in rows[0].symbols] == ["100", "50"]
 
@@ -113,7 +113,7 @@ def test_what_is_not_known_says_why():
     unknown = TimeResult(task="training", kind="step", unsupported="there is no rate of this card")
     view = time_view(unknown)
     assert view.answer == ""
-    assert view.reason == "How long it takes is not known: there is no rate of this card."
+    assert view.reason == "The time is not known: there is no rate of this card."
     assert view.rows == ()
     assert no_time(step()) == ""
 
@@ -134,4 +134,4 @@ def test_the_pace_in_a_few_words(time, words):
 
 
 def test_without_a_bound_or_share_nothing_is_said_of_them():
-    assert time_view(step(bound=None, mfu_fraction=None, basis="measured")).reason == "Known by your measurement."
+    assert time_view(step(bound=None, mfu_fraction=None, basis="measured")).reason == "Known your measurement."

@@ -68,7 +68,7 @@ def test_many_of_unknown_shape_are_counted():
 
 def test_modules_keep_their_order_and_say_what_they_hold(view):
     assert [(row.title, row.depth) for row in view.modules] == [
-        ("(the whole)", 0),
+        ("(whole model)", 0),
         ("layers", 1),
         ("layers.0", 2),
         ("layers.1", 2),
@@ -88,13 +88,13 @@ def test_of_many_modules_the_upper_and_the_largest_are_notable(view):
 
 def test_what_is_reserved(view):
     rows = {row.title: seen(row.text) for row in view.reservation}
-    assert rows["Allocated at most"] == "11.0 MiB"
+    assert rows["Peak allocated"] == "11.0 MiB"
     assert rows["Allocator settings"] == "PyTorch's defaults"
-    assert rows["Fragmentation then"].endswith(" %")
+    assert rows["Fragmentation at that peak"].endswith(" %")
     assert {row.title for row in view.reservation if row.exact} == {
-        "Allocated at most",
-        "Reserved at most",
-        "Largest free block then",
+        "Peak allocated",
+        "Peak reserved",
+        "Largest free block at that peak",
     }
 
 
@@ -154,7 +154,7 @@ def test_without_differences_every_note_stays(result, view):
         (training(), "training, AdamW"),
         (
             training(batch=8, sequence_length=2048, autocast="bf16", checkpointing="full", gradient_accumulation=4),
-            "training, AdamW, 4 times accumulated, checkpointing, batch 8, 2,048 tokens, bf16 autocast",
+            "training, AdamW, 4 accumulation steps, checkpointing, batch 8, 2,048 tokens, bf16 autocast",
         ),
         (training(step="gan.py:alternate", dtype="bf16"), "training, alternate of one's own, bf16"),
         (training(optimizer="SGD", lora=Lora(rank=8)), "training, SGD, LoRA of rank 8"),

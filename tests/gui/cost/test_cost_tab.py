@@ -52,7 +52,7 @@ def button(widget, text):
 
 def test_the_answer_stands_above_its_evidence(tab: CostTab):
     assert re.match(r"(Renting|Owning) 1 × GeForce RTX 4090", tab.answer.sentence)
-    assert "Oldest price used: " in tab.answer.text
+    assert "Oldest price: " in tab.answer.text
     assert "One step takes" in tab.answer.text
     assert "draws; it saves" in tab.answer.text
     assert all(part.isVisible() for part in (tab.curve, tab.swings, tab.figures, tab.offers))
@@ -71,7 +71,7 @@ def test_the_sentence_says_where_its_prices_come_from_on_hover(tab: CostTab):
 
 def test_every_figure_of_both_ways_has_date_and_source_on_hover(tab: CostTab):
     rows = {row.title: row for row in tab.figures.ways.rows}
-    for title in ("A month", "A GPU-hour"):
+    for title in ("A month", "Per GPU-hour"):
         for cell in rows[title].cells:
             assert re.search(r"\d{4}: ", cell.origin)
 
@@ -326,7 +326,7 @@ def test_a_measured_speed_takes_the_place_of_the_estimate(tab: CostTab, qtbot):
     assert (measured.value, measured.unit, measured.gpu, measured.count) == (900, "tokens/s", "rtx-4090", 1)
     assert tab.workspace.evaluation.time.basis == "measured"
     assert tab.workspace.evaluation.time.tokens_per_second == pytest.approx(900)
-    assert "by your measurement" in tab.answer.text
+    assert "your measurement" in tab.answer.text
     tab.workspace.undo_stack.undo()
     assert tab.workspace.plan.timing.measured is None
     assert edit.text() == ""
