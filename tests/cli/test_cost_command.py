@@ -70,8 +70,8 @@ def test_scripts_get_more_on_request(said):
 def test_what_moves_the_decision(said):
     told = said(*SERVING, "--requests-per-day", "200000", "--tornado", "--offers", "0")
     assert "Owning saves at low" in told
-    assert "of 2,000 draws" in told
-    assert "Best of both" in told or "worth owning" in told
+    assert "of 2,000 Monte Carlo draws" in told
+    assert "Best mix" in told or "worth owning" in told
     assert "offers for this job" not in told
 
 
@@ -83,7 +83,7 @@ def test_every_amount_opens(said):
 
 def test_the_same_electricity_elsewhere(said):
     told = said(*SERVING, "--carbon", "--electricity", "DE")
-    assert "regions, the least first; highest: " in told
+    assert "regions, lowest first; highest: " in told
     assert "Owned in Germany: " in told
 
 
@@ -144,7 +144,7 @@ def test_no_line_is_wider_than_the_terminal(said, monkeypatch, width):
     [
         ([], "--gpu: there is no card to pay for", "Name one card"),
         (["--gpu", "rtx-4090", "--gpu", "rtx-3090"], "--gpu: cards of several kinds", "Name one kind of card"),
-        (["--gpu", "l40s", "--tokens", "5", "--hours", "3"], "--tokens and --hours: cannot be combined: they are different jobs", "Name one"),
+        (["--gpu", "l40s", "--tokens", "5", "--hours", "3"], "--tokens and --hours: cannot be combined: they are different jobs", "Choose one"),
         (["--gpu", "l40s", "--electricity", "XX"], "--electricity: there is no electricity of 'XX'", "DE"),
         (["--gpu", "l40s", "--place", "moon"], "--place: there is no 'moon'; choose desk", "--help"),
         (["--gpu", "l40s", "--mode", "weekly"], "--mode: there is no 'weekly'; choose on-demand", "--help"),

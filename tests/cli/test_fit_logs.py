@@ -76,7 +76,7 @@ def test_what_is_kept_is_off_until_it_is_asked_for(said, log):
     assert "corrected" not in said(*TRAINING)
     assert "corrected by a log" in said(*TRAINING, "--correct")
     other = said("meta-llama/Llama-3.2-1B", "--gpu", "rtx-4090", "--correct", code=2)
-    assert "no correction is kept" in other
+    assert "no correction is saved" in other
     assert "Add --log FILE." in other
 
 

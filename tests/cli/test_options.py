@@ -89,7 +89,7 @@ def test_set_and_an_option_of_the_same_group_meet():
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
-        ("--task dance", "--task: there is no task 'dance'", "Choose inference or training."),
+        ("--task dance", "--task: unknown task 'dance'", "Choose inference or training."),
         ("--optimizer adamw", "--optimizer: applies to training, but the task is inference", "add --task training"),
         ("--task training --batch 2", "--batch: applies to inference, but the task is training", "add --task inference"),
         ("--set optimizer=sgd", "--set optimizer: applies to training", "add --task training"),
@@ -133,9 +133,9 @@ def test_a_workload_file_is_the_base(tmp_path):
         (b"{", "is not JSON"),
         (b"\xff\xfe\x00", "is not JSON"),
         (b"[" * 5000, "is not JSON"),
-        (b"[1]", "holds no JSON object"),
-        (b'{"task": "sing"}', "there is no task 'sing'"),
-        (b'{"task": ["training"]}', "there is no task ['training']"),
+        (b"[1]", "is not a JSON object"),
+        (b'{"task": "sing"}', "unknown task 'sing'"),
+        (b'{"task": ["training"]}', "unknown task ['training']"),
         (b'{"batch": -2}', "batch: must be at least 1"),
         (b'{"bacth": 2}', "bacth: there is no such field"),
     ],

@@ -96,7 +96,7 @@ def test_csv_has_date_and_source_of_every_price(said):
 
 
 def test_nothing_found_is_no_error(said):
-    assert "--history also lists" in said("xyzzy")
+    assert "--history includes" in said("xyzzy")
     assert json.loads(said("xyzzy", "--json")) == []
 
 
@@ -117,7 +117,7 @@ def test_held_prices_are_named_accepted_or_thrown_away(said, home):
     assert "held until you accept or discard them: AWS: 1 offer" in said("--state")
     assert said("--accept") == "Now in use: AWS.\n"
     assert "Fetched prices are in use" in said("--state")
-    assert said("--accept") == "Nothing is held.\n"
+    assert said("--accept") == "No prices are held.\n"
     PriceStore(home).hold(held())
     assert said("--discard", "AWS") == "Discarded: AWS.\n"
     assert "no prices are held of it" in said("--discard", "GCP", code=2)
@@ -128,7 +128,7 @@ def test_back_to_bundled_and_forth(said, home):
     assert "rack 1" in said("rack")
     said("--bundled")
     assert "rack 1" not in said("rack")
-    assert "by choice" in said("--state")
+    assert "as you chose" in said("--state")
     said("--fetched")
     assert "rack 1" in said("rack")
 
@@ -136,8 +136,8 @@ def test_back_to_bundled_and_forth(said, home):
 def test_a_damaged_file_is_passed_over_and_named(said, home):
     PriceStore(home).take(held(4.0))
     next(home.glob("snapshot-*")).write_text("{")
-    assert "Passed over" in said("h100", "--limit", "1")
-    assert "passed over" in said("--state")
+    assert "Skipped" in said("h100", "--limit", "1")
+    assert "skipped" in said("--state")
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_runs_beyond_the_horizon_are_no_option(said):
         (["--modes", "weekly"], "--modes: there is no 'weekly'; choose on-demand", "--help"),
         (["--counts", "0"], "--counts: must be at least 1", "--help"),
         (["--counts", "1,x"], "--counts: 'x' is not a whole number", "--help"),
-        (["--vendor", "Foo"], "--vendor: unknown vendor 'Foo'", "Makers: AMD"),
+        (["--vendor", "Foo"], "--vendor: unknown vendor 'Foo'", "Vendors: AMD"),
         (["--limit", "-1"], "'-1' is not a whole number, 0 or larger", "--help"),
         (["--epochs", "3"], "--dataset: an epoch has no size", "how many samples"),
         (["--task", "training", "--tp", "5", "--count", "5", "--counts", "5"], "12 heads cannot be divided by 5", ""),

@@ -135,7 +135,7 @@ def test_modules_that_are_left_out_are_counted(saved, said):
 def test_help_teaches(said, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     printed = said("--help")
-    for word in ("the consent to that", "--allocator", "[AdamW]", "examples:", "exit codes:", "expandable_segments"):
+    for word in ("only code that you trust", "--allocator", "[AdamW]", "examples:", "exit codes:", "expandable_segments"):
         assert word in printed
 
 
@@ -172,7 +172,7 @@ FILES = {
         ("net.py:Net --memory-limit 0", "--memory-limit: must be more than 0"),
         ("net.py:Net --save missing/net.json", "--save: there is no folder missing"),
         ("net.py:Net --csv folder", "--csv: folder is a folder"),
-        ("net.json.gz --batch 4", "--batch: net.json.gz, which is a recording"),
+        ("net.json.gz --batch 4", "--batch: cannot change net.json.gz, which is a recording"),
         ("net.json.gz --save net.py", "--save: net.py exists and is a file of another kind"),
         ("net.json.gz --csv net.py", "--csv: net.py exists and is a file of another kind"),
     ],

@@ -60,7 +60,7 @@ def test_the_heading_goes_with_the_need(catalog):
     assert (in_need(fits), in_need(unsupported)) == (False, True)
     assert (advice_title(fits), advice_title(unsupported)) == ("What would save memory", "What would help")
     assert no_advice(fits, traced=True) == TRACED
-    assert no_advice(fits, traced=False) == "What would save memory: no known measure."
+    assert no_advice(fits, traced=False) == "What would save memory: no known option."
 
 
 def found(value=None, bounded_by="memory", reason=""):

@@ -69,7 +69,7 @@ def test_a_machine_reads_as_in_its_pane_and_in_the_table_of_systems(entries, cat
         pane = {detail.title: detail.text for group in system_details(system) for detail in group.details}
         for key, title in (("bandwidth", "Bandwidth"), ("bf16", "BF16 dense")):
             text = named(compared, "All together", title).cells[0].text
-            assert text == pane[f"{title} together"]
+            assert text == pane[f"Total {title if title[:2].isupper() else title.lower()}"]
             assert text.partition("\u2009")[0] == columns[key].text(system)
     assert named(compared, "All together", "BF16 dense").cells[0].text == "none"
 
@@ -87,9 +87,9 @@ def test_the_plan_is_tried_on_each(entries, catalog):
     tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
     rows = side_by_side(entries, tried)
     assert named(rows, "Your plan", "Fits").cells[0].text.startswith("Fits")
-    assert named(rows, "Your plan", "Time").cells[0].text.endswith("a request")
+    assert named(rows, "Your plan", "Time").cells[0].text.endswith("per request")
     assert "tokens/s" in named(rows, "Your plan", "Pace").cells[0].text
-    assert " a month" in named(rows, "Your plan", "Rented").cells[0].text
+    assert " per month" in named(rows, "Your plan", "Rented").cells[0].text
     assert named(rows, "Your plan", "Owned").cells[0].tooltip
     assert named(rows, "Your plan", "Memory needed per card").cells[0].value
 
@@ -99,12 +99,12 @@ def test_what_a_month_costs_stands_beside_what_its_work_costs(entries, catalog):
     tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
     rows = side_by_side(entries, tried)
     for title in ("Rented", "Owned"):
-        by_month, by_work = named(rows, "Your plan", title), named(rows, "Your plan", f"{title}, a million tokens")
+        by_month, by_work = named(rows, "Your plan", title), named(rows, "Your plan", f"{title}, per million tokens")
         assert by_month.cells[0].value
         assert by_work.cells[0].value
         assert by_work.cells[0].text.startswith("$")
     hourly = named(rows, "Your plan", "Rented, per hour").cells[1]
-    assert hourly.text.endswith(" an hour")
+    assert hourly.text.endswith(" per hour")
     assert "8 × $" in hourly.tooltip
 
 
@@ -115,7 +115,7 @@ def test_what_does_not_fit_takes_no_time_and_costs_nothing(entries, catalog):
     assert named(rows, "Your plan", "Fits").cells[0].text.startswith("Does not fit")
     for title in ("Time", "Pace", "Rented", "Rented, per hour", "Rented, per million tokens", "Owned"):
         cells = named(rows, "Your plan", title).cells
-        assert (cells[0].text, cells[0].value, cells[0].tooltip) == ("unknown", None, "The plan does not fit there.")
+        assert (cells[0].text, cells[0].value, cells[0].tooltip) == ("unknown", None, "The plan does not fit.")
         assert cells[1].value is not None
 
 
@@ -142,7 +142,7 @@ def test_cards_that_hold_it_together_but_not_each_are_told_to_share_it(entries, 
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=Inference())
     tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
     (note,) = sharing_notes(entries, tried)  # one card cannot be helped by sharing
-    assert note.startswith("DGX H100: the plan has all of the model on each card.")
+    assert note.startswith("DGX H100: the plan puts the whole model on each card.")
     assert "on each" in named(side_by_side(entries, tried), "Your plan", "Fits").cells[1].text
     shared = plan.evolve(workload=Inference(parallel=Parallel(tensor=2)), gpu="rtx-4090", count=2)
     two = Entry("two", "GeForce RTX 4090", 2, entries[0].row)

@@ -52,7 +52,7 @@ def test_several_machines_sum_up_what_one_has(entry_of):
         assert cell(rows, title, 1).value == 2 * cell(rows, title).value
     assert cell(rows, "Power", 1).tooltip.startswith("2 × 10,200")
     assert cell(rows, "Price", 1).tooltip.startswith("2 × $270,000, street")
-    assert cell(rows, "Links", 1).text.endswith("in each; between machines unknown")
+    assert cell(rows, "Links", 1).text.endswith("inside each; between machines unknown")
     assert "between" not in cell(rows, "Links").text
     assert totals(two)["system_power_watts"] == 2 * totals(one)["system_power_watts"]
 
@@ -72,21 +72,21 @@ def test_a_plan_is_not_tried_on_cards_that_nobody_knows(entry_of, catalog):
     (row,) = [row for row in side_by_side((entry,), found) if row.title == "Fits"]
     assert (row.cells[0].text, row.cells[0].tooltip) == (
         "not evaluated",
-        "the catalog does not say which accelerator this has",
+        "the catalog does not list the accelerators accelerator this has",
     )
     assert compared_notes((entry,), found) == (
-        "2 × DGX Station (V100) is not evaluated: the catalog does not say which accelerator this has.",
+        "2 × DGX Station (V100) is not evaluated: the catalog does not list the accelerators accelerator this has.",
     )
 
 
 def test_the_time_says_what_it_assumes_between_machines(entry_of, catalog):
     entries = (entry_of("dgx-h100", 2), entry_of("dgx-h100"), entry_of("dgx-2", 2))
     eight, sixteen = compared_notes(entries, tried(PLAN, entries, catalog))
-    assert eight.endswith("8 cards per machine and 50\u2009GB/s from each card to other which is assumed.")
-    assert "with 16 cards a machine" in sixteen
+    assert eight.endswith("8 cards per machine and 50\u2009GB/s from each card to other machines, which is assumed.")
+    assert "with 16 cards per machine" in sixteen
     said = PLAN.evolve(timing=TimeSetting(network_bytes_per_s=25e9, cards_per_node=4))
     (note, _) = compared_notes(entries, tried(said, entries, catalog))
-    assert note.endswith("4 cards per machine and 25\u2009GB/s from each card to other as the plan specifies.")
+    assert note.endswith("4 cards per machine and 25\u2009GB/s from each card to other machines, as the plan specifies.")
     assert compared_notes(entries[:1], {}) == ("2 × DGX H100: the catalog does not list the network between the machines.",)
 
 

@@ -86,14 +86,14 @@ def test_what_the_person_paid_is_a_column_of_its_own():
     assert paid.text(GpuRow(card(purchase_price_usd=720.0))) == "$720"
     assert "a data sheet" in paid.tooltip(GpuRow(card(purchase_price_usd=720.0)))
     assert paid.text(GpuRow(card())) == "unknown"
-    assert "not said" in paid.tooltip(GpuRow(card()))
+    assert "not entered" in paid.tooltip(GpuRow(card()))
     assert not paid.shown
 
 
 def test_without_prices_nothing_is_claimed():
     row = GpuRow(card())
     assert {COLUMNS[key].text(row) for key in ("street", "used", "rent")} == {"unknown"}
-    assert "no offer" in COLUMNS["rent"].tooltip(row)
+    assert "no rental offer" in COLUMNS["rent"].tooltip(row)
 
 
 def test_parts_are_said_as_what_they_are():

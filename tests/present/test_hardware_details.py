@@ -50,7 +50,7 @@ def test_one_sign_says_how_sure_a_figure_is():
 def test_a_persons_own_figure_is_called_theirs():
     detail = figure("Paid", "$720", Provenance.own("your own figure", "2026-11-01"))
     assert (detail.certainty, detail.mark, dict(MARK_MEANINGS)[detail.mark]) == ("yours", "y", "yours")
-    assert detail.tooltip == "your own figure\nyours\nsaid 1 November 2026"
+    assert detail.tooltip == "your own figure\nyours\nentered 1 November 2026"
 
 
 def test_where_a_figure_comes_from_is_said_in_full():
@@ -72,7 +72,7 @@ def test_a_card_is_told_in_groups():
     ]
     found = details(groups)
     assert (found["Physical"].text, found["Physical"].exact) == ("80.0\u2009GiB", "85,899,345,920\u2009B")
-    assert (found["BF16, fp32"].text, found["BF16, fp32"].mark) == ("989\u2009TFLOPS", "ƒ")
+    assert (found["BF16, fp32 accumulation"].text, found["BF16, fp32 accumulation"].mark) == ("989\u2009TFLOPS", "ƒ")
     assert found["FP32"].text == "67\u2009TFLOPS"
     assert found["FP64, TF32, FP16, FP8, INT8, FP4"].text == fmt.NOT_PUBLISHED
     assert (found["Boost clock"].text, found["Boost clock"].mark) == ("1,980\u2009MHz", "ƒ")

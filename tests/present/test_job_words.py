@@ -37,7 +37,7 @@ def test_a_run_has_hours_and_a_price_with_its_date_and_source(catalog):
     provider, machines, price, dated, source, *_ = tooltip.splitlines()
     assert "(" not in provider
     assert machines.startswith("1 × ")
-    assert price.startswith(f"{text} a run, $")
+    assert price.startswith(f"{text} per run, $")
     assert dated.startswith("price of ")
     assert source
 

@@ -27,9 +27,9 @@ def row(name, predicted, actual, **more):
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
-        ([row("process", 10 * GIB, 11 * GIB)], "The run used 10 % more than estimated (the process): "),
-        ([row("sum", 10 * GIB, 9 * GIB)], "The run used 10 % less than estimated: "),
-        ([row("process", 10 * GIB, 10 * GIB)], "The estimate agrees with the log (the process): "),
+        ([row("process", 10 * GIB, 11 * GIB)], "The run used 10 % more memory than estimated (whole process): "),
+        ([row("sum", 10 * GIB, 9 * GIB)], "The run used 10 % less memory than estimated: "),
+        ([row("process", 10 * GIB, 10 * GIB)], "The estimate agrees with the log (whole process): "),
         ([row("allocated", 10 * GIB, 11 * GIB, low_bytes=9 * GIB, high_bytes=12 * GIB)], "The estimate agrees"),
         ([row("card", None, GIB)], "The log has no total that can be compared with the estimate."),
         ([row("capacity", GIB, GIB)], "The log has no total that can be compared with the estimate."),

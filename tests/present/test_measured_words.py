@@ -41,8 +41,8 @@ def found(measured=17.9, reason="in-range", likeliest="framework_overhead", basi
         ),
         (
             found(20.0, "other-processes", None, "card"),
-            f"20.0{T}GiB on the whole card: +16{T}%; more than the estimate's range, "
-            "part of which other processes hold.",
+            f"20.0{T}GiB on the whole card: +16{T}%; above the estimate's range, "
+            "in part because of other processes.",
         ),
     ],
 )

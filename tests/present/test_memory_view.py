@@ -71,7 +71,7 @@ CASES = [
     (
         _on_card(16 * GIB, "tight", fit_probability=0.26, low_bytes=15 * GIB),
         1,
-        "Tight on 1 × RTX 4090 with a chance of about 1 in 4: needs 16.0 GiB (15.0 – 17.0) of 16.0 usable, 0 B free.",
+        "Tight on 1 × RTX 4090 with a probability of about 1 in 4: needs 16.0 GiB (15.0 – 17.0) of 16.0 usable, 0 B free.",
         "Tight, about 1 in 4",
     ),
     (
@@ -83,14 +83,14 @@ CASES = [
     (
         _on_card(24 * GIB, "fits", other_processes_bytes=GIB),
         1,
-        "Fits on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 24.0 usable, of which other processes hold 1.00 GiB, "
+        "Fits on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 24.0 usable, 1.00 GiB of it used by other programs, "
         "7.00 GiB free.",
         "Fits, 7.00 GiB free",
     ),
     (
         _result(),
         1,
-        "Needs 16.0 GiB (15.5 – 17.0); how much of RTX 4090 a program can use is not known.",
+        "Needs 16.0 GiB (15.5 – 17.0); the usable memory of RTX 4090 is not known.",
         "Needs 16.0 GiB",
     ),
     (

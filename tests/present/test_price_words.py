@@ -81,7 +81,7 @@ def test_the_newest_price_is_found():
 def test_a_row_shows_the_price_of_one_card():
     cells = shown()
     assert (cells["on-demand"], cells["spot"], cells["age"]) == ("6.88", "–", "12 days old, recent")
-    assert (cells["card"], cells["region"], cells["date"]) == ("H100 SXM5 80 GB", "not said", "2026-11-10")
+    assert (cells["card"], cells["region"], cells["date"]) == ("H100 SXM5 80 GB", "unknown", "2026-11-10")
 
 
 def test_what_is_not_said_is_not_guessed():
@@ -101,7 +101,7 @@ def test_a_price_says_where_it_comes_from():
     (row,) = offer_rows([offer(notes=("a note",), **euros)], HARDWARE, TODAY)
     by_key = {column.key: column for column in OFFER_COLUMNS}
     assert by_key["on-demand"].tooltip(row).splitlines() == [
-        "$55.0400 an hour for 8 × H100 SXM5 80 GB",
+        "$55.0400 per hour for 8 × H100 SXM5 80 GB",
         "billed in EUR, 1 EUR = $1.17 on 2026-11-09",
         "price of 10 November 2026, 12 days old",
         "a price list",
@@ -134,12 +134,12 @@ def test_what_came_of_a_refresh():
         )
     )
     assert lines == [
-        "AWS: new prices, 12 offers, 5 left out (gpuhunt: AWS)",
+        "AWS: new prices, 12 offers, 5 skipped (gpuhunt: AWS)",
         "  skipped: AWS a: no card",
         "  skipped: AWS b: no card",
         "  skipped: AWS c: no card",
         "  and 2 more skipped",
-        "GCP: held, 1 offer (gpuhunt: GCP)",
+        "GCP: held for review, 1 offer (gpuhunt: GCP)",
         "  large price changes; the old prices stay in use until you accept the new ones:",
         "  a2: 4 → 1 USD an hour (× 0.25)",
         "OCI: unchanged, 3 offers (gpuhunt: OCI)",
@@ -152,7 +152,7 @@ def test_which_prices_are_in_use():
     fetched = Snapshot(taken_at="20261111T000000Z", parts=(part(),))
     bundled = (offer(),)
     assert list(state_lines(Stored(none, none, (), use_bundled=False, problems=()), bundled, TODAY)) == [
-        "The bundled prices are in use; none were fetched.",
+        "The bundled prices are in use; no prices were fetched.",
         "bundled: 1 offer, oldest price 12 days old",
     ]
     problem = PriceError("held.json", "is no file of prices")
@@ -163,4 +163,4 @@ def test_which_prices_are_in_use():
     told = "AWS: 1 offer, oldest price 12 days old, fetched on 11 November 2026 from a list"
     assert lines[2:] == [told, "your own: x", f"held until you accept or discard them: {told}", f"skipped: {problem.message}"]
     chosen = Stored(fetched, none, (), use_bundled=True, problems=())
-    assert "by choice" in next(state_lines(chosen, bundled, TODAY))
+    assert "as you chose" in next(state_lines(chosen, bundled, TODAY))

@@ -68,7 +68,7 @@ def test_gaps_are_told_where_energy_is_estimated():
     found = recording(*samples)
     assert (
         gap_sentence(summary(found), found.seconds).replace(THIN, " ")
-        == "Gaps of 30 s are not in the estimated energy."
+        == "The estimated energy does not include gaps of 30 s."
     )
     assert gap_sentence(summary(recording(*samples[:4])), 3.0) == ""
     counted = recording(*(sample(float(at), a={"energy_joules": at}) for at in (0, 1, 2, 3, 33, 34)))
@@ -89,7 +89,7 @@ def test_a_card_in_a_row():
 def test_the_answer_comes_first_and_then_what_is_lost():
     found = recording(*(sample(float(at), a={"power_watts": 100.0}) for at in range(4)), is_ended=False)
     first, *others = summary_lines(found, summary(found).at(0.36))
-    assert first.replace(THIN, " ").startswith("≈ 0.0833 Wh on the cards, $0.000030 at $0.36 a kWh")
+    assert first.replace(THIN, " ").startswith("≈ 0.0833 Wh used by the cards, $0.000030 at $0.36 per kWh")
     assert others == ["The recording is truncated; its last second may be missing."]
     assert summary(found).at(0.36).cards[0].usd == summary(found, 0.36).cards[0].usd
     assert summary_lines(found, Summary((), None))[0] == "No card reported its energy or power."

@@ -92,9 +92,9 @@ def test_totals_say_their_formula_and_the_source_of_one(by_id):
     tooltip = plain(COLUMNS["bf16"].tooltip(row))
     assert tooltip.startswith("8 × 990 TFLOPS (H100 SXM5 80 GB)\n") or tooltip.startswith("8 × 989.5 TFLOPS")
     found = {detail.title: detail for group in system_details(row) for detail in group.details}
-    assert plain(found["Bandwidth together"].text) == "26.8 TB/s"
-    assert plain(found["Bandwidth together"].origin).startswith("derived: 8 × 3,350 GB/s (H100 SXM5 80 GB)\n")
-    assert found["Bandwidth together"].mark == "ƒ"
+    assert plain(found["Total bandwidth"].text) == "26.8 TB/s"
+    assert plain(found["Total bandwidth"].origin).startswith("derived: 8 × 3,350 GB/s (H100 SXM5 80 GB)\n")
+    assert found["Total bandwidth"].mark == "ƒ"
     assert found["Basis of that figure"].text.startswith("FP8 tensor, SPARSE")
 
 
@@ -102,12 +102,12 @@ def test_totals_that_are_not_known_say_why(by_id):
     assert [total.title for total in TOTALS] == ["Bandwidth", "BF16 dense", "FP16 dense"]
     assert COLUMNS["bf16"].text(by_id["dgx-2"]) == UNKNOWN
     assert COLUMNS["bf16"].tooltip(by_id["dgx-2"]).startswith("the catalog does not have this figure for one Tesla V100")
-    assert COLUMNS["bandwidth"].tooltip(by_id["dgx-station-v100"]).startswith("the catalog does not say which")
+    assert COLUMNS["bandwidth"].tooltip(by_id["dgx-station-v100"]).startswith("the catalog does not list the accelerators")
     found = {detail.title: detail for detail in system_details(by_id["dgx-2"])[0].details}
-    assert found["BF16 dense together"].text == UNKNOWN
-    assert found["BF16 dense together"].tooltip.startswith("the catalog has no such figure")
-    assert plain(found["FP16 dense together"].text) == "2.09 PFLOPS"
-    assert "FP16 dense together" not in {each.title for each in system_details(by_id["dgx-h100"])[0].details}
+    assert found["Total BF16 dense"].text == UNKNOWN
+    assert found["Total BF16 dense"].tooltip.startswith("the catalog does not have this figure")
+    assert plain(found["Total FP16 dense"].text) == "2.09 PFLOPS"
+    assert "Total FP16 dense" not in {each.title for each in system_details(by_id["dgx-h100"])[0].details}
 
 
 def test_what_a_machine_has_for_its_power(by_id):
@@ -119,7 +119,7 @@ def test_what_a_machine_has_for_its_power(by_id):
     assert rate.value(by_id["dgx-2"].system, by_id["dgx-2"].gpu) is None
     unknown = by_id["dgx-station-v100"]
     assert memory.value(unknown.system, None) is None
-    assert "not known without the Memory" in memory.formula(unknown.system, None)
+    assert "needs the Memory" in memory.formula(unknown.system, None)
 
 
 def test_a_machine_is_fed_and_cooled_as_a_whole(by_id):
@@ -153,7 +153,7 @@ def test_a_verdict_with_what_is_left_on_each_accelerator(catalog):
     assert missing.endswith("too much on each of 8, split between them as in the plan")
     assert fits.tooltip(rows["dgx-spark"]).endswith("too much")
     assert fits.tooltip(rows["tpu-v4-pod"]) == rows["tpu-v4-pod"].unsupported != ""
-    assert fits.tooltip(rows["dgx-station-v100"]) == "the catalog does not say which accelerator this has"
+    assert fits.tooltip(rows["dgx-station-v100"]) == "the catalog does not list the accelerators accelerator this has"
 
 
 def test_a_plan_that_cannot_be_shared_between_so_many_has_no_verdict(catalog):
@@ -179,8 +179,8 @@ def test_a_format_that_the_chip_lacks_is_none_and_not_unknown(catalog):
         UNKNOWN,
     ]
     found = {detail.title: detail for detail in system_details(rows["dgx-2"])[0].details}
-    assert found["BF16 dense together"].text == "none"
-    assert found["BF16 dense together"].source
+    assert found["Total BF16 dense"].text == "none"
+    assert found["Total BF16 dense"].source
 
 
 def test_a_sentence_says_on_how_many_the_plan_fits(catalog, rows):
@@ -207,9 +207,9 @@ def test_what_each_accelerator_has_says_where_that_is_from(rows, by_id):
     assert (COLUMNS["memory_each"].tooltip(unknown), COLUMNS["link"].tooltip(unknown)) == ("", "")
     assert [COLUMNS[key].text(row) for key in ("kind", "topology", "architecture")] == ["server", "switch", "Hopper"]
     found = {detail.title: detail for group in system_details(row) for detail in group.details}
-    assert plain(found["Links each"].text) == "900 GB/s, both directions together"
+    assert plain(found["Links per accelerator"].text) == "900 GB/s, sum of both directions"
     assert found["Topology"].source
-    assert "Links each" not in {each.title for group in system_details(unknown) for each in group.details}
+    assert "Links per accelerator" not in {each.title for group in system_details(unknown) for each in group.details}
 
 
 def test_rents_are_of_all_of_a_machine_with_their_month():

@@ -31,7 +31,7 @@ from planner.workload.workload import Inference, Training
         (Inference(batch=2), "inference, 2 sequences, weights as stored"),
         (
             Inference(context_length=4785, weights="bf16", images=4),
-            "inference, 1 × 4,785 tokens, bf16, 4 images in each prompt",
+            "inference, 1 × 4,785 tokens, bf16, 4 images per prompt",
         ),
         (
             Inference(batch=8, context_length=8192, weights="nf4", kv_cache="fp8"),

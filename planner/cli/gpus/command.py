@@ -190,5 +190,5 @@ def _table(words: Vocabulary[Any]) -> str:
 
 def _positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or larger")
     return int(text)
