@@ -55,7 +55,7 @@ def test_own_cards_are_added_found_exported_and_removed(said, tmp_path):
     assert printed == json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert (printed["schema_version"], [change["gpu"] for change in printed["changes"]]) == (1, ["rtx-3090"])
     assert said("--remove", "my-4090") == "my-4090 is removed.\n"
-    assert said("--remove", "RTX 3090") == "rtx-3090 is as the catalog has it.\n"
+    assert said("--remove", "RTX 3090") == "rtx-3090 has the data of the catalog again.\n"
     assert said("--own").startswith("No cards or changes of your own.")
     assert said("--add", str(tmp_path / "out.json")) == "Added 1 card and 1 change.\n"
 

@@ -84,7 +84,7 @@ def test_electricity_and_carbon_say_where_and_by_what(scenario_of):
     bare = footprint.evolve(grams_per_kwh=None, carbon_kg=None)
     rows = {row.title: row.cells[0] for row in rent_or_buy_rows(with_rent(scenario_of().estimate, carbon=bare))}
     assert rows["Carbon"].text == "not known"
-    assert rows["Electricity"].text.replace("\u2009", " ") == "120 kWh a month"
+    assert rows["Electricity"].text.replace("\u2009", " ") == "120 kWh per month"
 
 
 def test_without_machines_there_is_no_electricity(scenario_of):
