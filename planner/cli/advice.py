@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from planner.cli.table import Head, table
+from planner.cli.table import TableColumn, table
 from planner.errors import SpecError
 from planner.plan.advice.advise import Advice, advise
 from planner.plan.catalog import Catalog
@@ -17,12 +17,12 @@ from planner.present.memory.verdict import in_need
 
 _SHORT: Final = 3
 _HEADS: Final = (
-    Head("Change", flexible=True, narrowest=24),
-    Head("Saves", "right", unit="GiB"),
-    Head("Then"),
-    Head("Costs", flexible=True),
-    Head("Risk"),
-    Head("Needs", flexible=True),
+    TableColumn("Change", flexible=True, narrowest=24),
+    TableColumn("Saves", "right", unit="GiB"),
+    TableColumn("Then"),
+    TableColumn("Costs", flexible=True),
+    TableColumn("Risk"),
+    TableColumn("Needs", flexible=True),
 )
 _FIELDS: Final[dict[str, Field]] = {
     "micro-batch": "micro_batch",

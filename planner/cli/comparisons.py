@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from planner.cli.named_plan import plan_about
-from planner.cli.report import prose_width, wrapped
-from planner.cli.table import Head, table
+from planner.cli.report import prose_width, wrap
+from planner.cli.table import TableColumn, table
 from planner.cli.user_catalog import named_cards
 from planner.errors import AmbiguousNameError, SpecError
 from planner.memory.corrections import Correction
@@ -28,10 +28,10 @@ from planner.present.memory.comparison import versus_view
 from planner.present.memory.log_comparison import LogView, log_view
 
 _LOG_HEADS: Final = (
-    Head("Memory", flexible=True),
-    Head("Estimated", "right"),
-    Head("Measured", "right"),
-    Head("Difference", "right"),
+    TableColumn("Memory", flexible=True),
+    TableColumn("Estimated", "right"),
+    TableColumn("Measured", "right"),
+    TableColumn("Difference", "right"),
 )
 _STDIN: Final = "-"
 
@@ -57,9 +57,9 @@ def comparison_block(comparison: Comparison, width: int | None) -> str:
     view, prose = log_view(comparison), prose_width(width)
     rows = [[row.title, row.predicted, row.actual, row.difference] for row in view.rows]
     blocks = (
-        "\n".join(wrapped(text, prose) for text in (view.sentence, view.subject)),
+        "\n".join(wrap(text, prose) for text in (view.sentence, view.subject)),
         table(_LOG_HEADS, rows, width),
-        "\n".join(wrapped(text, prose, "- ") for text in _reasons(view)),
+        "\n".join(wrap(text, prose, "- ") for text in _reasons(view)),
     )
     return "\n\n".join(block for block in blocks if block)
 
@@ -94,10 +94,10 @@ def _kept(evaluation: Evaluation) -> Correction:
 
 
 _PLAN_HEADS: Final = (
-    Head("GiB", flexible=True),
-    Head("Plan", "right"),
-    Head("Other", "right"),
-    Head("Difference", "right"),
+    TableColumn("GiB", flexible=True),
+    TableColumn("Plan", "right"),
+    TableColumn("Other", "right"),
+    TableColumn("Difference", "right"),
 )
 
 
@@ -124,8 +124,8 @@ def versus_block(evaluation: Evaluation, found: Versus, catalog: Catalog, width:
     words = (view.sentence, f"Other: {view.other_subject}", view.other.answer)
     rows = [[row.title, *row.texts] for row in view.rows]
     blocks = (
-        "\n".join(wrapped(sentence, prose) for sentence in words if sentence),
-        "\n".join(wrapped(line, prose, "- ") for line in view.settings),
+        "\n".join(wrap(sentence, prose) for sentence in words if sentence),
+        "\n".join(wrap(line, prose, "- ") for line in view.settings),
         table(_PLAN_HEADS, rows, width) if rows else "",
     )
     return "\n\n".join(block for block in blocks if block)

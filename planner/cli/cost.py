@@ -11,8 +11,8 @@ from pydantic_core import to_json
 from planner.cli.money_options import add_money_options, option_of, plan_with_money, whole_number
 from planner.cli.parser import Parser
 from planner.cli.plan_arguments import add_plan_options, save_plan_as
-from planner.cli.report import prose_width, wrapped
-from planner.cli.table import Head, table, terminal_width
+from planner.cli.report import prose_width, wrap
+from planner.cli.table import TableColumn, table, terminal_width
 from planner.cli.user_catalog import user_catalog
 from planner.cost.carbon import carbon_by_region
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
@@ -43,13 +43,13 @@ from planner.present.plan.phrase import plan_phrase
 _OFFER_KEYS: Final = ("provider", "instance", "instances", "region", "hours", "usd", "gpu_hour", "age", "remarks")
 _FLEXIBLE: Final = ("provider", "instance", "region", "remarks")
 _REGIONS: Final = 10
-_SOURCE: Final = Head("Source", flexible=True, narrowest=12)
+_SOURCE: Final = TableColumn("Source", flexible=True, narrowest=12)
 _MONEY_HEADS: Final = (
-    Head("", flexible=True),
-    Head("Amount", "right"),
-    Head("Range"),
-    Head("Certainty"),
-    Head("Oldest figure"),
+    TableColumn("", flexible=True),
+    TableColumn("Amount", "right"),
+    TableColumn("Range"),
+    TableColumn("Certainty"),
+    TableColumn("Oldest figure"),
     _SOURCE,
 )
 
@@ -81,7 +81,7 @@ class CostAnswer(NamedTuple):
         return None if own is None else own.carbon.energy_kwh
 
 
-class Shown(NamedTuple):
+class ReportOptions(NamedTuple):
     """Width and optional parts of the report."""
 
     width: int | None
@@ -91,18 +91,18 @@ class Shown(NamedTuple):
     carbon: bool
 
 
-def cost_blocks(answer: CostAnswer, shown: Shown) -> Iterator[str]:
+def cost_blocks(answer: CostAnswer, shown: ReportOptions) -> Iterator[str]:
     """Yield the blocks of the report; some may be empty."""
     prose, result = prose_width(shown.width), answer.estimate.result
     yield _prose(result_sentences(result, answer.card, answer.today), prose)
-    yield wrapped(plan_phrase(answer.evaluation, answer.catalog), prose)
+    yield wrap(plan_phrase(answer.evaluation, answer.catalog), prose)
     yield _prose(if_it_ran(answer.evaluation.memory), prose)
     if answer.evaluation.time is not None:
         view = time_view(answer.evaluation.time)
         yield _prose((view.answer, view.reason), prose)
     yield from _amounts(result, answer, shown)
     hybrid = answer.hybrid
-    yield wrapped(hybrid_sentence(hybrid, answer.evaluation.plan.cost.horizon_years), prose) if hybrid else ""
+    yield wrap(hybrid_sentence(hybrid, answer.evaluation.plan.cost.horizon_years), prose) if hybrid else ""
     yield _prose(_carbon_sentences(answer), prose)
     if shown.carbon:
         yield _carbon_table(answer, shown.width)
@@ -110,25 +110,25 @@ def cost_blocks(answer: CostAnswer, shown: Shown) -> Iterator[str]:
         yield _tornado(answer.estimate, shown.width)
     if shown.offers:
         yield _offers(answer.estimate, shown)
-    yield "\n".join(wrapped(note, prose, "- ") for note in _notes(answer))
+    yield "\n".join(wrap(note, prose, "- ") for note in _notes(answer))
 
 
 def _prose(sentences: Iterable[str], width: int) -> str:
-    return "\n".join(wrapped(sentence, width) for sentence in sentences if sentence)
+    return "\n".join(wrap(sentence, width) for sentence in sentences if sentence)
 
 
-def _amounts(result: CostResult, answer: CostAnswer, shown: Shown) -> Iterator[str]:
+def _amounts(result: CostResult, answer: CostAnswer, shown: ReportOptions) -> Iterator[str]:
     """Yield the costs of renting and of owning, each as a sentence and a table of its terms."""
     prose = prose_width(shown.width)
     if result.rent is not None:
-        yield f"{wrapped(rent_sentence(result.rent), prose)}\n\n{_terms(money_rows(result.rent.terms), shown)}"
+        yield f"{wrap(rent_sentence(result.rent), prose)}\n\n{_terms(money_rows(result.rent.terms), shown)}"
     if result.own is not None:
-        yield wrapped(own_sentence(result.own, answer.estimate.demand), prose)
+        yield wrap(own_sentence(result.own, answer.estimate.demand), prose)
         yield f"Upfront:\n{_terms(money_rows(result.own.upfront), shown)}"
         yield f"Monthly:\n{_terms(money_rows(result.own.monthly), shown)}" if result.own.monthly else ""
 
 
-def _terms(rows: tuple[MoneyRow, ...], shown: Shown) -> str:
+def _terms(rows: tuple[MoneyRow, ...], shown: ReportOptions) -> str:
     if shown.explain:
         return "\n".join(_explained(row, prose_width(shown.width)) for row in rows)
     cells = [[row.title, row.text, row.range_text, row.certainty, row.date, row.short_source] for row in rows]
@@ -143,7 +143,7 @@ def _explained(row: MoneyRow, width: int) -> str:
         *(() if any(row.source in symbol[3] for symbol in row.symbols) else (f"source: {row.source}",)),
     ]
     head = f"{row.title}: {row.text}{ends}, {row.certainty}"
-    return "\n".join([head, *(wrapped(line, width, "    ", "      ") for line in lines)])
+    return "\n".join([head, *(wrap(line, width, "    ", "      ") for line in lines)])
 
 
 def _carbon_sentences(answer: CostAnswer) -> Iterator[str]:
@@ -165,7 +165,13 @@ def _carbon_table(answer: CostAnswer, width: int | None) -> str:
     energy = answer.energy_kwh
     if energy is None:
         return ""
-    heads = (Head("Region", flexible=True), Head("g/kWh", "right"), Head("CO₂, kg", "right"), Head("Date"), _SOURCE)
+    heads = (
+        TableColumn("Region", flexible=True),
+        TableColumn("g/kWh", "right"),
+        TableColumn("CO₂, kg", "right"),
+        TableColumn("Date"),
+        _SOURCE,
+    )
     everywhere = carbon_by_region(energy, answer.catalog.cost)
     rows = [
         [
@@ -179,19 +185,19 @@ def _carbon_table(answer: CostAnswer, width: int | None) -> str:
         f"{len(rows):,} of {len(everywhere):,} regions, lowest first; "
         f"highest: {fmt.quantity(last.carbon_kg, 'kg')} in {last.name}"
     )
-    return f"{table(heads, rows, width)}\n\n{wrapped(counted, prose_width(width))}"
+    return f"{table(heads, rows, width)}\n\n{wrap(counted, prose_width(width))}"
 
 
 def _tornado(estimate: CostEstimate, width: int | None) -> str:
     if estimate.case is None or estimate.result.rent is None:
         return ""
     heads = (
-        Head("Input", flexible=True),
-        Head("Low", "right"),
-        Head("High", "right"),
-        Head("Owning saves at low", "right"),
-        Head("at high", "right"),
-        Head(""),
+        TableColumn("Input", flexible=True),
+        TableColumn("Low", "right"),
+        TableColumn("High", "right"),
+        TableColumn("Owning saves at low", "right"),
+        TableColumn("at high", "right"),
+        TableColumn(""),
     )
     rows = [
         [
@@ -201,11 +207,11 @@ def _tornado(estimate: CostEstimate, width: int | None) -> str:
         for row in swing_rows(tornado(estimate.case))
     ]
     simulation = simulate(estimate.case)
-    told = wrapped(chance_sentence(simulation), prose_width(width)) if simulation else ""
+    told = wrap(chance_sentence(simulation), prose_width(width)) if simulation else ""
     return "\n\n".join(part for part in (table(heads, rows, width), told) if part)
 
 
-def _offers(estimate: CostEstimate, shown: Shown) -> str:
+def _offers(estimate: CostEstimate, shown: ReportOptions) -> str:
     rows = estimate.rows[: shown.offers]
     if not rows:
         return ""
@@ -215,7 +221,7 @@ def _offers(estimate: CostEstimate, shown: Shown) -> str:
     }
     wanted = [key for key in _OFFER_KEYS if saying.get(key, True)]
     columns = [column for column in JOB_OFFER_COLUMNS if column.key in wanted]
-    heads = [Head(column.title, column.align, column.key in _FLEXIBLE, narrowest=6) for column in columns]
+    heads = [TableColumn(column.title, column.align, column.key in _FLEXIBLE, narrowest=6) for column in columns]
     cells = [[column.text(row) for column in columns] for row in rows]
     return f"{table(heads, cells, shown.width)}\n\n{len(rows):,} of {len(estimate.rows):,} offers for this job"
 
@@ -264,7 +270,9 @@ def run(argv: list[str], today: date | None = None) -> int:
         fields = _fields(answer, arguments) | ({} if other is None else {"other": _fields(other, arguments)})
         print(to_json(fields, indent=2).decode())
     else:
-        shown = Shown(terminal_width(), arguments.explain, arguments.offers, arguments.tornado, arguments.carbon)
+        shown = ReportOptions(
+            terminal_width(), arguments.explain, arguments.offers, arguments.tornado, arguments.carbon
+        )
         beside = () if other is None else (_versus(answer, other, shown.width),)
         print("\n\n".join(block for block in (*cost_blocks(answer, shown), *beside) if block))
     return 0
@@ -339,7 +347,12 @@ def _versus(first: CostAnswer, second: CostAnswer, width: int | None) -> str:
     prose = prose_width(width)
     words = (f"Other: {plan_phrase(second.evaluation, second.catalog)}",)
     told = (*words, *result_sentences(second.estimate.result, second.card, second.today))
-    heads = (Head("", flexible=True), Head("Plan", "right"), Head("Other", "right"), Head("Difference", "right"))
+    heads = (
+        TableColumn("", flexible=True),
+        TableColumn("Plan", "right"),
+        TableColumn("Other", "right"),
+        TableColumn("Difference", "right"),
+    )
     both = (Scenario(answer.evaluation.time, answer.estimate) for answer in (first, second))
     rows = [[row.title, *(cell.text for cell in row.cells)] for row in scenario_rows(*both)]
-    return "\n".join(wrapped(line, prose) for line in told) + f"\n\n{table(heads, rows, width)}"
+    return "\n".join(wrap(line, prose) for line in told) + f"\n\n{table(heads, rows, width)}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from planner.cli.options import check_lengths, in_options, used_defaults
 from planner.cli.parser import Parser
 from planner.cli.plan_arguments import GivenRecipe, add_plan_options, plan_from_arguments, save_plan_as
-from planner.cli.report import report
+from planner.cli.report import memory_report
 from planner.cli.table import terminal_width
 from planner.cli.user_catalog import user_catalog
 from planner.errors import SpecError
@@ -59,7 +59,7 @@ tight: it fits with a probability of 50 to 95 %, which the answer states; --chec
 exit codes: 0 done, 1 does not fit (only with --check; tight counts as fitting), 2 wrong input"""
 
 
-class _Asked(NamedTuple):
+class _OptionalParts(NamedTuple):
     """Optional parts of the answer besides the estimate, None for those not requested."""
 
     comparison: "Comparison | None"
@@ -87,7 +87,7 @@ def _answer(arguments: argparse.Namespace) -> int:
     plan, comparison = _with_log(plan, catalog, arguments)
     evaluation = evaluate(plan, catalog)
     check_lengths(arguments, plan.workload, evaluation.architecture)
-    asked = _Asked(comparison, recipe, preset, _beside(evaluation, catalog, arguments.versus))
+    asked = _OptionalParts(comparison, recipe, preset, _beside(evaluation, catalog, arguments.versus))
     if arguments.save:
         save_plan_as(arguments.save, plan)
     answer = _json if arguments.json else _text
@@ -163,7 +163,7 @@ def _list_presets(catalog: Catalog, *, as_json: bool) -> int:
     return 0
 
 
-def _json(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, asked: _Asked) -> str:
+def _json(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, asked: _OptionalParts) -> str:
     """Return the evaluation as JSON, with the optional parts under additional keys."""
     more: dict[str, object] = {}
     if arguments.advise or arguments.solve:
@@ -183,7 +183,7 @@ def _json(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespac
     return json.dumps({**evaluation.model_dump(mode="json"), **more}, indent=2, ensure_ascii=False)
 
 
-def _text(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, asked: _Asked) -> str:
+def _text(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, asked: _OptionalParts) -> str:
     defaults = () if evaluation.traced else used_defaults(evaluation.plan.workload, evaluation.workload)
     view, width = evaluation_view(evaluation, catalog), terminal_width()
     more: list[str] = []
@@ -208,4 +208,6 @@ def _text(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespac
         from planner.cli.comparisons import versus_block
 
         more.append(versus_block(evaluation, asked.versus, catalog, width))
-    return report(view, plan_phrase(evaluation, catalog), defaults, width, explain=arguments.explain, more=tuple(more))
+    return memory_report(
+        view, plan_phrase(evaluation, catalog), defaults, width, explain=arguments.explain, more=tuple(more)
+    )

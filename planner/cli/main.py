@@ -27,7 +27,7 @@ _OUTPUT_FAILED: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of writing to standard output, a file or terminal that this program did not open by name."""
 
 
-class Command(NamedTuple):
+class CliCommand(NamedTuple):
     """A command: its module with `run(arguments) -> int`, which is imported only when needed, and its help."""
 
     module: str
@@ -35,14 +35,16 @@ class Command(NamedTuple):
 
 
 COMMANDS: Final = {
-    "cost": Command("planner.cli.cost", "estimate how long a job takes, and whether to rent or to buy"),
-    "fit": Command("planner.cli.fit", "check whether a model fits a card, and show what uses the memory"),
-    "gpus": Command("planner.cli.gpus.command", "search, compare and show accelerators"),
-    "models": Command("planner.cli.models", "search and show models"),
-    "monitor": Command("planner.cli.monitor.command", "monitor the NVIDIA cards of this machine"),
-    "prices": Command("planner.cli.prices", "list rental prices with their dates, and fetch new ones on request"),
-    "recommend": Command("planner.cli.recommend", "recommend hardware for a job within a budget and a deadline"),
-    "trace": Command("planner.cli.trace.command", "measure the exact peak memory of a PyTorch module, without a GPU"),
+    "cost": CliCommand("planner.cli.cost", "estimate how long a job takes, and whether to rent or to buy"),
+    "fit": CliCommand("planner.cli.fit", "check whether a model fits a card, and show what uses the memory"),
+    "gpus": CliCommand("planner.cli.gpus.command", "search, compare and show accelerators"),
+    "models": CliCommand("planner.cli.models", "search and show models"),
+    "monitor": CliCommand("planner.cli.monitor.command", "monitor the NVIDIA cards of this machine"),
+    "prices": CliCommand("planner.cli.prices", "list rental prices with their dates, and fetch new ones on request"),
+    "recommend": CliCommand("planner.cli.recommend", "recommend hardware for a job within a budget and a deadline"),
+    "trace": CliCommand(
+        "planner.cli.trace.command", "measure the exact peak memory of a PyTorch module, without a GPU"
+    ),
 }
 _HELP: Final = """usage: gpu-planner [PLAN.json]         open the window
        gpu-planner COMMAND [options]   answer in the terminal

@@ -6,7 +6,7 @@ from typing import Final
 from pydantic_core import to_json
 
 from planner.cli.parser import Parser
-from planner.cli.table import details, listing
+from planner.cli.table import column_table, details
 from planner.models.catalog import ModelCatalog, ModelRecord, load_models, normalised
 from planner.models.load import load_model
 from planner.paths import catalog_dir
@@ -79,7 +79,7 @@ def _listed(arguments: argparse.Namespace, catalog: ModelCatalog) -> str:
         return (
             f"None of {len(catalog.records):,} models matches. Others can be read with --show from their config.json."
         )
-    return f"{listing(MODEL_COLUMNS, found, ('name',))}\n\n{len(found):,} of {len(catalog.records):,} models"
+    return f"{column_table(MODEL_COLUMNS, found, ('name',))}\n\n{len(found):,} of {len(catalog.records):,} models"
 
 
 def _matches(record: ModelRecord, words: list[str]) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from planner.cli.options import in_options
-from planner.cli.parser import Option, Parser, add_options, named_value
+from planner.cli.parser import CommandOption, Parser, add_options, named_value
 from planner.cli.plan_arguments import plan_from_arguments
 from planner.cost.job import DailyHours, Run, Service
 from planner.cost.terms import CostTerms
@@ -33,33 +33,37 @@ _KINDS: Final[Mapping[str, type[Run | Service | DailyHours]]] = {
 }
 
 JOB_OPTIONS: Final = (
-    Option("--tokens", "job.amount", "N", "a run over N tokens, such as 50e6"),
-    Option("--samples", "job.amount", "N", "a run over N samples: sequences or images"),
-    Option("--epochs", "job.amount", "N", "a run of N epochs of --dataset samples"),
-    Option("--steps", "job.amount", "N", "a run of N optimizer steps"),
-    Option("--hours", "job.amount", "N", "a run of N hours"),
-    Option("--dataset", "job.dataset_samples", "N", "samples per epoch"),
-    Option("--repeats", "job.repeats_per_year", "N", "runs per year [a single run]"),
-    Option("--requests-per-day", "job.requests_per_day", "N", "a service with N requests per day"),
-    Option("--prompt-tokens", "job.prompt_tokens", "N", "prompt tokens per request [1,000]"),
-    Option("--output-tokens", "job.output_tokens", "N", "output tokens per request [300]"),
-    Option("--peak-factor", "job.peak_factor", "X", "peak load relative to the average [2]"),
-    Option("--hours-per-day", "job.hours_per_day", "H", "cards in use for H hours per day [8]"),
-    Option("--days-per-week", "job.days_per_week", "N", "cards in use on N days per week [5]"),
+    CommandOption("--tokens", "job.amount", "N", "a run over N tokens, such as 50e6"),
+    CommandOption("--samples", "job.amount", "N", "a run over N samples: sequences or images"),
+    CommandOption("--epochs", "job.amount", "N", "a run of N epochs of --dataset samples"),
+    CommandOption("--steps", "job.amount", "N", "a run of N optimizer steps"),
+    CommandOption("--hours", "job.amount", "N", "a run of N hours"),
+    CommandOption("--dataset", "job.dataset_samples", "N", "samples per epoch"),
+    CommandOption("--repeats", "job.repeats_per_year", "N", "runs per year [a single run]"),
+    CommandOption("--requests-per-day", "job.requests_per_day", "N", "a service with N requests per day"),
+    CommandOption("--prompt-tokens", "job.prompt_tokens", "N", "prompt tokens per request [1,000]"),
+    CommandOption("--output-tokens", "job.output_tokens", "N", "output tokens per request [300]"),
+    CommandOption("--peak-factor", "job.peak_factor", "X", "peak load relative to the average [2]"),
+    CommandOption("--hours-per-day", "job.hours_per_day", "H", "cards in use for H hours per day [8]"),
+    CommandOption("--days-per-week", "job.days_per_week", "N", "cards in use on N days per week [5]"),
 )
 TERM_OPTIONS: Final = (
-    Option("--mode", "rent.mode", "MODE", "on-demand, spot, reserved-1y or reserved-3y [on-demand]"),
-    Option("--offer", "rent.offer", "ID", "an offer by its id in `gpu-planner prices --json` [the cheapest]"),
-    Option(
+    CommandOption("--mode", "rent.mode", "MODE", "on-demand, spot, reserved-1y or reserved-3y [on-demand]"),
+    CommandOption("--offer", "rent.offer", "ID", "an offer by its id in `gpu-planner prices --json` [the cheapest]"),
+    CommandOption(
         "--provider", "rent.providers", "NAMES", "only providers with these names or parts of names, comma-separated"
     ),
-    Option("--regions", "rent.regions", "NAMES", "only offers in these regions, likewise"),
-    Option("--place", "buy.place", "PLACE", "location of owned cards: desk, lab, colocation or data-centre [lab]"),
-    Option("--card-price", "buy.card_price_usd", "USD", "your price of one card [from the catalog]"),
-    Option("--tariff", "buy.tariff_usd_per_kwh", "USD", "your electricity price per kWh [that of --electricity]"),
-    Option("--electricity", "region", "REGION", "a country or US state, such as DE or US-WA [US]"),
-    Option("--horizon", "horizon_years", "YEARS", "years of ownership [5]"),
-    Option("--discount-rate", "discount_rate", "RATE", "yearly discount rate of future payments [0.08]"),
+    CommandOption("--regions", "rent.regions", "NAMES", "only offers in these regions, likewise"),
+    CommandOption(
+        "--place", "buy.place", "PLACE", "location of owned cards: desk, lab, colocation or data-centre [lab]"
+    ),
+    CommandOption("--card-price", "buy.card_price_usd", "USD", "your price of one card [from the catalog]"),
+    CommandOption(
+        "--tariff", "buy.tariff_usd_per_kwh", "USD", "your electricity price per kWh [that of --electricity]"
+    ),
+    CommandOption("--electricity", "region", "REGION", "a country or US state, such as DE or US-WA [US]"),
+    CommandOption("--horizon", "horizon_years", "YEARS", "years of ownership [5]"),
+    CommandOption("--discount-rate", "discount_rate", "RATE", "yearly discount rate of future payments [0.08]"),
 )
 _NAMED: Final = 8
 _HELP: Final = "--help explains every option."

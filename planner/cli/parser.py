@@ -36,7 +36,7 @@ class Parser(argparse.ArgumentParser):
         raise PlannerError(message, f"Try: {self.prog} --help")
 
 
-def with_descending(argv: list[str]) -> list[str]:
+def join_descending_sort(argv: list[str]) -> list[str]:
     """Join `--sort -price`, which argparse would parse as two options, to `--sort=-price`."""
     joined: list[str] = []
     for word in argv:
@@ -47,7 +47,7 @@ def with_descending(argv: list[str]) -> list[str]:
     return joined
 
 
-class Option(NamedTuple):
+class CommandOption(NamedTuple):
     """An option and the field that it sets; `task` is None for options of both tasks."""
 
     name: str
@@ -67,7 +67,7 @@ class Option(NamedTuple):
         return value
 
 
-def add_options(options: Iterable[Option], groups: "Mapping[str | None, argparse._ArgumentGroup]") -> None:
+def add_options(options: Iterable[CommandOption], groups: "Mapping[str | None, argparse._ArgumentGroup]") -> None:
     """Add `options` to the group of their task."""
     for option in options:
         groups[option.task].add_argument(option.name, metavar=option.metavar, help=option.help)

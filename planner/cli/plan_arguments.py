@@ -32,7 +32,7 @@ class GivenRecipe(NamedTuple):
     path: Path
 
 
-def take_recipe(arguments: argparse.Namespace) -> GivenRecipe | None:
+def load_given_recipe(arguments: argparse.Namespace) -> GivenRecipe | None:
     """Load the training file given as MODEL or by `--workload`; None if neither is one.
 
     Raises:
@@ -104,7 +104,7 @@ def plan_from_arguments(arguments: argparse.Namespace, catalog: Catalog) -> Plan
     Raises:
         PlannerError: If no model is given, a file cannot be read, or an option is not allowed; it names the option.
     """
-    recipe = take_recipe(arguments)
+    recipe = load_given_recipe(arguments)
     base, preset = _base(arguments, catalog, recipe)
     return PlanArguments(_plan(arguments, catalog, base), preset, recipe)
 

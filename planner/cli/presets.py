@@ -6,8 +6,8 @@ from typing import Final
 from pydantic_core import to_json
 
 from planner.cli.named_plan import plan_about
-from planner.cli.report import prose_width, wrapped
-from planner.cli.table import Head, table
+from planner.cli.report import prose_width, wrap
+from planner.cli.table import TableColumn, table
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
@@ -15,7 +15,7 @@ from planner.plan.recipes.preset import Preset, find_preset, load_presets, plan_
 from planner.present.plan.starting_points import preset_detail, preset_notes, recipe_details, recipe_summary
 from planner.workload.recipes.recipe import Recipe
 
-_HEADS: Final = (Head("Preset"), Head("Runs", flexible=True), Head("Description", flexible=True))
+_HEADS: Final = (TableColumn("Preset"), TableColumn("Runs", flexible=True), TableColumn("Description", flexible=True))
 
 
 def preset_list(catalog: Catalog, width: int | None, *, as_json: bool) -> str:
@@ -44,7 +44,7 @@ def plan_with_preset(name: str, model: str | None, workload: Path | None, catalo
 
 def preset_block(preset: Preset, width: int | None) -> str:
     """Return the description and the sources of the preset as text."""
-    notes = (wrapped(line, prose_width(width), rest="    ") for line in preset_notes(preset))
+    notes = (wrap(line, prose_width(width), rest="    ") for line in preset_notes(preset))
     return "\n".join([*notes, *(f"    {source}" for source in preset.sources)])
 
 
@@ -52,5 +52,5 @@ def recipe_block(recipe: Recipe, name: str, width: int | None, *, explain: bool)
     """Return a summary of what was read from the training file `name`, or with `explain` a line for every key."""
     prose = prose_width(width)
     if explain:
-        return "\n".join(wrapped(line, prose, rest="      ") for line in recipe_details(recipe, name))
-    return "\n".join(wrapped(line, prose) for line in recipe_summary(recipe, name))
+        return "\n".join(wrap(line, prose, rest="      ") for line in recipe_details(recipe, name))
+    return "\n".join(wrap(line, prose) for line in recipe_summary(recipe, name))

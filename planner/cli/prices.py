@@ -8,8 +8,8 @@ from typing import Final
 
 from pydantic_core import to_json
 
-from planner.cli.parser import Parser, with_descending
-from planner.cli.table import listing
+from planner.cli.parser import Parser, join_descending_sort
+from planner.cli.table import column_table
 from planner.cost.refresh.store import PriceStore, Stored, offers_in_use, read_offers
 from planner.cost.renting.offer import Offer
 from planner.errors import PriceError, SpecError
@@ -17,7 +17,7 @@ from planner.hardware.names import resolve_gpu
 from planner.paths import prices_dir
 from planner.plan.catalog import Catalog, load_catalog
 from planner.present.cost.offers import OFFER_COLUMNS, ListedOffer, offer_rows, outcome_lines, state_lines
-from planner.present.cost.prices import oldest_words
+from planner.present.cost.prices import oldest_price_text
 
 _DESCRIPTION: Final = """\
 List rental prices: bundled offers of many providers, each with its date and source, fetched ones, and your own.
@@ -43,7 +43,7 @@ fields for --sort (with - before it: descending):
 
 def run(argv: list[str]) -> int:
     """Run the command and return the exit code."""
-    arguments = _parser().parse_args(with_descending(argv))
+    arguments = _parser().parse_args(join_descending_sort(argv))
     store, catalog = PriceStore(prices_dir()), load_catalog()
     if arguments.refresh is not None:
         return _refresh(arguments.refresh, store, catalog, as_json=arguments.json)
@@ -198,11 +198,11 @@ def _sorted(rows: list[ListedOffer], field: str) -> list[ListedOffer]:
 def _report(rows: Sequence[ListedOffer], everything: Sequence[Offer], stored: Stored, today: date) -> Iterator[str]:
     if rows:
         columns = [column for column in OFFER_COLUMNS if column.shown]
-        yield listing(columns, rows, ("provider", "instance", "card", "region"), narrowest=8)
+        yield column_table(columns, rows, ("provider", "instance", "card", "region"), narrowest=8)
         yield ""
     else:
         yield "No offer matches; --history includes those older than twelve months."
-    shown = oldest_words([row.offer for row in rows], today)
+    shown = oldest_price_text([row.offer for row in rows], today)
     yield f"{len(rows):,} of {len(everything):,} offers{f'; {shown}' if shown else ''}"
     if stored.held.parts:
         providers = ", ".join(part.provider for part in stored.held.parts)

@@ -11,8 +11,8 @@ from planner.cli.money_options import add_money_options, option_of, plan_with_mo
 from planner.cli.options import in_options
 from planner.cli.parser import Parser
 from planner.cli.plan_arguments import add_plan_options, save_plan_as
-from planner.cli.report import prose_width, wrapped
-from planner.cli.table import Head, table, terminal_width
+from planner.cli.report import prose_width, wrap
+from planner.cli.table import TableColumn, table, terminal_width
 from planner.cli.user_catalog import user_catalog
 from planner.cost.terms import CostTerms
 from planner.errors import SpecError
@@ -134,13 +134,13 @@ def _listed(text: str | None) -> list[str] | None:
 def _text(found: Recommendation, catalog: Catalog, limit: int) -> str:
     width = terminal_width()
     blocks = [
-        "\n".join(wrapped(line, prose_width(width), "", "  ") for line in recommendation_lines(found, catalog.hardware))
+        "\n".join(wrap(line, prose_width(width), "", "  ") for line in recommendation_lines(found, catalog.hardware))
     ]
     rows = option_rows(found, catalog.hardware)[:limit]
     if rows:
         columns = [column for column in OPTION_COLUMNS if column.key in _LISTED]
-        heads = [Head(column.header, column.align, column.key in ("cards", "how")) for column in columns]
+        heads = [TableColumn(column.header, column.align, column.key in ("cards", "how")) for column in columns]
         blocks.append(table(heads, [[column.text(row) for column in columns] for row in rows], width))
         blocks.append(f"{len(rows):,} of {len(found.options):,} options, cheapest first")
-    blocks.append(wrapped(left_out_sentence(found), prose_width(width)))
+    blocks.append(wrap(left_out_sentence(found), prose_width(width)))
     return "\n\n".join(block for block in blocks if block)

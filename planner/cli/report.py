@@ -5,32 +5,37 @@ import textwrap
 from collections.abc import Iterator
 from typing import Final
 
-from planner.cli.table import Head, table
+from planner.cli.table import TableColumn, table
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, PartRow, TermRow
 
 _TERM_HEADS: Final = (
-    Head("Term"),
-    Head("GiB", "right"),
-    Head("Share", "right"),
-    Head("Certainty"),
-    Head("How", flexible=True),
+    TableColumn("Term"),
+    TableColumn("GiB", "right"),
+    TableColumn("Share", "right"),
+    TableColumn("Certainty"),
+    TableColumn("How", flexible=True),
 )
-_PHASE_HEADS: Final = (Head("Phase"), Head("GiB", "right"), Head(""), Head("Why", flexible=True))
+_PHASE_HEADS: Final = (
+    TableColumn("Phase"),
+    TableColumn("GiB", "right"),
+    TableColumn(""),
+    TableColumn("Why", flexible=True),
+)
 _CARD_HEADS: Final = (
-    Head("Cards", flexible=True),
-    Head("Layers", "right"),
-    Head("Needs GiB", "right"),
-    Head("Usable", "right"),
-    Head("Free", "right"),
-    Head(""),
-    Head(""),
+    TableColumn("Cards", flexible=True),
+    TableColumn("Layers", "right"),
+    TableColumn("Needs GiB", "right"),
+    TableColumn("Usable", "right"),
+    TableColumn("Free", "right"),
+    TableColumn(""),
+    TableColumn(""),
 )
 _WIDEST_PROSE: Final = 100
 _NO_BREAK: Final = "\u00a0"
 
 
-def report(
+def memory_report(
     view: MemoryView,
     subject: str,
     defaults: tuple[str, ...],
@@ -46,15 +51,15 @@ def report(
     """
     prose = prose_width(width)
     blocks = [
-        "\n".join(wrapped(sentence, prose) for sentence in (view.answer, view.reason, view.certainty) if sentence),
+        "\n".join(wrap(sentence, prose) for sentence in (view.answer, view.reason, view.certainty) if sentence),
         _phrase(subject, prose),
         _terms(view, width) if view.terms else "",
         *(_explained(row, prose) for row in view.terms if explain),
         _phases(view, width) if view.phases else "",
         _cards(view, width) if view.devices else "",
         *more,
-        "\n".join(wrapped(note, prose, "- ") for note in view.notes),
-        wrapped(f"Defaults used: {_together(defaults)}", prose).replace(_NO_BREAK, " ") if defaults else "",
+        "\n".join(wrap(note, prose, "- ") for note in view.notes),
+        wrap(f"Defaults used: {_together(defaults)}", prose).replace(_NO_BREAK, " ") if defaults else "",
     ]
     return "\n\n".join(block for block in blocks if block)
 
@@ -62,7 +67,7 @@ def report(
 def _phrase(subject: str, width: int) -> str:
     """Wrap `subject` only between its parts, so that no name is broken."""
     whole = re.sub(r"(?<![,·]) (?!·)", _NO_BREAK, subject)
-    return wrapped(whole, width).replace(_NO_BREAK, " ")
+    return wrap(whole, width).replace(_NO_BREAK, " ")
 
 
 def _terms(view: MemoryView, width: int | None) -> str:
@@ -83,7 +88,7 @@ def _cards(view: MemoryView, width: int | None) -> str:
 
 def _explained(row: TermRow, width: int) -> str:
     head = f"{row.title}: {row.exact} ({row.range_text}), {row.certainty}"
-    return "\n".join([head, *(wrapped(line, width, "    ", "      ") for line in _evidence(row))])
+    return "\n".join([head, *(wrap(line, width, "    ", "      ") for line in _evidence(row))])
 
 
 def _evidence(row: TermRow) -> Iterator[str]:
@@ -112,7 +117,7 @@ def prose_width(width: int | None) -> int:
     return min(width or _WIDEST_PROSE, _WIDEST_PROSE)
 
 
-def wrapped(text: str, width: int, first: str = "", rest: str | None = None) -> str:
+def wrap(text: str, width: int, first: str = "", rest: str | None = None) -> str:
     """Wrap `text` at `width`; `first` precedes the first line, `rest` (by default blanks) the others."""
     hang = " " * len(first) if rest is None else rest
     return textwrap.fill(text, width, initial_indent=first, subsequent_indent=hang, break_on_hyphens=False)

@@ -14,7 +14,7 @@ _GAP: Final = "  "
 _NARROWEST_PROSE: Final = 20
 
 
-class Head(NamedTuple):
+class TableColumn(NamedTuple):
     """The header and layout of a column; `unit` is printed on a line below the title.
 
     `flexible` columns shrink if the terminal is too narrow, but not below `narrowest`; `keep` is the end of their texts
@@ -41,7 +41,7 @@ def terminal_width() -> int | None:
 
 
 def table(
-    heads: Sequence[Head], rows: Sequence[Sequence[str]], width: int | None = None, *, wraps: bool = False
+    heads: Sequence[TableColumn], rows: Sequence[Sequence[str]], width: int | None = None, *, wraps: bool = False
 ) -> str:
     """Return an aligned table, not wider than `width` if its flexible columns allow it.
 
@@ -56,13 +56,17 @@ def table(
     return "\n".join(_line(heads, widths, line) for line in whole)
 
 
-def listing(columns: Sequence[Column[Row]], rows: Sequence[Row], flexible: Collection[str], narrowest: int = 12) -> str:
+def column_table(
+    columns: Sequence[Column[Row]], rows: Sequence[Row], flexible: Collection[str], narrowest: int = 12
+) -> str:
     """Return `rows` as a table fitted to the terminal, where the columns with the keys `flexible` may shrink."""
-    heads = [Head(column.title, column.align, column.key in flexible, column.unit, narrowest) for column in columns]
+    heads = [
+        TableColumn(column.title, column.align, column.key in flexible, column.unit, narrowest) for column in columns
+    ]
     return table(heads, [[column.text(row) for column in columns] for row in rows], terminal_width())
 
 
-def folded(text: str, width: int | None, first: str = "") -> str:
+def wrap_paragraph(text: str, width: int | None, first: str = "") -> str:
     """Wrap a paragraph after `first` at `width`; longer words, such as URLs, are not broken."""
     if width is None:
         return f"{first}{text}"
@@ -89,12 +93,12 @@ def _parts(text: str, size: int) -> list[str]:
     return textwrap.wrap(text, size, subsequent_indent=hang, break_on_hyphens=False)
 
 
-def _line(heads: Sequence[Head], widths: list[int], line: Sequence[str]) -> str:
+def _line(heads: Sequence[TableColumn], widths: list[int], line: Sequence[str]) -> str:
     cells = (_cell(text, head, size) for text, head, size in zip(line, heads, widths, strict=True))
     return _GAP.join(cells).rstrip()
 
 
-def _shrunk(heads: Sequence[Head], widths: list[int], width: int) -> list[int]:
+def _shrunk(heads: Sequence[TableColumn], widths: list[int], width: int) -> list[int]:
     """Shrink the widest flexible columns, down to their narrowest width, until the table fits."""
     shrunk = list(widths)
     for _ in range(sum(widths) + len(_GAP) * (len(widths) - 1) - width):
@@ -106,16 +110,16 @@ def _shrunk(heads: Sequence[Head], widths: list[int], width: int) -> list[int]:
     return shrunk
 
 
-def _cell(text: str, head: Head, size: int) -> str:
+def _cell(text: str, head: TableColumn, size: int) -> str:
     shown = text if len(text) <= size else (f"…{text[1 - size :]}" if head.keep == "end" else f"{text[: size - 1]}…")
     return shown.rjust(size) if head.align == "right" else shown.ljust(size)
 
 
 _HEADS: Final = (
-    Head("Figure", flexible=True, narrowest=16),
-    Head("Value", flexible=True, narrowest=16),
-    Head("Certainty", flexible=True),
-    Head("Source"),
+    TableColumn("Figure", flexible=True, narrowest=16),
+    TableColumn("Value", flexible=True, narrowest=16),
+    TableColumn("Certainty", flexible=True),
+    TableColumn("Source"),
 )
 
 
@@ -130,8 +134,8 @@ def details(name: str, groups: Sequence[DetailGroup], notes: Sequence[str]) -> s
     cells = [[row[place] for place in used] for row in rows]
     width = terminal_width()
     shown = table([_HEADS[place] for place in used], cells, width, wraps=True)
-    sources = "\n".join(folded(source, width, f"[{number}] ") for source, number in numbers.items())
-    blocks = (name, shown, sources, "\n".join(folded(note, width, "- ") for note in notes))
+    sources = "\n".join(wrap_paragraph(source, width, f"[{number}] ") for source, number in numbers.items())
+    blocks = (name, shown, sources, "\n".join(wrap_paragraph(note, width, "- ") for note in notes))
     return "\n\n".join(block for block in blocks if block)
 
 

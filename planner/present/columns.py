@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
 from planner.present import format as fmt
-from planner.present.names import CERTAINTY_WORDS
+from planner.present.names import CERTAINTY_TITLES
 
 if TYPE_CHECKING:  # tables of models and of readings do without these
     from planner.hardware.gpu import Gpu, Provenance
@@ -221,7 +221,7 @@ def figure(title: str, text: str, provenance: "Provenance", exact: str = "") -> 
         return Detail(title, text)
     is_own = provenance.basis == "yours"
     basis = f"derived: {provenance.formula}" if provenance.formula else "" if is_own else provenance.basis
-    certainty = CERTAINTY_WORDS[provenance.certainty]
+    certainty = CERTAINTY_TITLES[provenance.certainty]
     as_of = f"{'entered' if is_own else 'read'} {fmt.date(provenance.as_of)}"
     return Detail(title, text, provenance.source, basis, certainty, as_of, exact, provenance_mark(provenance))
 

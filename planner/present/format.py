@@ -261,7 +261,7 @@ def symbol_value(value: float | str) -> str:
     return f"{value:,.6g}"
 
 
-def put_in(formula: str, symbols: "tuple[Symbol, ...]") -> str:
+def substitute_symbols(formula: str, symbols: "tuple[Symbol, ...]") -> str:
     """Return `formula` with each symbol replaced by its value: `2 × L × h` becomes `2 × 32 × 4,096`.
 
     A symbol right after a number or a bracket (`16h`) is a factor, and gets a multiplication sign.

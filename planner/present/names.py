@@ -47,7 +47,7 @@ PHASE_MOMENTS: Final[dict[PhaseName, str]] = {
     "decode-image": "while the image is decoded",
 }
 
-CERTAINTY_WORDS: Final[dict[str, str]] = {
+CERTAINTY_TITLES: Final[dict[str, str]] = {
     "exact": "counted exactly",
     "measured": "verified in runs",
     "assumed": "assumed",
@@ -63,7 +63,7 @@ FREE: Final = "Free"
 OVERFLOW: Final = "Too much"
 
 
-def in_sentence(name: TermName) -> str:
+def term_in_sentence(name: TermName) -> str:
     """Return a term's title for use within a sentence: `logits and loss`, `KV cache`."""
     title = TERM_TITLES[name]
     return title if title[:2].isupper() else f"{title[0].lower()}{title[1:]}"

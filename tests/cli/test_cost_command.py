@@ -144,7 +144,11 @@ def test_no_line_is_wider_than_the_terminal(said, monkeypatch, width):
     [
         ([], "--gpu: there is no card to pay for", "Name one card"),
         (["--gpu", "rtx-4090", "--gpu", "rtx-3090"], "--gpu: cards of several kinds", "Name one kind of card"),
-        (["--gpu", "l40s", "--tokens", "5", "--hours", "3"], "--tokens and --hours: cannot be combined: they are different jobs", "Choose one"),
+        (
+            ["--gpu", "l40s", "--tokens", "5", "--hours", "3"],
+            "--tokens and --hours: cannot be combined: they are different jobs",
+            "Choose one",
+        ),
         (["--gpu", "l40s", "--electricity", "XX"], "--electricity: there is no electricity of 'XX'", "DE"),
         (["--gpu", "l40s", "--place", "moon"], "--place: there is no 'moon'; choose desk", "--help"),
         (["--gpu", "l40s", "--mode", "weekly"], "--mode: there is no 'weekly'; choose on-demand", "--help"),

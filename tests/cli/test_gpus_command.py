@@ -347,15 +347,18 @@ def test_several_machines_are_set_beside_cards_with_what_is_not_known_of_them(sa
     asked = ("--compare", "2x DGX H100", "dgx-h100", "2 x dgx-station-v100", "--fits", "meta-llama/Llama-3.1-8B")
     printed = said(*asked)
     assert "2 × DGX H100" in printed.splitlines()[0]
-    assert "2 × DGX Station (V100) is not evaluated: the catalog does not list the accelerators accelerator this has." in printed
-    assert "2 × DGX H100: the catalog does not list the network between the machines. The time is computed with 8 cards" in printed
+    assert "2 × DGX Station (V100) is not evaluated: the catalog does not say which accelerator this has." in printed
+    assert (
+        "2 × DGX H100: the catalog does not list the network between the machines. The time is computed with 8 cards"
+        in printed
+    )
     assert "\nDGX H100: " not in printed
     two, one, unknown = json.loads(said(*asked, "--json"))
     assert [(record["count"], record["machines"]) for record in (two, one, unknown)] == [(16, 2), (8, 1), (8, 2)]
     for name in ("memory_bytes", "bandwidth_bytes_per_s", "bf16_ops_per_s", "system_power_watts", "system_price_usd"):
         assert two["totals"][name] == 2 * one["totals"][name]
     assert (two["plan"]["verdict"], unknown["plan"]["verdict"]) == ("fits", None)
-    assert unknown["plan"]["reason"] == "the catalog does not list the accelerators accelerator this has"
+    assert unknown["plan"]["reason"] == "the catalog does not say which accelerator this has"
     assert unknown["totals"]["system_price_usd"] == 2 * 69_000
     assert "--compare: 0 machines" in said("--compare", "0 x dgx-h100", code=2)
 

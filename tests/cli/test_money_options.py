@@ -69,7 +69,11 @@ def test_terms_and_any_other_field():
 @pytest.mark.parametrize(
     ("words", "option", "reason"),
     [
-        (["--tokens", "5", "--requests-per-day", "3"], "--tokens and --requests-per-day", "cannot be combined: they are different jobs"),
+        (
+            ["--tokens", "5", "--requests-per-day", "3"],
+            "--tokens and --requests-per-day",
+            "cannot be combined: they are different jobs",
+        ),
         (["--tokens", "-1"], "--tokens", "must be more than 0"),
         (["--tokens", "1e30"], "--tokens", "must be at most 1,000,000,000,000,000,000"),
         (["--tokens", "nan"], "--tokens", "is not a finite number"),

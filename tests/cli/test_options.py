@@ -91,7 +91,11 @@ def test_set_and_an_option_of_the_same_group_meet():
     [
         ("--task dance", "--task: unknown task 'dance'", "Choose inference or training."),
         ("--optimizer adamw", "--optimizer: applies to training, but the task is inference", "add --task training"),
-        ("--task training --batch 2", "--batch: applies to inference, but the task is training", "add --task inference"),
+        (
+            "--task training --batch 2",
+            "--batch: applies to inference, but the task is training",
+            "add --task inference",
+        ),
         ("--set optimizer=sgd", "--set optimizer: applies to training", "add --task training"),
         ("--batch four", "--batch: 'four' is not a whole number", "--help"),
         ("--batch 0", "--batch: must be at least 1, not '0'", "--help"),

@@ -135,7 +135,14 @@ def test_modules_that_are_left_out_are_counted(saved, said):
 def test_help_teaches(said, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     printed = said("--help")
-    for word in ("only code that you trust", "--allocator", "[AdamW]", "examples:", "exit codes:", "expandable_segments"):
+    for word in (
+        "only code that you trust",
+        "--allocator",
+        "[AdamW]",
+        "examples:",
+        "exit codes:",
+        "expandable_segments",
+    ):
         assert word in printed
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from planner.cli.parser import Parser
-from planner.cli.trace.options import add_trace_options, given_options, request_from, used_defaults
+from planner.cli.trace.options import add_trace_options, given_options, request_from, trace_defaults
 from planner.errors import SpecError
 from planner.trace.request import Argument, Lora, Parallel, Target, TensorInput
 
@@ -105,12 +105,12 @@ def test_parts_are_frozen_by_pattern(request_of):
 )
 def test_defaults_that_mattered_are_told(parsed, words, told):
     arguments = parsed(*words)
-    assert " ".join(used_defaults(arguments, request_from(arguments, TARGET, None))) == told
+    assert " ".join(trace_defaults(arguments, request_from(arguments, TARGET, None))) == told
 
 
 def test_models_have_defaults_of_their_own(parsed):
     target = Target(kind="config", place="gpt2", config="{}")
-    told = used_defaults(parsed(), request_from(parsed(), target, None))
+    told = trace_defaults(parsed(), request_from(parsed(), target, None))
     assert told == ("--task inference", "--batch 1", "--attention sdpa", "--device cuda", "--decode 0")
 
 

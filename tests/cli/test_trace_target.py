@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from planner.cli.trace.command import target_of
+from planner.cli.trace.command import parse_target
 from planner.errors import PlannerError
 
 NET = """
@@ -31,7 +31,7 @@ def net(tmp_path, monkeypatch):
 @pytest.fixture
 def target(catalog):
     """Return a way to read a word."""
-    return lambda word: target_of(word, catalog.models)
+    return lambda word: parse_target(word, catalog.models)
 
 
 def test_a_class_in_a_file(target, net):

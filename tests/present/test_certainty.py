@@ -7,7 +7,7 @@ from small_models import bundled, small_llama
 
 from planner.memory.estimate import estimate_memory
 from planner.present.format import THIN
-from planner.present.memory.verdict import certainty_sentences, odds
+from planner.present.memory.verdict import certainty_sentences, odds_text
 from planner.workload.workload import Inference
 
 
@@ -26,12 +26,12 @@ from planner.workload.workload import Inference
     ],
 )
 def test_a_chance_is_said_as_people_say_it(probability, words):
-    assert odds(probability) == words
+    assert odds_text(probability) == words
 
 
 @given(st.floats(0.015, 0.985))
 def test_what_is_said_is_near(probability):
-    hits, tries = (int(word) for word in odds(probability).split() if word.isdigit())
+    hits, tries = (int(word) for word in odds_text(probability).split() if word.isdigit())
     assert abs(hits / tries - probability) < 0.09
 
 

@@ -13,8 +13,8 @@ from planner.plan.prices import prices_of
 from planner.present.catalog.comparison import Entry, comparison_rows, sharing_notes, side_by_side, to_markdown
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_details import gpu_details
-from planner.present.catalog.gpu_row import GpuRow, plain_rows
-from planner.present.catalog.placement import fits, why_not
+from planner.present.catalog.gpu_row import GpuRow, gpu_rows_without_plan
+from planner.present.catalog.placement import fits, no_fit_reason
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_details import system_details
 from planner.present.catalog.system_row import SystemRow, system_rows
@@ -63,7 +63,7 @@ def test_a_machine_reads_as_in_its_pane_and_in_the_table_of_systems(entries, cat
     rows = {row.id: row for row in system_rows(catalog.hardware, software=catalog.software)}
     for name in ("dgx-h100", "dgx-spark", "dgx-2"):
         system = rows[name]
-        (card,) = plain_rows((system.gpu,), catalog.hardware, {}, catalog.software)
+        (card,) = gpu_rows_without_plan((system.gpu,), catalog.hardware, {}, catalog.software)
         entry = Entry(name, system.system.name, system.system.gpu_count, card, system)
         compared = side_by_side((entry, entries[0]), {})
         pane = {detail.title: detail.text for group in system_details(system) for detail in group.details}
@@ -126,7 +126,7 @@ def test_what_cannot_run_takes_no_time_and_costs_nothing_and_says_why(catalog):
         plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=workload)
         tried = try_on(plan, "tpu-v5e", 1, catalog, TODAY)
         assert not fits(tried.evaluation)
-        assert why_not(tried.evaluation) == "; ".join(tried.evaluation.memory.unsupported)
+        assert no_fit_reason(tried.evaluation) == "; ".join(tried.evaluation.memory.unsupported)
         titles = {row.title for row in side_by_side((entry,), {"tpu": tried}) if row.group == "Your plan"}
         assert titles == {"Fits", "Memory needed per card"}
 
@@ -135,7 +135,7 @@ def test_a_card_of_unknown_usable_memory_is_not_judged(catalog):
     plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Inference())
     evaluation = try_on(plan, "rtx-4090", 1, catalog, TODAY).evaluation
     unknown = evaluation.evolve(memory=evaluation.memory.evolve(verdict=None))
-    assert "not known" in why_not(unknown)
+    assert "not known" in no_fit_reason(unknown)
 
 
 def test_cards_that_hold_it_together_but_not_each_are_told_to_share_it(entries, catalog):
@@ -167,7 +167,7 @@ def test_what_is_alike_has_no_best(catalog):
 
 def test_cards_without_a_price_at_launch_cost_what_shops_ask(entries, catalog):
     gpu = catalog.hardware.gpu("h100-sxm5-80gb")
-    (row,) = plain_rows((gpu,), catalog.hardware, {gpu.id: prices_of(gpu, catalog, TODAY)}, catalog.software)
+    (row,) = gpu_rows_without_plan((gpu,), catalog.hardware, {gpu.id: prices_of(gpu, catalog, TODAY)}, catalog.software)
     price = named(side_by_side([Entry("a", gpu.name, 8, row), entries[1]], {}), "All together", "Price").cells[0]
     assert price.text.endswith(" (street, Mar 2025)")
     assert price.value == 8 * row.prices.bought["street"].median_usd
@@ -202,7 +202,7 @@ def test_an_undated_price_second_hand_is_marked_and_without_any_price_nothing_is
 
 def test_a_format_that_the_chip_lacks_is_not_merely_unpublished(catalog):
     gpu = catalog.hardware.gpu("a100-sxm4-80gb")
-    (row,) = plain_rows((gpu,), catalog.hardware, {}, catalog.software)
+    (row,) = gpu_rows_without_plan((gpu,), catalog.hardware, {}, catalog.software)
     assert {column.key: column.text(row) for column in GPU_COLUMNS}["fp8"] == "none"
     assert {column.key: column.text(GpuRow(gpu)) for column in GPU_COLUMNS}["fp8"] == "not published"
     details = {line.title: line for group in gpu_details(gpu, row.usable, row.lacks) for line in group.details}

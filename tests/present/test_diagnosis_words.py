@@ -17,8 +17,8 @@ from planner.present.monitor.diagnosis import (
     checklist_text,
     evidence_row,
     said,
+    verdict_details,
     verdict_lines,
-    verdict_text,
 )
 from planner.units import GIB
 
@@ -58,12 +58,12 @@ def test_a_card_in_steady_use_is_told_so_and_its_thresholds_are_called_heuristic
 
 def test_a_lost_card_has_advice_alone():
     history = a_history(inventory=Inventory("580", devices=(a_device(state="lost"),)))
-    assert verdict_text(diagnose(history, UUID)).startswith("What to try, most likely first:\n1. It may have fallen")
+    assert verdict_details(diagnose(history, UUID)).startswith("What to try, most likely first:\n1. It may have fallen")
 
 
 def test_nothing_to_say_is_said_in_few_words():
     early = diagnose(a_history(seconds=5), UUID)
-    assert verdict_text(early) == ""
+    assert verdict_details(early) == ""
     assert said(early).sentence.startswith("Too early to say. A verdict takes 20 seconds")
 
 

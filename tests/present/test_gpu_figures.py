@@ -9,7 +9,7 @@ from planner.present.catalog.column_sets import COLUMN_SETS
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_row import GpuRow, gpu_rows, part_words
 from planner.present.catalog.system_details import power_group
-from planner.present.cost.prices import month_words, spread_words
+from planner.present.cost.prices import months_text, price_range_text
 from planner.units import GIB
 from planner.workload.workload import Inference
 
@@ -76,7 +76,7 @@ def test_a_price_without_a_date_is_marked_and_its_remark_shown():
 
 def test_what_a_range_leaves_out_is_said_beside_it():
     old, undated = point(3.0, "2020-01-01", age_days=2_000), point(2.0, None, age_days=None)
-    assert spread_words(PriceSpread((point(5.0), old, undated))) == (
+    assert price_range_text(PriceSpread((point(5.0), old, undated))) == (
         "$5.00, 1 October 2026, 1 price; 1 older than twelve months and 1 without a date left out"
     )
 
@@ -100,10 +100,7 @@ def test_parts_are_said_as_what_they_are():
     assert part_words(card()) == "card"
     assert part_words(card(name="RTX 9 Laptop GPU")) == "laptop part"
     assert part_words(card(device_count=2)) == "card, 2 devices of 12.0\u2009GiB"
-    assert (
-        part_words(card(segment="soc", unified_memory=True))
-        == "system on a chip, memory shared with the processor"
-    )
+    assert part_words(card(segment="soc", unified_memory=True)) == "system on a chip, memory shared with the processor"
 
 
 def test_sets_of_columns_name_columns_and_begin_with_the_name():
@@ -135,8 +132,8 @@ def test_rows_carry_verdicts_and_prices_where_they_are_given():
 
 
 def test_prices_of_several_months_are_of_their_years():
-    assert month_words((point(1.0, "2026-10-01"), point(2.0, "2026-10-20"))) == "Oct 2026"
-    assert month_words((point(1.0, "2026-09-01"), point(2.0, "2025-11-20"))) == "2025 – 2026"
+    assert months_text((point(1.0, "2026-10-01"), point(2.0, "2026-10-20"))) == "Oct 2026"
+    assert months_text((point(1.0, "2026-09-01"), point(2.0, "2025-11-20"))) == "2025 – 2026"
 
 
 def test_columns_whose_titles_are_terms_of_the_trade_say_what_they_mean():

@@ -41,8 +41,7 @@ def found(measured=17.9, reason="in-range", likeliest="framework_overhead", basi
         ),
         (
             found(20.0, "other-processes", None, "card"),
-            f"20.0{T}GiB on the whole card: +16{T}%; above the estimate's range, "
-            "in part because of other processes.",
+            f"20.0{T}GiB on the whole card: +16{T}%; above the estimate's range, in part because of other processes.",
         ),
     ],
 )
@@ -60,7 +59,9 @@ def test_of_several_processes_it_says_which_one_was_measured():
 def test_an_engine_that_fills_the_card_is_said_to():
     held = Measured(20 * GIB, 20 * GIB, pid=7, process_count=1, engine="vLLM")
     sentence = measured_sentence(replace(found(20.0, "engine-fills-card", None), measured=held))
-    assert sentence.endswith(f"+16{T}%; vLLM reserves most of the card when it starts, which this plan does not include.")
+    assert sentence.endswith(
+        f"+16{T}%; vLLM reserves most of the card when it starts, which this plan does not include."
+    )
 
 
 def test_by_how_much_the_batch_can_be_raised(catalog):

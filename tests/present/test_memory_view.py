@@ -6,7 +6,7 @@ from planner.memory.result import MemoryResult, Part, Phase, Symbol, Term, TermS
 from planner.present.format import THIN
 from planner.present.memory.verdict import VERDICT_WORDS, verdict_phrase
 from planner.present.memory.view import memory_view
-from planner.present.names import PHASE_MOMENTS, PHASE_TITLES, TERM_TITLES, in_sentence
+from planner.present.names import PHASE_MOMENTS, PHASE_TITLES, TERM_TITLES, term_in_sentence
 from planner.units import GIB, MIB
 
 
@@ -71,7 +71,8 @@ CASES = [
     (
         _on_card(16 * GIB, "tight", fit_probability=0.26, low_bytes=15 * GIB),
         1,
-        "Tight on 1 × RTX 4090 with a probability of about 1 in 4: needs 16.0 GiB (15.0 – 17.0) of 16.0 usable, 0 B free.",
+        "Tight on 1 × RTX 4090 with a probability of about 1 in 4: needs 16.0 GiB (15.0 – 17.0) of 16.0 usable, "
+        "0 B free.",
         "Tight, about 1 in 4",
     ),
     (
@@ -201,7 +202,7 @@ def test_every_term_phase_and_verdict_has_a_word():
     assert set(TERM_TITLES) == set(get_args(TermName))
     assert set(PHASE_TITLES) == set(PHASE_MOMENTS) == set(get_args(PhaseName))
     assert set(VERDICT_WORDS) == set(get_args(Verdict))
-    assert (in_sentence("kv_cache"), in_sentence("logits")) == ("KV cache", "logits and loss")
+    assert (term_in_sentence("kv_cache"), term_in_sentence("logits")) == ("KV cache", "logits and loss")
 
 
 @pytest.mark.parametrize(("sizes", "how"), [((3, 5), "sum of its 2 parts"), ((8,), "bucket 1")])

@@ -80,12 +80,13 @@ def answer(**changes: object) -> Answer:
     [
         (
             {},
-            "Renting 1 × L40S at RunPod is cheaper up to 1,430 GPU-hours, and you plan 300: rent, which saves $1,210 over "
-            "1 year.",
+            "Renting 1 × L40S at RunPod is cheaper up to 1,430 GPU-hours, and you plan 300: rent, "
+            "which saves $1,210 over 1 year.",
         ),
         (
             {"decision": "buy", "horizon_years": 2.5},
-            "Owning 1 × L40S is cheaper from 1,430 GPU-hours on, and you plan 300: buy, which saves $1,210 over 2.5 years.",
+            "Owning 1 × L40S is cheaper from 1,430 GPU-hours on, and you plan 300: buy, "
+            "which saves $1,210 over 2.5 years.",
         ),
         (
             {"break_even_gpu_hours": None, "break_even_reason": "an hour of rent costs less than one of electricity"},
@@ -160,9 +161,7 @@ def test_rent_says_where_how_long_and_in_which_currency(catalog):
     assert told.startswith(f"Rented at {rent.provider} ({rent.region}), on demand: ${rent.usd:,.0f} ($")
     assert "hours, $" in told
     other = rent.evolve(region=None, billed_currency="EUR", instances=3, low_usd=rent.usd, high_usd=rent.usd)
-    assert f"({'unknown region'}), on demand, 3 machines, billed in EUR: ${rent.usd:,.0f} for " in rent_sentence(
-        other
-    )
+    assert f"({'unknown region'}), on demand, 3 machines, billed in EUR: ${rent.usd:,.0f} for " in rent_sentence(other)
 
 
 def test_owning_says_what_comes_back(catalog):
@@ -223,7 +222,9 @@ def test_the_tornado_names_its_inputs(catalog):
 
 def test_the_chance_is_told_of_the_cheaper_way(catalog):
     rented = plain(chance_sentence(simulate(estimated(catalog).case)))
-    assert re.fullmatch(r"Renting is cheaper in \d+ % of 2,000 Monte Carlo draws; it saves \$[\d,]+ \(.* – \$[\d,]+\)\.", rented)
+    assert re.fullmatch(
+        r"Renting is cheaper in \d+ % of 2,000 Monte Carlo draws; it saves \$[\d,]+ \(.* – \$[\d,]+\)\.", rented
+    )
     busy = estimated(catalog, DailyHours(hours_per_day=24, days_per_week=7), buy=BuyTerms(card_price_usd=1_000))
     assert chance_sentence(simulate(busy.case)).startswith("Owning is cheaper in ")
 

@@ -6,7 +6,7 @@ from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.versus import versus_of
 from planner.present.memory.comparison import versus_view
-from planner.present.plan.settings import setting_title, setting_words
+from planner.present.plan.settings import setting_text, setting_title
 from planner.units import GIB
 from planner.workload.training import Training
 from planner.workload.workload import Inference
@@ -93,7 +93,7 @@ def test_what_a_card_cannot_run_has_a_reason_and_no_numbers(catalog):
     ],
 )
 def test_a_value_is_told_as_it_is_read(catalog, field, value, words):
-    assert setting_words(field, value, catalog.hardware).replace("\u2009", " ") == words
+    assert setting_text(field, value, catalog.hardware).replace("\u2009", " ") == words
 
 
 def test_what_is_no_field_keeps_its_name():

@@ -12,7 +12,7 @@ from planner.errors import PriceError
 from planner.hardware.catalog import load_hardware
 from planner.paths import catalog_dir
 from planner.present.cost.offers import OFFER_COLUMNS, offer_rows, outcome_lines, state_lines
-from planner.present.cost.prices import age_of, age_phrase, age_words, newest_age_days, oldest_words
+from planner.present.cost.prices import age_of, age_phrase, age_text, newest_age_days, oldest_price_text
 
 HARDWARE = load_hardware(catalog_dir())
 TODAY = date(2026, 11, 22)
@@ -65,7 +65,7 @@ def shown(**changes: object) -> dict[str, str]:
 )
 def test_age(days, age, words):
     assert age_of(days) == age
-    assert age_words(days) == words
+    assert age_text(days) == words
 
 
 def test_ages_are_told_with_their_word():
@@ -115,10 +115,10 @@ def test_a_price_says_where_it_comes_from():
 
 
 def test_the_oldest_price_is_told():
-    assert oldest_words([offer(), offer(price_date="2026-11-20")], TODAY) == "oldest price 12 days old"
-    assert oldest_words([offer(), offer(price_date=None)], TODAY) == "oldest price 12 days old, 1 without a date"
-    assert oldest_words([offer(price_date=None)], TODAY) == "1 without a date"
-    assert oldest_words([], TODAY) == ""
+    assert oldest_price_text([offer(), offer(price_date="2026-11-20")], TODAY) == "oldest price 12 days old"
+    assert oldest_price_text([offer(), offer(price_date=None)], TODAY) == "oldest price 12 days old, 1 without a date"
+    assert oldest_price_text([offer(price_date=None)], TODAY) == "1 without a date"
+    assert oldest_price_text([], TODAY) == ""
 
 
 def test_what_came_of_a_refresh():
@@ -161,6 +161,11 @@ def test_which_prices_are_in_use():
     )
     assert lines[0].startswith("Fetched prices are in use")
     told = "AWS: 1 offer, oldest price 12 days old, fetched on 11 November 2026 from a list"
-    assert lines[2:] == [told, "your own: x", f"held until you accept or discard them: {told}", f"skipped: {problem.message}"]
+    assert lines[2:] == [
+        told,
+        "your own: x",
+        f"held until you accept or discard them: {told}",
+        f"skipped: {problem.message}",
+    ]
     chosen = Stored(fetched, none, (), use_bundled=True, problems=())
     assert "as you chose" in next(state_lines(chosen, bundled, TODAY))

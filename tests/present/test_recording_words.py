@@ -9,8 +9,8 @@ from planner.monitor.recording.records import Mark
 from planner.monitor.recording.summary import JOULES_PER_KWH, Statistic, Summary, summary
 from planner.present.monitor.recording import (
     SUMMARY_COLUMNS,
-    cost,
-    energy,
+    energy_cost_text,
+    energy_text,
     gap_sentence,
     loss_sentences,
     recording_line,
@@ -31,12 +31,12 @@ THIN = "\u2009"
     ],
 )
 def test_energy(joules, is_estimated, text):
-    assert energy(joules, is_estimated=is_estimated).replace(THIN, " ") == text
+    assert energy_text(joules, is_estimated=is_estimated).replace(THIN, " ") == text
 
 
 @pytest.mark.parametrize(("usd", "text"), [(None, "–"), (0.0, "$0.00"), (0.00412, "$0.0041"), (2.391, "$2.39")])
 def test_cost(usd, text):
-    assert cost(usd) == text
+    assert energy_cost_text(usd) == text
 
 
 def test_what_is_lost():

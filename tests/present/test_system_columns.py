@@ -16,7 +16,7 @@ from planner.present.catalog.system_details import system_details
 from planner.present.catalog.system_row import (
     BANDWIDTH,
     BF16,
-    FOR_POWER,
+    PER_POWER_FIGURES,
     TOTALS,
     SystemRow,
     system_rows,
@@ -101,8 +101,12 @@ def test_totals_say_their_formula_and_the_source_of_one(by_id):
 def test_totals_that_are_not_known_say_why(by_id):
     assert [total.title for total in TOTALS] == ["Bandwidth", "BF16 dense", "FP16 dense"]
     assert COLUMNS["bf16"].text(by_id["dgx-2"]) == UNKNOWN
-    assert COLUMNS["bf16"].tooltip(by_id["dgx-2"]).startswith("the catalog does not have this figure for one Tesla V100")
-    assert COLUMNS["bandwidth"].tooltip(by_id["dgx-station-v100"]).startswith("the catalog does not list the accelerators")
+    assert (
+        COLUMNS["bf16"].tooltip(by_id["dgx-2"]).startswith("the catalog does not have this figure for one Tesla V100")
+    )
+    assert (
+        COLUMNS["bandwidth"].tooltip(by_id["dgx-station-v100"]).startswith("the catalog does not list the accelerators")
+    )
     found = {detail.title: detail for detail in system_details(by_id["dgx-2"])[0].details}
     assert found["Total BF16 dense"].text == UNKNOWN
     assert found["Total BF16 dense"].tooltip.startswith("the catalog does not have this figure")
@@ -111,7 +115,7 @@ def test_totals_that_are_not_known_say_why(by_id):
 
 
 def test_what_a_machine_has_for_its_power(by_id):
-    memory, rate = FOR_POWER
+    memory, rate = PER_POWER_FIGURES
     row = by_id["dgx-a100-640gb"]
     assert memory.value(row.system, row.gpu) == pytest.approx(640 / 6.5)
     assert rate.value(row.system, row.gpu) == pytest.approx(8 * 312 / 6500, rel=0.01)

@@ -4,7 +4,7 @@ import pytest
 
 from planner.memory.result import Symbol
 from planner.performance.result import TimeResult, TimeTerm
-from planner.present.cost.time import TimeView, no_time, pace_phrase
+from planner.present.cost.time import TimeEstimateView, pace_phrase, unknown_time_sentence
 from planner.present.cost.time import time_view as view_of
 from planner.present.format import THIN
 
@@ -26,7 +26,7 @@ def seen(text: str) -> str:
     return text.replace(THIN, " ")
 
 
-def time_view(time: TimeResult) -> TimeView:
+def time_view(time: TimeResult) -> TimeEstimateView:
     view = view_of(time)
     return view._replace(answer=seen(view.answer), reason=seen(view.reason))
 
@@ -79,8 +79,8 @@ def test_a_step_is_answered_in_a_sentence():
 
 def test_a_request_is_answered_in_a_sentence():
     assert time_view(service()).answer == (
-        "A request takes 7.20 s, the first token arrives after 130 ms and each further token takes 20.7 ms (18.0 – 25.0); "
-        "48.2 tokens/s."
+        "A request takes 7.20 s, the first token arrives after 130 ms and each further token takes "
+        "20.7 ms (18.0 – 25.0); 48.2 tokens/s."
     )
     few = service(first_token_seconds=None, output_token_seconds=None, tokens_per_second=None)
     assert time_view(few).answer == "A request takes 7.20 s."
@@ -115,7 +115,7 @@ def test_what_is_not_known_says_why():
     assert view.answer == ""
     assert view.reason == "The time is not known: there is no rate of this card."
     assert view.rows == ()
-    assert no_time(step()) == ""
+    assert unknown_time_sentence(step()) == ""
 
 
 @pytest.mark.parametrize(

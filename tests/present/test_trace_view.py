@@ -187,7 +187,8 @@ def test_the_subject_names_module_work_and_cards(result):
 def test_with_what_it_was_traced(result, changes, device):
     traced = result.evolve(request=TraceRequest.model_validate({**dict(result.request), **changes}))
     assert (
-        seen(trace_view(traced).traced_with) == f"Traced in 0.5 s with PyTorch 2.13.0 and Python 3.11.7, assuming {device}"
+        seen(trace_view(traced).traced_with)
+        == f"Traced in 0.5 s with PyTorch 2.13.0 and Python 3.11.7, assuming {device}"
     )
 
 

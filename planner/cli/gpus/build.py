@@ -8,7 +8,7 @@ from typing import Final, cast
 from pydantic_core import to_json
 
 from planner.cli.gpus.own_cards import TAKE_BACK
-from planner.cli.table import Head, folded, table, terminal_width
+from planner.cli.table import TableColumn, table, terminal_width, wrap_paragraph
 from planner.cli.user_catalog import named_cards, named_system
 from planner.errors import SpecError
 from planner.hardware.gpu import MOST_WATTS, Gpu
@@ -32,10 +32,10 @@ from planner.plan.catalog import Catalog
 from planner.present import format as fmt
 
 _HEADS: Final = (
-    Head("Figure", flexible=True),
-    Head("Value", "right"),
-    Head("Formula", flexible=True),
-    Head("Source", flexible=True),
+    TableColumn("Figure", flexible=True),
+    TableColumn("Value", "right"),
+    TableColumn("Formula", flexible=True),
+    TableColumn("Source", flexible=True),
 )
 
 
@@ -143,7 +143,9 @@ def _text(build: Build, needs: PowerAndCooling) -> str:
     named = " + ".join(map(_named, build.cards))
     return "\n\n".join(
         (
-            folded(f"{named}, host of {build.host_watts:,.0f} W, 80 PLUS {build.rating}, {build.circuit.name}", width),
+            wrap_paragraph(
+                f"{named}, host of {build.host_watts:,.0f} W, 80 PLUS {build.rating}, {build.circuit.name}", width
+            ),
             _table(needs.steps),
             f"{_listed('Cables:', needs.connectors or (fmt.UNKNOWN,), width)}\n"
             f"{_listed('Noise:', (f'unknown, {NOISE}.',), width)}",
@@ -165,5 +167,5 @@ def _value(value: float | None, unit: str) -> str:
 def _listed(title: str, texts: Sequence[str], width: int | None) -> str:
     """Return a single text after its title, or several as a list below it."""
     if len(texts) == 1:
-        return folded(f"{title} {texts[0]}", width)
-    return "\n".join((title, *(folded(text, width, "- ") for text in texts)))
+        return wrap_paragraph(f"{title} {texts[0]}", width)
+    return "\n".join((title, *(wrap_paragraph(text, width, "- ") for text in texts)))

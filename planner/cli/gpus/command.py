@@ -8,7 +8,7 @@ from typing import Any, Final
 from planner.cli.gpus.build import add_build_options, print_build
 from planner.cli.gpus.own_cards import add_own_options, run_own, wants_own
 from planner.cli.gpus.search import print_list
-from planner.cli.parser import Parser, with_descending
+from planner.cli.parser import Parser, join_descending_sort
 from planner.cli.user_catalog import user_catalog
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
@@ -37,7 +37,7 @@ _NAMES: Final = ("where", "fits", "sort", "compare", "show", "build", "add", "ch
 _SEE_HELP: Final = "See `gpu-planner gpus --help` for all options."
 
 
-def check_together(arguments: argparse.Namespace) -> None:
+def check_option_conflicts(arguments: argparse.Namespace) -> None:
     """Check that the given options do not conflict and that each of them has an effect.
 
     Raises:
@@ -119,8 +119,8 @@ An unknown value is neither true nor false: a card without a price matches neith
 
 def run(argv: list[str], today: date | None = None) -> int:
     """Run the command with prices as of `today`, by default the current day, and return the exit code."""
-    arguments = _parser().parse_args(with_descending(argv))
-    check_together(arguments)
+    arguments = _parser().parse_args(join_descending_sort(argv))
+    check_option_conflicts(arguments)
     day = today or datetime.now(UTC).date()
     if wants_own(arguments):
         return run_own(arguments, load_hardware(catalog_dir()), own_hardware_file(), day)

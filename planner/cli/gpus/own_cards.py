@@ -12,7 +12,7 @@ from planner.hardware.names import resolve_gpu
 from planner.hardware.own import CardChange, OwnHardware, card_change, first_problem, unknown_changes, with_own
 from planner.hardware.own_file import own_json, read_own, write_own
 from planner.present import format as fmt
-from planner.present.catalog.gpu_row import change_words
+from planner.present.catalog.gpu_row import change_summary
 
 TAKE_BACK: Final = "none"
 """The word that removes a number that was entered before."""
@@ -89,7 +89,7 @@ def _change(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path,
     if wrong is not None and wrong.field in told:
         raise SpecError(_option(wrong.field), wrong.reason, wrong.hint)
     write_own(file, changed)
-    return f"{gpu.name}: {change_words(change)}."
+    return f"{gpu.name}: {change_summary(change)}."
 
 
 def _told(arguments: argparse.Namespace) -> dict[str, object]:
@@ -133,7 +133,7 @@ def _list(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, _
     if arguments.json:
         return own_json(own)
     lines = [f"{card.id}: {card.name}, {card.memory_label}" for card in own.cards]
-    lines += [f"{change.gpu}: {change_words(change)}" for change in own.changes]
+    lines += [f"{change.gpu}: {change_summary(change)}" for change in own.changes]
     lines += [f"{name} is not in the catalog." for name in unknown_changes(bundled, own)]
     return "\n".join(lines) or "No cards or changes of your own. Use --add FILE or --change GPU."
 

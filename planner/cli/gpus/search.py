@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from pydantic_core import to_json
 
-from planner.cli.table import listing
+from planner.cli.table import column_table
 from planner.cost.market import CardPrices
 from planner.errors import SpecError
 from planner.hardware.fields import PRICE_WORDS, QUERY_FIELDS
@@ -119,7 +119,7 @@ def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> 
     elif rows:
         usual = _LISTED_WHEN_JUDGED if judged else _LISTED
         shown = columns_of(GPU_COLUMNS, usual, (COLUMN_OF[word] for word in used_words(query)))
-        print(f"{listing(shown, rows, ('name',))}\n\n{len(rows):,} of {everything:,} accelerators")
+        print(f"{column_table(shown, rows, ('name',))}\n\n{len(rows):,} of {everything:,} accelerators")
     else:
         print(f"None of {everything:,} accelerators matches.")
     return 0

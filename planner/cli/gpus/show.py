@@ -10,7 +10,7 @@ from typing import Final
 from pydantic_core import to_json
 
 from planner.cli.named_plan import plan_about
-from planner.cli.table import Head, details, table, terminal_width
+from planner.cli.table import TableColumn, details, table, terminal_width
 from planner.cli.user_catalog import named_cards, named_machines
 from planner.cost.market import CardPrices
 from planner.errors import SpecError
@@ -34,11 +34,11 @@ from planner.present.catalog.comparison import (
 )
 from planner.present.catalog.gpu_details import fact_groups, gpu_details
 from planner.present.catalog.gpu_row import GpuRow, plain_row
-from planner.present.catalog.placement import fits, why_not
-from planner.present.catalog.records import around_card, around_system, totals
+from planner.present.catalog.placement import fits, no_fit_reason
+from planner.present.catalog.records import card_facts, comparison_totals, system_facts
 from planner.present.catalog.system_details import system_details
-from planner.present.catalog.system_row import SystemRow, plain_systems
-from planner.present.cost.time import no_time
+from planner.present.catalog.system_row import SystemRow, system_rows_without_plan
+from planner.present.cost.time import unknown_time_sentence
 from planner.present.record_text import rows_to_csv
 
 
@@ -62,12 +62,12 @@ def _system(system: System, catalog: Catalog, today: date) -> str:
 
 
 def _system_json(system: System, catalog: Catalog, today: date) -> str:
-    around = around_system(_row(system, catalog, today))
+    around = system_facts(_row(system, catalog, today))
     return to_json(system.model_dump(mode="json") | around, indent=2).decode()
 
 
 def _row(system: System, catalog: Catalog, today: date) -> SystemRow:
-    (row,) = plain_systems((system,), catalog.hardware, catalog.software)
+    (row,) = system_rows_without_plan((system,), catalog.hardware, catalog.software)
     return replace(row, rented=rents_of(system, catalog, today))
 
 
@@ -81,7 +81,7 @@ def _card(gpu: Gpu, catalog: Catalog, today: date) -> str:
 
 def _card_json(gpu: Gpu, catalog: Catalog, today: date) -> str:
     prices, software = prices_of(gpu, catalog, today), software_of(gpu, catalog.software)
-    around = around_card(gpu, prices, software, speeds_of(gpu.id, catalog.speeds))
+    around = card_facts(gpu, prices, software, speeds_of(gpu.id, catalog.speeds))
     return to_json(gpu.model_dump(mode="json") | around, indent=2).decode()
 
 
@@ -118,7 +118,10 @@ def print_comparison(
     elif arguments.csv:
         print(rows_to_csv(comparison_rows(entries, rows)), end="")
     else:
-        heads = [Head("", flexible=True), *(Head(entry.title, "right", flexible=True) for entry in entries)]
+        heads = [
+            TableColumn("", flexible=True),
+            *(TableColumn(entry.title, "right", flexible=True) for entry in entries),
+        ]
         shown = table(heads, list(_lines(entries, rows)), terminal_width(), wraps=True)
         notes = "".join(f"\n{note}" for note in compared_notes(entries, tried))
         print(f"{shown}\n\n* best in its row{notes}")
@@ -134,7 +137,7 @@ def _record(entry: Entry, tried: Placement | None) -> dict[str, object] | None:
         **source.model_dump(mode="json"),
         "count": entry.count,
         "machines": None if entry.system is None else entry.machines,
-        "totals": totals(entry),
+        "totals": comparison_totals(entry),
         **({} if tried is None else {"plan": _outcome(tried)}),
     }
 
@@ -148,14 +151,14 @@ def _outcome(tried: Placement) -> dict[str, object]:
     rent, own = (None, None) if estimate is None else (estimate.result.rent, estimate.result.own)
     return {
         "verdict": memory.verdict,
-        "reason": None if fits(evaluation) else why_not(evaluation),
+        "reason": None if fits(evaluation) else no_fit_reason(evaluation),
         "total_bytes": memory.total_bytes,
         "free_bytes": memory.free_bytes,
         "time": None if time is None else time.model_dump(mode="json", include=_TIME_FIELDS),
         "period": None if estimate is None else estimate.demand.period,
         "rent": None if rent is None else rent.model_dump(mode="json", include=_RENT_FIELDS),
         "own": None if own is None else own.model_dump(mode="json", include=_OWN_FIELDS),
-        "time_reason": None if time is None or time.seconds is not None else no_time(time),
+        "time_reason": None if time is None or time.seconds is not None else unknown_time_sentence(time),
         "cost_reason": tried.cost.reason or None if tried.cost is not None else None,
     }
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic_core import to_json
 
 from planner.cli.gpus.search import columns_of, query_of, selected
-from planner.cli.table import listing
+from planner.cli.table import column_table
 from planner.hardware.query import used_words
 from planner.hardware.system_fields import RENT, SYSTEM_WORDS, SystemQuery
 from planner.hardware.vocabulary import Fits, Judged
@@ -61,7 +61,7 @@ def print_systems(arguments: argparse.Namespace, catalog: Catalog, today: date) 
         shown = columns_of(SYSTEM_COLUMNS, usual, (COLUMN_OF[word] for word in used))
         flexible = [column.key for column in shown if column.align == "left"]
         note = "" if fits is None else f"\n{_SHARING}"
-        print(f"{listing([_ID, *shown], rows, flexible)}\n\n{len(rows):,} of {len(every):,} systems{note}")
+        print(f"{column_table([_ID, *shown], rows, flexible)}\n\n{len(rows):,} of {len(every):,} systems{note}")
     else:
         print(f"None of {len(every):,} systems matches.")
     return 0

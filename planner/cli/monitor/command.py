@@ -15,7 +15,7 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from planner.cli.monitor.files import add_file_options, check_file_options, replayed, work_on_files
-from planner.cli.monitor.terminal import Screen, fitting_table, wrapped
+from planner.cli.monitor.terminal import Screen, fitting_table, wrap_line
 from planner.cli.parser import Parser
 from planner.errors import RecordingError
 from planner.monitor.diagnosis.diagnose import diagnose_all
@@ -231,19 +231,19 @@ def _page(latest: Latest, verdicts: Mapping[str, Verdict]) -> str:
     """Return the whole page: heading, cards, verdicts, processes and faults."""
     when = time() if latest.wall_seconds is None else latest.wall_seconds
     heading = (f"{datetime.fromtimestamp(when).astimezone():%H:%M:%S}", driver_line(latest), host_line(latest))
-    parts = [wrapped(" · ".join(part for part in heading if part))]
+    parts = [wrap_line(" · ".join(part for part in heading if part))]
     if latest.inventory.devices:
         parts.append(fitting_table(CARD_COLUMNS, card_rows(latest), "name", _DISPENSABLE_OF_CARDS))
     found = verdict_lines(verdicts, latest.inventory.devices)
     if found:
-        parts.append("\n".join(map(wrapped, found)))
+        parts.append("\n".join(map(wrap_line, found)))
     processes = process_rows(latest)
     if processes:
         parts.append(fitting_table(PROCESS_COLUMNS, processes, "command", _DISPENSABLE_OF_PROCESSES))
     faults = latest.inventory.faults
     if faults:
         parts.append(
-            "\n".join(wrapped(f"{_SIGNS[fault.about.severity]} {fault_line(fault, latest)}") for fault in faults)
+            "\n".join(wrap_line(f"{_SIGNS[fault.about.severity]} {fault_line(fault, latest)}") for fault in faults)
         )
     return "\n\n".join(parts)
 

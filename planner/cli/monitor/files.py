@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-from planner.cli.monitor.terminal import fitting_table, wrapped
+from planner.cli.monitor.terminal import fitting_table, wrap_line
 from planner.cli.parser import Parser
 from planner.errors import PlannerError, RecordingError
 from planner.monitor.readings.inventory import Inventory
@@ -133,7 +133,7 @@ def _summarise(recording: Recording, tariff: float | None, *, as_json: bool) -> 
         return
     gaps = gap_sentence(found, recording.seconds)
     texts = (recording_line(recording), summary_line(found), gaps, *recording_notes(recording))
-    print("\n".join(map(wrapped, filter(None, texts))))
+    print("\n".join(map(wrap_line, filter(None, texts))))
     if found.cards:
         columns = [column for column in SUMMARY_COLUMNS if column.key != "cost" or tariff is not None]
         print(f"\n{fitting_table(columns, found.cards, 'slowed', _DISPENSABLE)}")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self, TextIO
 
-from planner.cli.table import listing, terminal_width
+from planner.cli.table import column_table, terminal_width
 from planner.present.columns import Column, Row
 
 _UP: Final = "\x1b[{}F"
@@ -65,13 +65,13 @@ def fitting_table(
     width = terminal_width()
     for count in range(len(dispensable) + 1):
         left = [column for column in columns if column.key not in dispensable[:count]]
-        text = listing(left, rows, (flexible,))
+        text = column_table(left, rows, (flexible,))
         if width is None or max(map(len, text.splitlines())) <= width:
             break
     return text
 
 
-def wrapped(line: str) -> str:
+def wrap_line(line: str) -> str:
     """Wrap a line at the terminal's width, with further lines indented."""
     width = terminal_width()
     if width is None or len(line) <= width:

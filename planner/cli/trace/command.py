@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from planner.cli.parser import Parser
 from planner.cli.table import terminal_width
-from planner.cli.trace.options import add_trace_options, given_options, of_option, request_from, used_defaults
+from planner.cli.trace.options import add_trace_options, given_options, parse_option, request_from, trace_defaults
 from planner.cli.trace.report import ProgressLine, trace_report
 from planner.cli.user_catalog import user_catalog
 from planner.errors import PlannerError, SpecError
@@ -45,7 +45,7 @@ _NAME: Final = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _IN_PACKAGE: Final = re.compile(rf"(?P<place>{_NAME}):(?P<name>{_NAME})")
 
 
-def target_of(word: str, models: ModelCatalog) -> Target:
+def parse_target(word: str, models: ModelCatalog) -> Target:
     """Parse TARGET: `net.py:Net`, `package.module:Net`, a `config.json`, its folder, or a model of `models`.
 
     Raises:
@@ -213,10 +213,10 @@ def _recording(arguments: argparse.Namespace, catalog: Catalog, gpu: Gpu | None)
         if given:
             raise SpecError(given[0], f"cannot change {path}, which is a recording", "Trace its target again.")
         return load_recording(path), ()
-    target = target_of(arguments.target, catalog.models)
+    target = parse_target(arguments.target, catalog.models)
     request = request_from(arguments, target, gpu.compute_capability if gpu and gpu.vendor == "NVIDIA" else None)
     with ProgressLine(sys.stderr) as line:
-        return trace(request, _limits(arguments), line.show), used_defaults(arguments, request)
+        return trace(request, _limits(arguments), line.show), trace_defaults(arguments, request)
 
 
 def _limits(arguments: argparse.Namespace) -> Limits:
@@ -224,7 +224,7 @@ def _limits(arguments: argparse.Namespace) -> Limits:
     if arguments.time_limit is not None:
         fields["seconds"] = arguments.time_limit.replace(",", "")
     if arguments.memory_limit is not None:
-        fields["memory_bytes"] = of_option("--memory-limit", parse_bytes, arguments.memory_limit)
+        fields["memory_bytes"] = parse_option("--memory-limit", parse_bytes, arguments.memory_limit)
     try:
         return Limits.model_validate(fields)
     except ValidationError as error:

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
-from planner.cli.parser import Option, add_options, named_value
+from planner.cli.parser import CommandOption, add_options, named_value
 from planner.errors import SpecError
 from planner.trace.notation import parse_arguments, parse_input
 from planner.trace.request import TORCH_NAMES, Target, TraceRequest
@@ -23,38 +23,42 @@ _HELP_COMMAND: Final = "Try: gpu-planner trace --help"
 _CALL: Final = re.compile(r"(?P<name>[^\W\d]\w*)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
 
 OPTIONS: Final = (
-    Option("--task", "task", "TASK", "inference or training [inference]"),
-    Option("--batch", "batch", "N", "batch size [1, or that of the inputs]"),
-    Option(
+    CommandOption("--task", "task", "TASK", "inference or training [inference]"),
+    CommandOption("--batch", "batch", "N", "batch size [1, or that of the inputs]"),
+    CommandOption(
         "--seq",
         "sequence_length",
         "TOKENS",
         "sequence or prompt length [2,048 for training, else 4,096, or the model's maximum]",
     ),
-    Option("--dtype", "dtype", "FORMAT", "cast parameters to fp32, fp64, bf16 or fp16 [as built]"),
-    Option("--autocast", "autocast", "FORMAT", "run under torch.autocast to bf16 or fp16 [off]"),
-    Option("--attention", "attention", "KIND", "sdpa or eager, for Hugging Face models [sdpa]"),
-    Option("--steps", "steps", "N", "number of steps to run; two include the optimizer states [2]"),
-    Option("--device", "device", "NAME", "device whose operators are assumed: cuda or cpu [cuda]"),
-    Option("--step", "step", "FILE.py:NAME", "function that runs a whole custom step: step(modules, inputs)"),
-    Option("--decode", "decode_tokens", "N", "tokens to generate with the KV cache [0]", "inference"),
-    Option(
+    CommandOption("--dtype", "dtype", "FORMAT", "cast parameters to fp32, fp64, bf16 or fp16 [as built]"),
+    CommandOption("--autocast", "autocast", "FORMAT", "run under torch.autocast to bf16 or fp16 [off]"),
+    CommandOption("--attention", "attention", "KIND", "sdpa or eager, for Hugging Face models [sdpa]"),
+    CommandOption("--steps", "steps", "N", "number of steps to run; two include the optimizer states [2]"),
+    CommandOption("--device", "device", "NAME", "device whose operators are assumed: cuda or cpu [cuda]"),
+    CommandOption("--step", "step", "FILE.py:NAME", "function that runs a whole custom step: step(modules, inputs)"),
+    CommandOption("--decode", "decode_tokens", "N", "tokens to generate with the KV cache [0]", "inference"),
+    CommandOption(
         "--optimizer",
         "optimizer",
         "NAME",
         'class of torch.optim, such as SGD or "AdamW(fused=True)" [AdamW]',
         "training",
     ),
-    Option("--accumulate", "gradient_accumulation", "N", "forward passes per optimizer step [1]", "training"),
-    Option("--zero-grad", "zero_grad", "WHEN", "after-step, before-backward, or zeros (kept) [after-step]", "training"),
-    Option(
+    CommandOption("--accumulate", "gradient_accumulation", "N", "forward passes per optimizer step [1]", "training"),
+    CommandOption(
+        "--zero-grad", "zero_grad", "WHEN", "after-step, before-backward, or zeros (kept) [after-step]", "training"
+    ),
+    CommandOption(
         "--checkpointing",
         "checkpointing",
         "KIND",
         "none, selective or full, if the model supports it [none]",
         "training",
     ),
-    Option("--loss", "loss", "NAME", "function of torch.nn.functional, or FILE.py:NAME [by the output]", "training"),
+    CommandOption(
+        "--loss", "loss", "NAME", "function of torch.nn.functional, or FILE.py:NAME [by the output]", "training"
+    ),
 )
 _FLAG_OF_FIELD: Final = {flag.field: flag.name for flag in OPTIONS} | {
     "lora": "--lora",
@@ -129,7 +133,7 @@ def request_from(arguments: argparse.Namespace, target: Target, compute_capabili
     fields["arguments"] = tuple(
         dict(zip(("name", "value"), named_value("--arg", text, "width=64"), strict=True)) for text in arguments.arg
     )
-    fields["inputs"] = tuple(of_option("--input", parse_input, text) for text in arguments.input)
+    fields["inputs"] = tuple(parse_option("--input", parse_input, text) for text in arguments.input)
     try:
         return TraceRequest.model_validate({**fields, "target": target})
     except ValidationError as error:
@@ -137,7 +141,7 @@ def request_from(arguments: argparse.Namespace, target: Target, compute_capabili
         raise SpecError(_option(problem.field), problem.reason, problem.hint or _HELP_COMMAND) from error
 
 
-def used_defaults(arguments: argparse.Namespace, request: TraceRequest) -> tuple[str, ...]:
+def trace_defaults(arguments: argparse.Namespace, request: TraceRequest) -> tuple[str, ...]:
     """Return the options that were not given but have an effect, with the defaults used for them."""
     given = {flag.name for flag in OPTIONS if flag.given(arguments) is not None}
     asked = (flag for flag in OPTIONS if flag.name not in given and _matters(flag, request))
@@ -145,7 +149,7 @@ def used_defaults(arguments: argparse.Namespace, request: TraceRequest) -> tuple
     return tuple(f"{name} {value}" for name, value in values if value is not None)
 
 
-def _matters(flag: Option, request: TraceRequest) -> bool:
+def _matters(flag: CommandOption, request: TraceRequest) -> bool:
     """Return whether an option has an effect on `request`."""
     if flag.task not in (None, request.task):
         return False
@@ -165,7 +169,7 @@ def given_options(arguments: argparse.Namespace) -> tuple[str, ...]:
     return tuple(option for key, option in flags.items() if getattr(arguments, key) not in (None, []))
 
 
-def of_option(option: str, parse: Callable[[str], _Parsed], text: str) -> _Parsed:
+def parse_option(option: str, parse: Callable[[str], _Parsed], text: str) -> _Parsed:
     """Parse the text of `option` with `parse`.
 
     Raises:

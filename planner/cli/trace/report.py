@@ -5,30 +5,30 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Final, Self, TextIO
 
-from planner.cli.report import prose_width, report, wrapped
-from planner.cli.table import Head, table
+from planner.cli.report import memory_report, prose_width, wrap
+from planner.cli.table import TableColumn, table
 from planner.present import format as fmt
 from planner.present.trace.view import AliveRow, DifferenceRow, ModuleRow, ReservationRow, TraceView, notable_modules
 from planner.trace.run import Progress
 
 _ALIVE_HEADS: Final = (
-    Head("Alive at the peak", flexible=True, narrowest=11),
-    Head("Size", "right"),
-    Head("Share", "right"),
-    Head("Module", flexible=True, narrowest=10, keep="end"),
-    Head("Operator", flexible=True, narrowest=10),
-    Head("Shape", flexible=True, narrowest=10),
-    Head("Line", flexible=True, keep="end"),
+    TableColumn("Alive at the peak", flexible=True, narrowest=11),
+    TableColumn("Size", "right"),
+    TableColumn("Share", "right"),
+    TableColumn("Module", flexible=True, narrowest=10, keep="end"),
+    TableColumn("Operator", flexible=True, narrowest=10),
+    TableColumn("Shape", flexible=True, narrowest=10),
+    TableColumn("Line", flexible=True, keep="end"),
 )
 _MODULE_HEADS: Final = (
-    Head("Module", flexible=True, keep="end"),
-    Head("Class", flexible=True),
-    Head("Parameters", "right"),
-    Head("Size", "right"),
-    Head("Share", "right"),
-    Head("At the peak", flexible=True),
+    TableColumn("Module", flexible=True, keep="end"),
+    TableColumn("Class", flexible=True),
+    TableColumn("Parameters", "right"),
+    TableColumn("Size", "right"),
+    TableColumn("Share", "right"),
+    TableColumn("At the peak", flexible=True),
 )
-_RESERVATION_HEADS: Final = (Head("Caching allocator"), Head(""), Head("", "right"))
+_RESERVATION_HEADS: Final = (TableColumn("Caching allocator"), TableColumn(""), TableColumn("", "right"))
 
 
 def trace_report(view: TraceView, defaults: tuple[str, ...], width: int | None, top: int) -> str:
@@ -45,9 +45,9 @@ def trace_report(view: TraceView, defaults: tuple[str, ...], width: int | None, 
         _modules(view.modules, width, top) if view.modules else "",
         _reservation(view.reservation, width),
         "\n".join(line for row in view.differences for line in _difference(row, prose)),
-        wrapped(view.traced_with, prose),
+        wrap(view.traced_with, prose),
     )
-    return report(memory, wrapped(view.subject, prose), defaults, width, more=more)
+    return memory_report(memory, wrap(view.subject, prose), defaults, width, more=more)
 
 
 def _alive(rows: tuple[AliveRow, ...], width: int | None, top: int) -> str:
@@ -76,8 +76,8 @@ def _reservation(rows: tuple[ReservationRow, ...], width: int | None) -> str:
 def _difference(row: DifferenceRow, width: int) -> Iterator[str]:
     place = f" ({row.place})" if row.place else ""
     bounds = f"; true value within {row.range_text}" if row.range_text else ""
-    yield wrapped(f"Assumed: {row.name}{place}: {row.explanation}", width, "", "    ")
-    yield wrapped(f"counted as {row.amount}{bounds} [{row.source}]", width, "    ")
+    yield wrap(f"Assumed: {row.name}{place}: {row.explanation}", width, "", "    ")
+    yield wrap(f"counted as {row.amount}{bounds} [{row.source}]", width, "    ")
 
 
 class ProgressLine:

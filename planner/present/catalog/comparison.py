@@ -12,10 +12,10 @@ from planner.plan.placement import Cards, Placement
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_row import GpuRow
-from planner.present.catalog.placement import PLACEMENT_FIGURES, Figure, fits
+from planner.present.catalog.placement import PLACEMENT_FIGURES, ComparedFigure, fits
 from planner.present.catalog.system_row import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, MEMORY, PAID, SystemRow, Total
 from planner.present.columns import Column
-from planner.present.cost.prices import month_words, spread_words
+from planner.present.cost.prices import months_text, price_range_text
 from planner.units import GB
 
 MOST: Final = 6
@@ -129,7 +129,7 @@ def best(values: Sequence[float | None], *, lower_is_better: bool | None) -> flo
     return min(known) if lower_is_better else max(known)
 
 
-def _row(group: str, title: str, figures: Sequence[Figure], lower_is_better: bool | None) -> ComparedRow:
+def _row(group: str, title: str, figures: Sequence[ComparedFigure], lower_is_better: bool | None) -> ComparedRow:
     values = [figure.value for figure in figures]
     winner = best(values, lower_is_better=lower_is_better)
     best_texts = {text for text, value, _ in figures if value is not None and value == winner}
@@ -152,20 +152,20 @@ def _row(group: str, title: str, figures: Sequence[Figure], lower_is_better: boo
     )
 
 
-def _figure(column: Column[GpuRow], entry: Entry) -> Figure:
+def _figure(column: Column[GpuRow], entry: Entry) -> ComparedFigure:
     if entry.row is None:
-        return Figure()
+        return ComparedFigure()
     tooltip = column.tooltip(entry.row) if column.tooltip else ""
-    return Figure(column.text(entry.row), column.number(entry.row) if column.is_number else None, tooltip)
+    return ComparedFigure(column.text(entry.row), column.number(entry.row) if column.is_number else None, tooltip)
 
 
-def _of(total: Total, entry: Entry, *, small: bool = False) -> Figure:
+def _of(total: Total, entry: Entry, *, small: bool = False) -> ComparedFigure:
     """Return a total of one entry, in the unit of a single accelerator if `small`."""
     gpu, lacks = (None, {}) if entry.row is None else (entry.row.gpu, entry.row.lacks)
     value = total.value(gpu, entry.count)
     if value is None:
-        return Figure(fmt.NONE if total.key in lacks else fmt.UNKNOWN)
-    return Figure(total.one(value) if small else total.text(value), value, total.formula(gpu, entry.count))
+        return ComparedFigure(fmt.NONE if total.key in lacks else fmt.UNKNOWN)
+    return ComparedFigure(total.one(value) if small else total.text(value), value, total.formula(gpu, entry.count))
 
 
 def _all(total: Total) -> "_Totals":
@@ -174,7 +174,7 @@ def _all(total: Total) -> "_Totals":
     That is the total's unit, or the unit of a single accelerator if even the largest total is below one unit.
     """
 
-    def figures(entries: Sequence[Entry]) -> list[Figure]:
+    def figures(entries: Sequence[Entry]) -> list[ComparedFigure]:
         known = (total.value(entry.row.gpu, entry.count) for entry in entries if entry.row is not None)
         small = max((value for value in known if value is not None), default=0.0) < total.per_unit
         return [_of(total, entry, small=small) for entry in entries]
@@ -182,34 +182,34 @@ def _all(total: Total) -> "_Totals":
     return figures
 
 
-def _each(figure: Callable[[Entry], Figure]) -> "_Totals":
+def _each(figure: Callable[[Entry], ComparedFigure]) -> "_Totals":
     return lambda entries: [figure(entry) for entry in entries]
 
 
-def _power(entry: Entry) -> Figure:
+def _power(entry: Entry) -> ComparedFigure:
     if entry.system is None:
         power = _of(CARDS_POWER, entry)
         if power.value is None:
             return power
         limited = entry.row is not None and entry.row.gpu.power_limit_watts is not None
         text = f"{power.text}, cards{' at your limit' if limited else ''}"
-        return Figure(text, power.value, f"{power.tooltip}, without a host")
+        return ComparedFigure(text, power.value, f"{power.tooltip}, without a host")
     each = entry.system.system.max_power_watts
     if each is None:
-        return Figure()
+        return ComparedFigure()
     watts, how = each * entry.machines, "maximum power of the whole machine"
-    return Figure(f"{fmt.power(watts)}, whole machine", watts, _times(entry, fmt.power(each), how))
+    return ComparedFigure(f"{fmt.power(watts)}, whole machine", watts, _times(entry, fmt.power(each), how))
 
 
-def _price(entry: Entry) -> Figure:
+def _price(entry: Entry) -> ComparedFigure:
     if entry.system is None:
         return _price_of_cards(entry)
     system = entry.system.system
     if system.price_usd is None:
-        return Figure()
+        return ComparedFigure()
     told = ", ".join(part for part in (system.price_kind or "", fmt.date(system.price_date, "")) if part)
     kind, usd = f" ({told})" if told else "", system.price_usd * entry.machines
-    return Figure(f"{fmt.money(usd)}{kind}", usd, _times(entry, fmt.money(system.price_usd), told))
+    return ComparedFigure(f"{fmt.money(usd)}{kind}", usd, _times(entry, fmt.money(system.price_usd), told))
 
 
 def _times(entry: Entry, each: str, how: str) -> str:
@@ -217,38 +217,38 @@ def _times(entry: Entry, each: str, how: str) -> str:
     return f"{fmt.count_of(entry.machines, each)}, {how}" if entry.machines > 1 else how
 
 
-def _price_of_cards(entry: Entry) -> Figure:
+def _price_of_cards(entry: Entry) -> ComparedFigure:
     """Return the cards' price by the first known of: the price paid, the launch, street and used price."""
     for total, when in ((PAID, "as you paid"), (AT_LAUNCH, "at launch")):
         text, value, how = _of(total, entry)
         if value is not None:
-            return Figure(f"{text} {when}", value, f"{how}, without a host")
+            return ComparedFigure(f"{text} {when}", value, f"{how}, without a host")
     bought = entry.row.prices.bought if entry.row is not None and entry.row.prices is not None else {}
     for kind in ("street", "used"):
         if spread := bought.get(kind):
             usd = entry.count * spread.median_usd
-            told = f"{entry.count} × {fmt.money(spread.median_usd)}, {spread_words(spread)}, without a host"
-            text = f"{fmt.money(usd)} ({kind}, {month_words(spread.current)})"
-            return Figure(text, usd, f"{told}\n{spread.latest.source}")
-    return Figure()
+            told = f"{entry.count} × {fmt.money(spread.median_usd)}, {price_range_text(spread)}, without a host"
+            text = f"{fmt.money(usd)} ({kind}, {months_text(spread.current)})"
+            return ComparedFigure(text, usd, f"{told}\n{spread.latest.source}")
+    return ComparedFigure()
 
 
-def _kind(entry: Entry) -> Figure:
+def _kind(entry: Entry) -> ComparedFigure:
     if entry.row is None:
-        return Figure()
-    return Figure(fmt.count_of(entry.count, entry.row.gpu.name))
+        return ComparedFigure()
+    return ComparedFigure(fmt.count_of(entry.count, entry.row.gpu.name))
 
 
-def _links(entry: Entry) -> Figure:
+def _links(entry: Entry) -> ComparedFigure:
     source = entry.system.system if entry.system is not None else entry.row.gpu if entry.row is not None else None
     links = (source.interconnect if source is not None else None) or fmt.UNKNOWN
     if entry.machines == 1:
-        return Figure(links)
+        return ComparedFigure(links)
     text = f"{links} inside each; between machines {fmt.UNKNOWN}"
-    return Figure(text, tooltip="the catalog does not list the network between the machines")
+    return ComparedFigure(text, tooltip="the catalog does not list the network between the machines")
 
 
-_Totals = Callable[[Sequence[Entry]], list[Figure]]
+_Totals = Callable[[Sequence[Entry]], list[ComparedFigure]]
 _TOTALS: Final[tuple[tuple[str, _Totals, bool | None], ...]] = (
     ("Accelerators", _each(_kind), None),
     *((total.title, _all(total), False) for total in (MEMORY, BANDWIDTH, BF16)),

@@ -12,9 +12,9 @@ from planner.memory.result import Verdict
 from planner.present import format as fmt
 from planner.present.catalog.gpu_row import GpuRow, JobWords, part_words
 from planner.present.columns import Column, Row, numbers, provenance_text, words
-from planner.present.cost.prices import month_words, remark_words, spread_words
-from planner.present.memory.verdict import margin_words, no_fit_sentence, verdict_cell, verdict_rank
-from planner.present.names import CERTAINTY_WORDS
+from planner.present.cost.prices import months_text, price_range_text, remarks_text
+from planner.present.memory.verdict import margin_text, no_fit_sentence, verdict_cell, verdict_rank
+from planner.present.names import CERTAINTY_TITLES
 from planner.units import GIB
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ SEGMENT_WORDS: Final[dict[str, str]] = {
     "tpu": "TPU",
 }
 DTYPE_TITLES: Final = {dtype: dtype.upper() for dtype in ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4")}
-Priced = tuple[float, tuple["PricePoint", ...]]
+DatedPrice = tuple[float, tuple["PricePoint", ...]]
 """A price in US dollars, and the price points that it is derived from."""
 _NOT_RUN: Final = "–"
 _PRICE_WIDTH: Final = 15
@@ -60,7 +60,7 @@ def fits_column(
 
 
 def _fits_tooltip(row: GpuRow) -> str:
-    return row.reason if row.reason or row.free_bytes is None else margin_words(row.free_bytes)
+    return row.reason if row.reason or row.free_bytes is None else margin_text(row.free_bytes)
 
 
 def _derived(figure: DerivedFigure) -> Column[GpuRow]:
@@ -79,7 +79,7 @@ def _derived(figure: DerivedFigure) -> Column[GpuRow]:
 
 
 def _dated_money(
-    key: str, title: str, read: Callable[[Row], Priced | None], tooltip: Callable[[Row], str], unit: str = ""
+    key: str, title: str, read: Callable[[Row], DatedPrice | None], tooltip: Callable[[Row], str], unit: str = ""
 ) -> Column[Row]:
     """Return a column of prices with their months, sorted by the price alone."""
 
@@ -89,7 +89,7 @@ def _dated_money(
 
     def text(row: Row) -> str:
         found = read(row)
-        return fmt.UNKNOWN if found is None else f"{fmt.money(found[0])} ({month_words(found[1])})"
+        return fmt.UNKNOWN if found is None else f"{fmt.money(found[0])} ({months_text(found[1])})"
 
     return numbers(
         key,
@@ -110,7 +110,7 @@ def _bought(kind: "BoughtKind", title: str) -> Column[GpuRow]:
     def spread(row: GpuRow) -> "PriceSpread | None":
         return None if row.prices is None else row.prices.bought.get(kind)
 
-    def priced(row: GpuRow) -> Priced | None:
+    def priced(row: GpuRow) -> DatedPrice | None:
         found = spread(row)
         return None if found is None else (found.median_usd, found.current)
 
@@ -118,7 +118,7 @@ def _bought(kind: "BoughtKind", title: str) -> Column[GpuRow]:
         found = spread(row)
         if found is None:
             return "The catalog has no price of this kind."
-        told = (f"Median of {spread_words(found)}", remark_words(found.current), found.latest.source)
+        told = (f"Median of {price_range_text(found)}", remarks_text(found.current), found.latest.source)
         return "\n".join(part for part in told if part)
 
     return _dated_money(kind, title, priced, tooltip)
@@ -127,7 +127,7 @@ def _bought(kind: "BoughtKind", title: str) -> Column[GpuRow]:
 def rent_column(on_demand: Callable[[Row], "PriceSpread | None"], nothing: str, per: str) -> Column[Row]:
     """Return a column of the cheapest hourly price; `nothing` is the tooltip if there is no offer, `per` the unit."""
 
-    def priced(row: Row) -> Priced | None:
+    def priced(row: Row) -> DatedPrice | None:
         spread = on_demand(row)
         return None if spread is None else (spread.low.price_usd, (spread.low,))
 
@@ -137,7 +137,7 @@ def rent_column(on_demand: Callable[[Row], "PriceSpread | None"], nothing: str, 
             return nothing
         low = spread.low
         where = ", ".join(part for part in (low.seller, low.region, fmt.date(low.price_date, "")) if part)
-        return f"Cheapest: {where}\n{spread_words(spread, per)}\n{low.source}"
+        return f"Cheapest: {where}\n{price_range_text(spread, per)}\n{low.source}"
 
     return _dated_money("rent", "Rent", priced, tooltip, unit="USD/h")
 
@@ -419,7 +419,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     words(
         "certainty",
         "Certainty",
-        lambda row: CERTAINTY_WORDS[row.gpu.provenance.certainty],
+        lambda row: CERTAINTY_TITLES[row.gpu.provenance.certainty],
         shown=False,
         width=22,
         about="How well its figures are confirmed by sources",

@@ -22,8 +22,8 @@ from planner.present.columns import (
     figure,
     lacking_detail,
 )
-from planner.present.cost.prices import MODE_WORDS, age_phrase, count_words, month_words, remark_words
-from planner.present.names import CERTAINTY_WORDS
+from planner.present.cost.prices import MODE_WORDS, age_phrase, months_text, price_count_text, remarks_text
+from planner.present.names import CERTAINTY_TITLES
 
 _TARGET_TITLES: Final = {"NVIDIA": "Compute capability", "AMD": "ROCm target"}
 """The name of the compilation target, for the vendors that number theirs."""
@@ -68,7 +68,7 @@ def _usable(gpu: Gpu, usable: UsableMemory | None) -> Detail:
     if usable is None or gpu.usable_memory_bytes is not None:
         return bytes_detail(gpu, "usable_memory_bytes", title, gpu.usable_memory_bytes)
     exact = f"{fmt.exact_bytes(usable.bytes)}; {fmt.size_range(usable.low_bytes, usable.high_bytes)}"
-    certainty = CERTAINTY_WORDS[usable.certainty]
+    certainty = CERTAINTY_TITLES[usable.certainty]
     return Detail(
         title, fmt.size(usable.bytes), usable.source, usable.explanation, certainty, exact=exact, mark=ASSUMED_MARK
     )
@@ -137,7 +137,7 @@ def _count(value: int | None) -> str:
     return fmt.NOT_PUBLISHED if value is None else fmt.integer(value)
 
 
-BOUGHT_WORDS: Final = {
+PURCHASE_PRICE_TITLES: Final = {
     "list": "List price",
     "partner": "Board partner price",
     "street": "Street price",
@@ -175,7 +175,7 @@ def _derived(gpu: Gpu, prices: CardPrices) -> Iterator[Detail]:
         for kind in _DERIVED_FROM:
             if derived.priced and kind in prices.bought:
                 spread = prices.bought[kind]
-                name = f"median {kind} price ({month_words(spread.current)})"
+                name = f"median {kind} price ({months_text(spread.current)})"
                 yield from _derived_figure(derived, f"{derived.title}, {kind}", gpu, spread.median_usd, name)
 
 
@@ -200,8 +200,8 @@ def _paid(gpu: Gpu) -> Iterator[Detail]:
 
 def _prices(prices: CardPrices) -> Iterator[Detail]:
     for kind, spread in prices.bought.items():
-        yield _spread(BOUGHT_WORDS[kind], spread, "")
-        if kind != "list" and (remarks := remark_words(spread.current)):
+        yield _spread(PURCHASE_PRICE_TITLES[kind], spread, "")
+        if kind != "list" and (remarks := remarks_text(spread.current)):
             yield Detail("  remarks", remarks)
         yield from map(_history, spread.histories)
     if prices.servers:
@@ -228,7 +228,7 @@ def _spread(title: str, spread: PriceSpread, unit: str) -> Detail:
     low, high = spread.low, spread.high
     same = low.price_usd == high.price_usd
     text = _usd(low.price_usd) if same else f"{_usd(low.price_usd)} to {_usd(high.price_usd)}"
-    count = f", {count_words(spread)}" if len(spread.points) > 1 or not spread.latest.day else ""
+    count = f", {price_count_text(spread)}" if len(spread.points) > 1 or not spread.latest.day else ""
     age = age_phrase(spread.latest.age_days)
     return Detail(title, f"{text}{unit}{count}", spread.latest.source, as_of=age)
 

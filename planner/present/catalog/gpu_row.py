@@ -87,7 +87,7 @@ def gpu_rows(
         software: Known software support.
     """
     verdicts, worked = fits or {}, jobs or {}
-    plain = plain_rows(hardware.gpus, hardware, prices or {}, software)
+    plain = gpu_rows_without_plan(hardware.gpus, hardware, prices or {}, software)
     return tuple(_judged(row, verdicts.get(row.id), worked.get(row.id)) for row in plain)
 
 
@@ -95,11 +95,11 @@ def plain_row(
     gpu: Gpu, hardware: HardwareCatalog, prices: Mapping[str, "CardPrices"], software: Iterable[SoftwareFact]
 ) -> GpuRow:
     """Return the row of one card, without a verdict."""
-    (row,) = plain_rows((gpu,), hardware, prices, software)
+    (row,) = gpu_rows_without_plan((gpu,), hardware, prices, software)
     return row
 
 
-def plain_rows(
+def gpu_rows_without_plan(
     gpus: Iterable[Gpu], hardware: HardwareCatalog, prices: Mapping[str, "CardPrices"], software: Iterable[SoftwareFact]
 ) -> tuple[GpuRow, ...]:
     """Return a row for each of `gpus`, without verdicts."""
@@ -130,7 +130,7 @@ def _judged(row: GpuRow, fit: CardFit | None, job: JobWords | None) -> GpuRow:
     return replace(row, verdict=fit.verdict, free_bytes=fit.free_bytes, reason=reason, job=job)
 
 
-def change_words(change: "CardChange") -> str:
+def change_summary(change: "CardChange") -> str:
     """Return the user's changes to a card: `paid $720, limited to 250 W, bought used`."""
     paid = "" if change.purchase_price_usd is None else f"paid {fmt.money(change.purchase_price_usd)}"
     limit = "" if change.power_limit_watts is None else f"limited to {change.power_limit_watts:,.0f} W"
@@ -142,5 +142,5 @@ def loss_words(own: "OwnHardware", gpu_id: str) -> str:
     card = next((card for card in own.cards if card.id == gpu_id), None)
     change = own.change_of(gpu_id)
     added = "" if card is None else f"your own card of {card.memory_label}"
-    said = "" if change is None else f"your changes: {change_words(change)}"
+    said = "" if change is None else f"your changes: {change_summary(change)}"
     return "; ".join(part for part in (added, said) if part)

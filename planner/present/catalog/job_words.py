@@ -6,7 +6,7 @@ from typing import Final
 from planner.plan.job_costs import CardJob
 from planner.present import format as fmt
 from planner.present.catalog.gpu_row import JobWords
-from planner.present.cost.prices import MODE_WORDS, age_words
+from planner.present.cost.prices import MODE_WORDS, age_text
 from planner.present.cost.time import pace_phrase, time_view
 
 _SECONDS_PER_HOUR: Final = 3_600
@@ -47,5 +47,5 @@ def _cost_origin(job: CardJob) -> str:
     where = f"{row.offer.provider}, {row.offer.region or 'unknown region'}"
     machines = f"{fmt.count_of(row.instances, row.offer.instance)}, {MODE_WORDS[row.mode]}"
     price = f"{fmt.money(row.usd)} per {job.period}, {fmt.money(row.usd_per_gpu_hour)} per GPU-hour of work"
-    dated = f"price of {fmt.date(row.price_date, fmt.NO_DATE)}, {age_words(row.age_days)}"
+    dated = f"price of {fmt.date(row.price_date, fmt.NO_DATE)}, {age_text(row.age_days)}"
     return "\n".join((where, machines, price, dated, row.offer.source, *row.remarks))

@@ -159,7 +159,7 @@ def _both(parameters: int) -> str:
     return exact if exact == rounded else f"{exact} ({rounded})"
 
 
-VERIFICATION_WORDS: Final = {
+VERIFICATION_TITLES: Final = {
     "config_copy": "a copy of its config.json",
     "reimplementation_config": "its configuration in another framework",
     "dimension_dump": "a published table of its dimensions",
@@ -198,7 +198,7 @@ def model_details(record: ModelRecord, architecture: Architecture) -> tuple[Deta
     """Return the details of a catalog model: names, source and architecture."""
     known = Detail(
         "Based on",
-        VERIFICATION_WORDS[record.verification],
+        VERIFICATION_TITLES[record.verification],
         "; ".join(record.sources),
         as_of=f"read {fmt.date(record.as_of)}",
     )

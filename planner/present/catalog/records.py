@@ -58,7 +58,7 @@ def rent_fields(rented: PriceSpread | None, count: int = 1) -> dict[str, object]
     }
 
 
-def around_card(
+def card_facts(
     gpu: Gpu, prices: CardPrices, software: Iterable[FeatureSupport], speeds: Iterable[MeasuredSpeed]
 ) -> dict[str, object]:
     """Return the facts that are not part of a card's record: derived figures, prices, software, measured speeds."""
@@ -73,7 +73,7 @@ def around_card(
     }
 
 
-def around_system(row: SystemRow) -> dict[str, object]:
+def system_facts(row: SystemRow) -> dict[str, object]:
     """Return the facts that are not part of a system's record: totals, unsupported formats, rents, power and cooling.
 
     `power` is None if the machine's power is not known.
@@ -81,14 +81,14 @@ def around_system(row: SystemRow) -> dict[str, object]:
     system = row.system
     return {
         "totals": {"memory_bytes": system.memory_bytes, **accelerator_fields(row.gpu, system.gpu_count)},
-        "each": each_fields(row),
+        "each": per_accelerator_fields(row),
         "lacks": [fact.model_dump(mode="json", include=_LACKING) for fact in row.lacks.values()],
         "prices": {"rented": _rented(row.rented or {})},
         "power": _power(system),
     }
 
 
-def totals(entry: "Entry") -> dict[str, object]:
+def comparison_totals(entry: "Entry") -> dict[str, object]:
     """Return the totals of all accelerators of an entry, and of its machines if it is a system."""
     system, gpu = None if entry.system is None else entry.system.system, None if entry.row is None else entry.row.gpu
     return {
@@ -111,7 +111,7 @@ def accelerator_fields(gpu: Gpu | None, count: int | None) -> dict[str, object]:
     }
 
 
-def each_fields(machine: EquippedSystem | None) -> dict[str, object]:
+def per_accelerator_fields(machine: EquippedSystem | None) -> dict[str, object]:
     """Return the architecture, the memory and the link bandwidth of one of a system's accelerators."""
     return {
         "architecture": None if machine is None else machine.architecture,
@@ -182,7 +182,7 @@ GPU_FIELDS: Final = (
 """Field names of `gpu_fields`, for a header even without any card."""
 SYSTEM_FIELDS: Final = (
     *_own_fields(System),
-    *each_fields(None),
+    *per_accelerator_fields(None),
     *accelerator_fields(None, None),
     *rent_fields(None),
     *_SYSTEM_PLAN,
@@ -218,7 +218,7 @@ def system_fields(row: SystemRow) -> dict[str, object]:
     other = {note.field: note.provenance for note in system.figure_notes}
     return {
         **system.model_dump(exclude=_NESTED),
-        **each_fields(row),
+        **per_accelerator_fields(row),
         **accelerator_fields(row.gpu, system.gpu_count),
         **rent_fields(row.on_demand),
         **dict(zip(_SYSTEM_PLAN, (row.verdict, row.free_bytes, row.reason), strict=True)),

@@ -68,11 +68,11 @@ def system_rows(
     `software` is the known software support of the accelerators.
     """
     known, rented = fits or {}, rents or {}
-    plain = plain_systems(hardware.systems, hardware, software)
+    plain = system_rows_without_plan(hardware.systems, hardware, software)
     return tuple(replace(row, fit=known.get(row.id), rented=rented.get(row.id)) for row in plain)
 
 
-def plain_systems(
+def system_rows_without_plan(
     systems: Iterable[System], hardware: HardwareCatalog, software: Iterable[SoftwareFact]
 ) -> tuple[SystemRow, ...]:
     """Return a row for each of `systems`, without verdicts."""
@@ -168,7 +168,7 @@ TOTALS: Final = (BANDWIDTH, BF16, FP16)
 
 
 @dataclass(frozen=True, slots=True)
-class ForPower:
+class PerPowerFigure:
     """A figure of a system per watt of its maximum power; `scaled` gives the numerator, in the unit `over`."""
 
     key: str
@@ -200,8 +200,8 @@ def _tflops(system: System, gpu: Gpu | None) -> float | None:
     return None if total is None else total / _TERA
 
 
-FOR_POWER: Final = (
-    ForPower("memory_per_kw", "Memory per kW", "GiB/kW", "GiB", _memory_gib, _WATTS_PER_KW),
-    ForPower("bf16_per_watt", "BF16 dense per watt", "TFLOPS/W", "TFLOPS", _tflops, 1.0),
+PER_POWER_FIGURES: Final = (
+    PerPowerFigure("memory_per_kw", "Memory per kW", "GiB/kW", "GiB", _memory_gib, _WATTS_PER_KW),
+    PerPowerFigure("bf16_per_watt", "BF16 dense per watt", "TFLOPS/W", "TFLOPS", _tflops, 1.0),
 )
 """Figures per power of the whole system, host and cooling included."""

@@ -22,14 +22,14 @@ def short_source(source: str) -> str:
     return name if len(name) <= _SHORT_SOURCE else f"{name[: _SHORT_SOURCE - 1].rsplit(' ', 1)[0].rstrip(',')} …"
 
 
-CERTAINTY: Final[dict[Certainty, str]] = {
+PRICE_CERTAINTY_TITLES: Final[dict[Certainty, str]] = {
     "quoted": "quoted",
     "measured": "measured",
     "derived": "computed",
     "assumed": "assumed",
     "yours": "yours",
 }
-TITLES: Final = {
+COST_TERM_TITLES: Final = {
     "machines": "Machines",
     "storage": "Storage",
     "egress": "Cloud egress",
@@ -120,7 +120,7 @@ def swing_rows(swings: Iterable[Swing]) -> tuple[SwingRow, ...]:
     )
 
 
-def range_words(amount: RentCost | MoneyTerm) -> str:
+def amount_range(amount: RentCost | MoneyTerm) -> str:
     """Return the range of an amount, or an empty text if it is negligible."""
     spread = amount.high_usd - amount.low_usd
     return usd_range(amount.low_usd, amount.high_usd) if spread > abs(amount.usd) * _NEXT_TO_NOTHING else ""
@@ -134,16 +134,16 @@ def usd_range(low: float, high: float) -> str:
 def _row(term: MoneyTerm) -> MoneyRow:
     return MoneyRow(
         name=term.name,
-        title=TITLES.get(term.name, term.name.replace("_", " ").capitalize()),
+        title=COST_TERM_TITLES.get(term.name, term.name.replace("_", " ").capitalize()),
         text=fmt.money(term.usd),
         usd=term.usd,
-        range_text=range_words(term),
+        range_text=amount_range(term),
         how=term.formula,
         symbols=tuple(
             (symbol.name, symbol_value(symbol.value), symbol.meaning, _origin(symbol.source, symbol.date))
             for symbol in term.symbols
         ),
-        certainty=CERTAINTY[term.certainty],
+        certainty=PRICE_CERTAINTY_TITLES[term.certainty],
         source=term.source,
         short_source=short_source(term.source),
         date=fmt.date(term.date, ""),

@@ -14,9 +14,9 @@ from planner.cost.terms import RentMode
 from planner.hardware.catalog import HardwareCatalog
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
-from planner.present.cost.prices import MODE_WORDS, Age, age_of, age_phrase, age_words, oldest_words
+from planner.present.cost.prices import MODE_WORDS, Age, age_of, age_phrase, age_text, oldest_price_text
 
-STATUS_WORDS: Final[dict[Status, str]] = {
+STATUS_TITLES: Final[dict[Status, str]] = {
     "new": "new prices",
     "unchanged": "unchanged",
     "held": "held for review",
@@ -32,7 +32,7 @@ def outcome_lines(outcomes: Iterable[Outcome]) -> Iterator[str]:
             yield f"{outcome.provider}: {outcome.error.reason}"
             continue
         skipped = f", {len(outcome.refused):,} skipped" if outcome.refused else ""
-        result = f"{STATUS_WORDS[outcome.status]}, {fmt.plural(outcome.offers, 'offer')}{skipped}"
+        result = f"{STATUS_TITLES[outcome.status]}, {fmt.plural(outcome.offers, 'offer')}{skipped}"
         yield f"{outcome.provider}: {result} ({outcome.source})"
         if outcome.doubts:
             yield "  large price changes; the old prices stay in use until you accept the new ones:"
@@ -52,7 +52,7 @@ def state_lines(stored: Stored, bundled: tuple[Offer, ...], today: date) -> Iter
         yield "The bundled prices are in use, as you chose; the fetched prices are kept."
     else:
         yield "Fetched prices are in use, and bundled prices for providers without fetched ones."
-    yield f"bundled: {fmt.plural(len(bundled), 'offer')}, {oldest_words(bundled, today)}"
+    yield f"bundled: {fmt.plural(len(bundled), 'offer')}, {oldest_price_text(bundled, today)}"
     for part in stored.snapshot.parts:
         yield _part_line(part, today)
     if stored.own:
@@ -66,7 +66,9 @@ def state_lines(stored: Stored, bundled: tuple[Offer, ...], today: date) -> Iter
 def _part_line(part: Part, today: date) -> str:
     fetched = fmt.date(datetime.fromisoformat(part.fetched_at).date().isoformat())
     offers = fmt.plural(len(part.offers), "offer")
-    return f"{part.provider}: {offers}, {oldest_words(part.offers, today)}, fetched on {fetched} from {part.source}"
+    return (
+        f"{part.provider}: {offers}, {oldest_price_text(part.offers, today)}, fetched on {fetched} from {part.source}"
+    )
 
 
 _NOT_OFFERED: Final = "–"
@@ -138,7 +140,7 @@ def _origin(mode: RentMode) -> Callable[[ListedOffer], str]:
         whole = "" if price is None else f"${price:,.4f} per hour for {offer.gpu_count:g} × {row.card}"
         rate = offer.exchange_rate
         billed = f"billed in {rate.currency}, 1 {rate.currency} = ${rate.usd_per_unit:g} on {rate.date}" if rate else ""
-        dated = f"price of {fmt.date(offer.price_date, fmt.NO_DATE)}, {age_words(row.age_days)}"
+        dated = f"price of {fmt.date(offer.price_date, fmt.NO_DATE)}, {age_text(row.age_days)}"
         return "\n".join(part for part in (whole, billed, dated, offer.source, *offer.notes) if part)
 
     return origin
@@ -167,7 +169,7 @@ def _usd(
 
 
 def _price_origin(row: OfferRow) -> str:
-    dated = f"price of {fmt.date(row.price_date, fmt.NO_DATE)}, {age_words(row.age_days)}"
+    dated = f"price of {fmt.date(row.price_date, fmt.NO_DATE)}, {age_text(row.age_days)}"
     return "\n".join((dated, row.offer.source, *row.offer.notes, *row.remarks))
 
 

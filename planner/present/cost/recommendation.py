@@ -8,7 +8,7 @@ from planner.plan.recommend.option import Award, Option, Recommendation
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.present.cost.prices import MODE_WORDS
-from planner.present.memory.verdict import left_out_words, verdict_words
+from planner.present.memory.verdict import exclusion_text, verdict_text
 
 AWARDS: Final[tuple[Award, ...]] = ("cheapest", "fastest", "best value")
 _SECONDS_PER_HOUR: Final = 3_600
@@ -85,7 +85,7 @@ def nothing_sentence(found: Recommendation, hardware: HardwareCatalog) -> str:
 
 def left_out_sentence(found: Recommendation) -> str:
     """Return how many options were excluded and why: `Excluded: 550 (the plan does not fit), 50 (…).`."""
-    told = tuple(f"{fmt.integer(one.count)} ({left_out_words(one.reason)})" for one in found.left_out)
+    told = tuple(f"{fmt.integer(one.count)} ({exclusion_text(one.reason)})" for one in found.left_out)
     return f"Excluded: {fmt.listing(told)}." if told else ""
 
 
@@ -103,7 +103,7 @@ def _sentence(row: OptionRow) -> str:
         *(value * _SECONDS_PER_HOUR for value in (option.hours, option.low_hours, option.high_hours))
     )
     took = f", {hours}" if row.period == "run" else ""
-    memory = verdict_words(option.verdict, option.free_bytes, option.fit_probability)
+    memory = verdict_text(option.verdict, option.free_bytes, option.fit_probability)
     return f"{row.cards}, {row.how}: {fmt.money(option.usd)} per {row.period}{took}. {memory}."
 
 
@@ -176,7 +176,7 @@ OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
         "free",
         "Memory",
         lambda row: row.option.free_bytes,
-        lambda row: verdict_words(row.option.verdict, row.option.free_bytes, row.option.fit_probability),
+        lambda row: verdict_text(row.option.verdict, row.option.free_bytes, row.option.fit_probability),
         width=18,
     ),
     numbers("pace", "Tokens/s", lambda row: row.option.tokens_per_second, unknown=fmt.UNKNOWN, width=9),

@@ -14,7 +14,7 @@ NOT_KNOWN = "not known"
 _NOTHING = "–"
 
 
-class Shown(NamedTuple):
+class FigureCell(NamedTuple):
     """A figure with its source and date."""
 
     text: str
@@ -25,7 +25,7 @@ class FigureRow(NamedTuple):
     """One figure for each of the compared alternatives."""
 
     title: str
-    cells: tuple[Shown, ...]
+    cells: tuple[FigureCell, ...]
 
 
 class Scenario(NamedTuple):
@@ -75,7 +75,7 @@ def _ways(estimate: CostEstimate) -> Iterator[FigureRow]:
     where = f"{rent.provider}, {MODE_WORDS[rent.mode]}, {rent.region or 'unknown region'}\n{rented}" if rent else ""
 
     def row(title: str, renting: str | None, owning: str | None) -> FigureRow:
-        return FigureRow(title, (Shown(renting or _NOTHING, where), Shown(owning or _NOTHING, owned)))
+        return FigureRow(title, (FigureCell(renting or _NOTHING, where), FigureCell(owning or _NOTHING, owned)))
 
     yield row(
         f"Per {period}",
@@ -103,7 +103,7 @@ def _footprints(rented: Footprint | None, owned: Footprint | None, period: str) 
         return
     texts = [(_kwh(rented, period), _kilograms(rented, period)), (_kwh(owned, "month"), _kilograms(owned, "month"))]
     for title, at in (("Electricity", 0), ("Carbon", 1)):
-        cells = (Shown(pair[at], _grid_origin(one)) for pair, one in zip(texts, (rented, owned), strict=True))
+        cells = (FigureCell(pair[at], _grid_origin(one)) for pair, one in zip(texts, (rented, owned), strict=True))
         yield FigureRow(title, tuple(cells))
 
 
@@ -139,10 +139,10 @@ def _versus(
     title: str, mine: float | str | None, other: float | str | None, show: Callable[[float], str] | None
 ) -> FigureRow:
     if show is None or isinstance(mine, str) or isinstance(other, str):
-        return FigureRow(title, (Shown(str(mine or _NOTHING)), Shown(str(other or _NOTHING)), Shown("")))
+        return FigureRow(title, (FigureCell(str(mine or _NOTHING)), FigureCell(str(other or _NOTHING)), FigureCell("")))
     texts = [_NOTHING if value is None else show(value) for value in (mine, other)]
     difference = "" if mine is None or other is None else _signed(mine - other, show)
-    return FigureRow(title, (Shown(texts[0]), Shown(texts[1]), Shown(difference)))
+    return FigureRow(title, (FigureCell(texts[0]), FigureCell(texts[1]), FigureCell(difference)))
 
 
 def _signed(value: float, show: Callable[[float], str]) -> str:

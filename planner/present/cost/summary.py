@@ -10,7 +10,7 @@ from planner.cost.rent_or_buy.hybrid import Hybrid
 from planner.cost.rent_or_buy.uncertainty import Simulation
 from planner.cost.result import Answer, BreakEven, CostResult, Footprint, MoneyTerm, OwnCost, RentCost
 from planner.present import format as fmt
-from planner.present.cost.amounts import TITLES, range_words, short_source, usd_range
+from planner.present.cost.amounts import COST_TERM_TITLES, amount_range, short_source, usd_range
 from planner.present.cost.prices import MODE_WORDS, age_phrase
 
 _HALF: Final = 0.5
@@ -72,7 +72,7 @@ def dates_sentence(answer: Answer, today: date, terms: Iterable[MoneyTerm] = ())
     if oldest is not None:
         age = age_phrase((today - date.fromisoformat(oldest)).days)
         aged = f"Oldest price: {_priced_on(oldest, terms)}{fmt.date(oldest)}, {age}."
-    undated = tuple(TITLES.get(name, name).lower() for name in dict.fromkeys(answer.undated))
+    undated = tuple(COST_TERM_TITLES.get(name, name).lower() for name in dict.fromkeys(answer.undated))
     bare = f"Without a date: {fmt.listing(undated)}." if undated else ""
     return " ".join(part for part in (aged, bare) if part)
 
@@ -86,7 +86,7 @@ def terms_of(result: CostResult) -> tuple[MoneyTerm, ...]:
 def _priced_on(day: str, terms: Iterable[MoneyTerm]) -> str:
     """Return the first term with a figure of this day, such as `electricity, `; empty if there is none."""
     name = next((term.name for term in terms if any(symbol.date == day for symbol in term.symbols)), None)
-    return "" if name is None else f"{TITLES.get(name, name).lower()}, "
+    return "" if name is None else f"{COST_TERM_TITLES.get(name, name).lower()}, "
 
 
 def result_sentences(result: CostResult, card: str, today: date) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ def rent_sentence(rent: RentCost) -> str:
     machines = fmt.plural(rent.instances, "machine") if rent.instances > 1 else ""
     billed = f"billed in {rent.billed_currency}" if rent.billed_currency not in ("USD", None) else ""
     how = ", ".join(part for part in (MODE_WORDS[rent.mode], machines, billed) if part)
-    ends = range_words(rent)
+    ends = amount_range(rent)
     spread = f" ({ends})" if ends else ""
     return (
         f"Rented at {rent.provider} ({region}), {how}: {price}{spread} for {fmt.significant(rent.hours)} hours, "

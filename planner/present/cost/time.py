@@ -5,9 +5,9 @@ from typing import Final, NamedTuple
 
 from planner.performance.result import Basis, Bound, TimeResult, TimeTerm, TimeTermName
 from planner.present import format as fmt
-from planner.present.format import put_in, symbol_value
+from planner.present.format import substitute_symbols, symbol_value
 from planner.present.memory.view import SymbolRow
-from planner.present.names import CERTAINTY_WORDS
+from planner.present.names import CERTAINTY_TITLES
 
 TIME_TITLES: Final[dict[TimeTermName, str]] = {
     "matrix_products": "Matrix products",
@@ -33,14 +33,14 @@ TIME_TITLES: Final[dict[TimeTermName, str]] = {
     "offload": "Offloading",
     "input": "Data loading",
 }
-BOUND_WORDS: Final[dict[Bound, str]] = {
+BOUND_TITLES: Final[dict[Bound, str]] = {
     "compute": "the cards' arithmetic",
     "memory bandwidth": "the cards' memory bandwidth",
     "communication": "communication between the cards",
     "host": "kernel launches by the host",
     "input": "data loading",
 }
-BASIS_WORDS: Final[dict[Basis, str]] = {
+BASIS_TITLES: Final[dict[Basis, str]] = {
     "measured": "your measurement",
     "same card": "measurements on this card",
     "family": "measurements on cards of its family",
@@ -64,7 +64,7 @@ class TimeRow(NamedTuple):
     source: str
 
 
-class TimeView(NamedTuple):
+class TimeEstimateView(NamedTuple):
     """A time estimate ready for display; without a time, `reason` says why."""
 
     answer: str
@@ -73,15 +73,15 @@ class TimeView(NamedTuple):
     notes: tuple[str, ...]
 
 
-def time_view(time: TimeResult) -> TimeView:
+def time_view(time: TimeResult) -> TimeEstimateView:
     """Return the display of `time`."""
     if time.seconds is None:
-        return TimeView("", no_time(time), (), time.notes)
+        return TimeEstimateView("", unknown_time_sentence(time), (), time.notes)
     rows = tuple(_row(term, time.seconds) for term in _in_order(time))
-    return TimeView(time_answer(time), " ".join(_reasons(time)), rows, time.notes)
+    return TimeEstimateView(time_answer(time), " ".join(_reasons(time)), rows, time.notes)
 
 
-def no_time(time: TimeResult) -> str:
+def unknown_time_sentence(time: TimeResult) -> str:
     """Return a sentence on why there is no time; empty if there is one."""
     reason = time.unsupported
     return fmt.sentence(f"The time is not known: {reason}") if reason else ""
@@ -131,11 +131,11 @@ def _pace(time: TimeResult, before: str) -> str:
 def _reasons(time: TimeResult) -> Iterator[str]:
     if time.bound is not None:
         token = time.token_bound or time.bound
-        after = "" if token == time.bound else f", and each token after the prompt by {BOUND_WORDS[token]}"
-        yield f"It is limited by {BOUND_WORDS[time.bound]}{after}."
+        after = "" if token == time.bound else f", and each token after the prompt by {BOUND_TITLES[token]}"
+        yield f"It is limited by {BOUND_TITLES[time.bound]}{after}."
     if time.mfu_fraction is not None:
         yield f"Model FLOPs utilization (MFU): {fmt.percent(time.mfu_fraction)}."
-    yield f"Based on {BASIS_WORDS[time.basis]}."
+    yield f"Based on {BASIS_TITLES[time.basis]}."
 
 
 def _in_order(time: TimeResult) -> list[TimeTerm]:
@@ -153,8 +153,8 @@ def _row(term: TimeTerm, whole: float) -> TimeRow:
         share_text=fmt.percent(share),
         overlapped=f"{fmt.duration(term.overlapped_seconds)} overlapped" if term.overlapped_seconds else "",
         how=term.formula,
-        numbers_put_in=put_in(term.formula, term.symbols),
-        certainty=CERTAINTY_WORDS[term.certainty],
+        numbers_put_in=substitute_symbols(term.formula, term.symbols),
+        certainty=CERTAINTY_TITLES[term.certainty],
         symbols=tuple(
             SymbolRow(symbol.name, symbol_value(symbol.value), symbol.meaning, symbol.origin) for symbol in term.symbols
         ),

@@ -5,9 +5,9 @@ from typing import NamedTuple
 from planner.memory.result import MemoryResult
 from planner.plan.advice.advise import Advice
 from planner.present import format as fmt
-from planner.present.memory.verdict import in_need, verdict_words
+from planner.present.memory.verdict import in_need, verdict_text
 
-TRACED = "No advice for a traced module: trace it again with other options."
+NO_TRACE_ADVICE = "No advice for a traced module: trace it again with other options."
 
 
 class AdviceRow(NamedTuple):
@@ -51,14 +51,14 @@ def advice_row(advice: Advice) -> AdviceRow:
 def no_advice(memory: MemoryResult, *, traced: bool) -> str:
     """Return the sentence for a plan without advice."""
     if traced:
-        return TRACED
+        return NO_TRACE_ADVICE
     return f"{advice_title(memory)}: no known option."
 
 
 def _then(advice: Advice) -> str:
     if advice.verdict is None:
         return "Not on this card" if advice.free_bytes is not None else f"Needs {fmt.size(advice.total_bytes)}"
-    return verdict_words(advice.verdict, advice.free_bytes or 0, advice.fit_probability)
+    return verdict_text(advice.verdict, advice.free_bytes or 0, advice.fit_probability)
 
 
 def _cost(advice: Advice) -> str:

@@ -11,7 +11,7 @@ from planner.present import format as fmt
 from planner.present.memory.view import MemoryView
 from planner.present.names import PHASE_MOMENTS, PHASE_TITLES, TERM_TITLES
 from planner.present.plan.phrase import evaluation_view, plan_phrase
-from planner.present.plan.settings import setting_title, setting_words
+from planner.present.plan.settings import setting_text, setting_title
 
 RowKind = Literal["term", "total", "phase"]
 _NOT_THERE = "–"
@@ -94,8 +94,8 @@ def _settings(found: Versus, hardware: HardwareCatalog) -> tuple[str, ...]:
     if not found.settings:
         return ("The settings are the same",)
     return tuple(
-        f"{setting_title(one.field)}: {setting_words(one.field, one.value, hardware)} "
-        f"instead of {setting_words(one.field, one.other, hardware)}"
+        f"{setting_title(one.field)}: {setting_text(one.field, one.value, hardware)} "
+        f"instead of {setting_text(one.field, one.other, hardware)}"
         for one in found.settings
     )
 

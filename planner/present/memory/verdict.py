@@ -4,14 +4,14 @@ from typing import Final
 
 from planner.memory.result import MemoryResult, Verdict
 from planner.present import format as fmt
-from planner.present.names import CERTAINTY_WORDS
+from planner.present.names import CERTAINTY_TITLES
 
 _ODDS: Final = ((1, 20), (1, 10), (1, 5), (1, 4), (1, 3), (1, 2), (2, 3), (3, 4), (4, 5), (9, 10), (19, 20))
 _ALMOST_ALL: Final = 0.985
 """Probability from which `_ODDS`, which ends at 19 in 20, is too coarse."""
 
 
-def odds(probability: float) -> str:
+def odds_text(probability: float) -> str:
     """Return a probability in everyday terms: `about 3 in 4`, `more than 98 in 100`."""
     if probability >= _ALMOST_ALL:
         return "more than 98 in 100"
@@ -32,13 +32,13 @@ def certainty_sentences(memory: MemoryResult) -> str:
 def _split(memory: MemoryResult) -> str:
     counted = memory.certain_bytes
     parts = (("exact", counted.exact), ("measured", counted.measured), ("assumed", counted.assumed))
-    said = ", ".join(f"{CERTAINTY_WORDS[how]} {fmt.size(size)}" for how, size in parts if size)
+    said = ", ".join(f"{CERTAINTY_TITLES[how]} {fmt.size(size)}" for how, size in parts if size)
     return f"{fmt.capitalized(said)}." if said else ""
 
 
 def _chance(memory: MemoryResult) -> str:
     chance = memory.fit_probability
-    return "" if chance is None or memory.verdict == "tight" else f"Probability that it fits: {odds(chance)}."
+    return "" if chance is None or memory.verdict == "tight" else f"Probability that it fits: {odds_text(chance)}."
 
 
 VERDICT_WORDS: Final[dict[Verdict, str]] = {"fits": "Fits", "tight": "Tight", "does-not-fit": "Does not fit"}
@@ -66,17 +66,17 @@ def verdict_phrase(memory: MemoryResult) -> str:
         return NOT_SUPPORTED
     if memory.verdict is None or memory.free_bytes is None:
         return f"Needs {fmt.size(memory.total_bytes)}"
-    return verdict_words(memory.verdict, memory.free_bytes, memory.fit_probability)
+    return verdict_text(memory.verdict, memory.free_bytes, memory.fit_probability)
 
 
-def verdict_words(verdict: Verdict, free_bytes: int, probability: float | None) -> str:
+def verdict_text(verdict: Verdict, free_bytes: int, probability: float | None) -> str:
     """Return a verdict with the probability that it fits if tight, else with the free or missing bytes."""
     if verdict == "tight" and probability is not None:
-        return f"{VERDICT_WORDS[verdict]}, {odds(probability)}"
-    return f"{VERDICT_WORDS[verdict]}, {margin_words(free_bytes)}"
+        return f"{VERDICT_WORDS[verdict]}, {odds_text(probability)}"
+    return f"{VERDICT_WORDS[verdict]}, {margin_text(free_bytes)}"
 
 
-def margin_words(free_bytes: int) -> str:
+def margin_text(free_bytes: int) -> str:
     """Return the free or missing bytes: `6.10 GiB free`, `2.00 GiB too much`."""
     return f"{fmt.size(abs(free_bytes))} {'free' if free_bytes >= 0 else 'too much'}"
 
@@ -96,7 +96,7 @@ def no_fit_sentence() -> str:
     return fmt.sentence(_LEFT_OUT["does-not-fit"])
 
 
-def left_out_words(reason: str) -> str:
+def exclusion_text(reason: str) -> str:
     """Return the reason for an exclusion: the text for a verdict, any other reason unchanged."""
     return _LEFT_OUT.get(reason, reason)
 
@@ -123,11 +123,11 @@ def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smalle
         return _requirement(memory, card, smallest)
     kinds = {share.gpu for share in memory.per_gpu}
     where = f"{VERDICT_WORDS[memory.verdict]} on {card if len(kinds) > 1 else fmt.count_of(count, card)}"
-    which = f"the card with the {scarcest(memory)} " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
+    which = f"the card with the {scarcity_phrase(memory)} " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
     return f"{where}{_odds(memory)}: {which}{_needs(memory)} of {_capacity(memory)}{_rest(memory)}."
 
 
-def scarcest(memory: MemoryResult) -> str:
+def scarcity_phrase(memory: MemoryResult) -> str:
     """Return the property of the card with the least headroom among cards that differ: `least free`, `most missing`."""
     return "most missing" if (memory.free_bytes or 0) < 0 else "least free"
 
@@ -166,6 +166,13 @@ def capacity_note(memory: MemoryResult) -> tuple[str, ...]:
     return (f"Usable memory per card: {size}{sure}{source}",)
 
 
+def host_note(memory: MemoryResult) -> tuple[str, ...]:
+    """Return a note on the host memory or disk space that the plan needs, if any."""
+    if memory.disk_bytes:
+        return (f"Offloaded: {fmt.size(memory.disk_bytes)} on NVMe. The host memory of its buffers is not known.",)
+    return (f"Host memory: {fmt.size(memory.host_bytes)}.",) if memory.host_bytes else ()
+
+
 def _needs(memory: MemoryResult) -> str:
     return f"needs {fmt.size_with_range(memory.total_bytes, memory.low_bytes, memory.high_bytes)}"
 
@@ -194,8 +201,8 @@ def _odds(memory: MemoryResult) -> str:
     """Return the probability that it fits if the verdict is tight."""
     if memory.verdict != "tight" or memory.fit_probability is None:
         return ""
-    return f" with a probability of {odds(memory.fit_probability)}"
+    return f" with a probability of {odds_text(memory.fit_probability)}"
 
 
 def _rest(memory: MemoryResult) -> str:
-    return f", {margin_words(memory.free_bytes or 0)}"
+    return f", {margin_text(memory.free_bytes or 0)}"

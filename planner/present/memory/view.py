@@ -8,19 +8,18 @@ from typing import Final, Literal, NamedTuple
 
 from planner.memory.result import MemoryResult, Part, Phase, Symbol, Term, TermShare
 from planner.present import format as fmt
-from planner.present.format import put_in, symbol_value
-from planner.present.memory.verdict import capacity_note, certainty_sentences, memory_answer, more_cards
+from planner.present.format import substitute_symbols, symbol_value
+from planner.present.memory.verdict import capacity_note, certainty_sentences, host_note, memory_answer, more_cards
 from planner.present.names import (
-    CERTAINTY_WORDS,
+    CERTAINTY_TITLES,
     FREE,
     OTHER_PROCESSES,
     OVERFLOW,
     PHASE_MOMENTS,
     PHASE_TITLES,
     TERM_TITLES,
-    in_sentence,
+    term_in_sentence,
 )
-from planner.present.plan.engines import host_note
 from planner.present.plan.parallel import DeviceRow
 from planner.units import GIB
 
@@ -184,9 +183,8 @@ def _reason(memory: MemoryResult) -> str:
         return ""
     biggest = max(memory.terms, key=lambda term: term.bytes)
     amount = f"{fmt.size(biggest.bytes)}, {fmt.percent(biggest.bytes / memory.total_bytes)}"
-    sentence = (
-        f"The peak is {PHASE_MOMENTS[memory.peak_phase]}; its largest part: {in_sentence(biggest.name)} ({amount})."
-    )
+    largest = f"{term_in_sentence(biggest.name)} ({amount})"
+    sentence = f"The peak is {PHASE_MOMENTS[memory.peak_phase]}; its largest part: {largest}."
     why = memory.peak.explanation
     return f"{sentence} {fmt.sentence(why)}" if why else sentence
 
@@ -221,10 +219,10 @@ def _term_row(term: Term, total: int) -> TermRow:
         share=share,
         share_text=fmt.percent(share),
         how=_list_words(term.parts) if listed else term.formula,
-        certainty=CERTAINTY_WORDS[term.certainty],
+        certainty=CERTAINTY_TITLES[term.certainty],
         range_text=fmt.size_range(term.low_bytes, term.high_bytes),
         exact=fmt.exact_bytes(term.bytes),
-        numbers_put_in=put_in(term.formula, term.symbols),
+        numbers_put_in=substitute_symbols(term.formula, term.symbols),
         symbols=() if listed else tuple(_symbol_row(symbol) for symbol in term.symbols),
         source=term.source,
         parts=tuple(_part_row(part, term.symbols) for part in term.parts),
@@ -247,7 +245,7 @@ def _part_row(part: Part, symbols: tuple[Symbol, ...]) -> PartRow:
         text=fmt.size(part.bytes),
         exact=fmt.exact_bytes(part.bytes),
         how=part.formula,
-        numbers_put_in=put_in(part.formula, symbols),
+        numbers_put_in=substitute_symbols(part.formula, symbols),
         source=part.source,
     )
 

@@ -102,28 +102,28 @@ def said(verdict: Verdict) -> Said:
     title = fmt.capitalized(verdict.title)
     return Said(
         title,
-        sentence_of(verdict),
-        tone_of(verdict),
-        verdict_text(verdict),
+        verdict_sentence(verdict),
+        severity_tone(verdict),
+        verdict_details(verdict),
         lasting(max(0.0, verdict.at - verdict.since)),
         tuple(evidence_row(one) for one in verdict.evidence if one.metric not in _UNSAID),
         verdict.advice,
     )
 
 
-def tone_of(verdict: Verdict) -> Tone:
+def severity_tone(verdict: Verdict) -> Tone:
     """Return the tone (color) of a verdict."""
     return _TONES[verdict.severity]
 
 
-def sentence_of(verdict: Verdict) -> str:
+def verdict_sentence(verdict: Verdict) -> str:
     """Return a verdict as sentences: its title, its meaning, and further problems."""
     also = fmt.listing(tuple(other.title for other in verdict.also))
     title = fmt.capitalized(verdict.title)
     return f"{title}. {verdict.sentence}" + (f" Also: {also}." if also else "")
 
 
-def verdict_text(verdict: Verdict) -> str:
+def verdict_details(verdict: Verdict) -> str:
     """Return the evidence and the advice, one line each; the advice most likely to help comes first."""
     lines = [f"• {evidence_row(one).as_text}" for one in verdict.evidence if one.metric not in _UNSAID]
     if lines:
@@ -142,7 +142,7 @@ def verdict_lines(verdicts: Mapping[str, Verdict], devices: tuple[Device, ...]) 
         if verdict is None or verdict.kind in _SILENT:
             continue
         name = f"card {device.index}" if device.mig_parent is None else f"instance {device.index}"
-        lines.append(f"{_SHELL_SIGNS[verdict.severity]} {name}: {sentence_of(verdict)}")
+        lines.append(f"{_SHELL_SIGNS[verdict.severity]} {name}: {verdict_sentence(verdict)}")
         if verdict.severity in ("error", "warning") and verdict.advice:
             lines.append(f"    {verdict.advice[0]}")
     return tuple(lines)

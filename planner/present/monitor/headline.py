@@ -9,8 +9,8 @@ from planner.monitor.readings.clock_reasons import slowing
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Reading
 from planner.present import format as fmt
-from planner.present.monitor.diagnosis import Tone, sentence_of, tone_of
-from planner.present.monitor.readings import CardRow, card_state, memory_text, power_text, why_missing
+from planner.present.monitor.diagnosis import Tone, severity_tone, verdict_sentence
+from planner.present.monitor.readings import CardReadings, card_state, memory_text, power_text, why_missing
 from planner.units import GIB
 
 # Verdicts that require no action.
@@ -55,7 +55,7 @@ def headline(verdicts: Mapping[str, Verdict], devices: Sequence[Device]) -> Head
     # The advice about a lost card is shown with its fault.
     is_to_do = _rank(verdict) in _CLAUSES and verdict.kind is not Kind.LOST
     advice = verdict.advice[0] if is_to_do and verdict.advice else ""
-    return Headline(sentence, more, advice, tone_of(verdict), worst.uuid)
+    return Headline(sentence, more, advice, severity_tone(verdict), worst.uuid)
 
 
 def _rank(verdict: Verdict) -> int:
@@ -70,7 +70,7 @@ def _alike(verdict: Verdict, cards: int) -> tuple[str, str]:
     """Return the sentences for one card, or for several with the same verdict."""
     title = fmt.capitalized(verdict.title)
     if cards == 1:
-        return f"{title}.", sentence_of(verdict).removeprefix(f"{title}.").strip()
+        return f"{title}.", verdict_sentence(verdict).removeprefix(f"{title}.").strip()
     return f"{title} ({'both' if cards == 2 else f'all {fmt.integer(cards)}'} cards).", verdict.sentence
 
 
@@ -157,7 +157,7 @@ class CardLine:
         return ", ".join(part for part in parts if part)
 
 
-def card_line(row: CardRow) -> CardLine:
+def card_line(row: CardReadings) -> CardLine:
     """Return the current line of a card."""
     use, used = row.value("utilization_fraction"), row.value("memory_used_bytes")
     total, is_running = row.device.fact("memory_total_bytes"), row.device.state == "running"
@@ -177,14 +177,14 @@ def card_line(row: CardRow) -> CardLine:
     )
 
 
-def card_name(row: CardRow) -> str:
+def card_name(row: CardReadings) -> str:
     """Return a card's number and its name without the vendor: `0  RTX 4090`; instances are indented."""
     device = row.device
     short = device.name.removeprefix("NVIDIA ").removeprefix("GeForce ")
     return f"{device.index}  {short}" if device.mig_parent is None else f"└ {device.index}  {short}"
 
 
-def exact_memory(row: CardRow) -> str:
+def exact_memory(row: CardReadings) -> str:
     """Return the exact bytes of used memory, for a tooltip."""
     used = row.value("memory_used_bytes")
     return fmt.exact_bytes(None if used is None else int(used))
@@ -198,7 +198,7 @@ def _rounded(value: float | None, unit: str) -> str:
     return "" if value is None else f"{fmt.integer(round(value))}{fmt.THIN}{unit}"
 
 
-def _tone(row: CardRow) -> Tone:
+def _tone(row: CardReadings) -> Tone:
     if row.device.state != "running":
         return "bad" if row.device.state == "lost" else "muted"
     use, bits = row.value("utilization_fraction"), row.value("clock_reasons")
@@ -207,7 +207,7 @@ def _tone(row: CardRow) -> Tone:
     return "" if use else "muted"
 
 
-def _missing(row: CardRow) -> str:
+def _missing(row: CardReadings) -> str:
     lines = [f"{title}: {why_missing(row.reading(name))}" for name, title in _SHOWN if row.value(name) is None]
     reserved = row.value("memory_reserved_bytes")
     if row.value("memory_used_bytes") is not None:

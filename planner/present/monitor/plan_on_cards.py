@@ -16,7 +16,7 @@ from planner.plan.plan import Plan
 from planner.plan.solve import Solved
 from planner.present import format as fmt
 from planner.present.memory.solved import solved_words
-from planner.present.names import in_sentence
+from planner.present.names import term_in_sentence
 
 
 def measured_sentence(found: BesideMeasured) -> str:
@@ -73,7 +73,7 @@ def _term(name: TermName) -> str:
     """Return a term's name within a sentence; the overhead is named by its uncertain parts."""
     if name == "framework_overhead":
         return "the device context and the allocator"
-    return in_sentence(name)
+    return term_in_sentence(name)
 
 
 @dataclass(frozen=True, slots=True)

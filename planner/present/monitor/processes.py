@@ -11,7 +11,7 @@ from planner.monitor.readings.sample import CardProcess
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.present.monitor.events import elapsed
-from planner.present.monitor.readings import NOT_TOLD, card_label, why_missing
+from planner.present.monitor.readings import NO_VALUE, card_label, why_missing
 from planner.units import GIB
 
 _HOST_UNKNOWN: Final = "this machine has no process with this id"
@@ -46,7 +46,7 @@ def process_command(row: ProcessRow) -> str:
 PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
     words("card", "Card", lambda row: card_label(row.device)),
     Column("pid", "Process", lambda row: row.process.pid, lambda row: str(row.process.pid), align="right"),
-    words("user", "User", lambda row: row.process.host.user if row.process.host else None, unknown=NOT_TOLD),
+    words("user", "User", lambda row: row.process.host.user if row.process.host else None, unknown=NO_VALUE),
     words("kind", "Kind", lambda row: row.process.kind),
     numbers(
         "memory",
@@ -55,9 +55,9 @@ PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
         unit="GiB",
         per_unit=GIB,
         show=fmt.significant,
-        unknown=NOT_TOLD,
+        unknown=NO_VALUE,
     ),
-    numbers("sm", "SM", lambda row: row.process.sm_fraction.value, unit="%", per_unit=0.01, unknown=NOT_TOLD),
+    numbers("sm", "SM", lambda row: row.process.sm_fraction.value, unit="%", per_unit=0.01, unknown=NO_VALUE),
     numbers(
         "cpu",
         "CPU",
@@ -65,7 +65,7 @@ PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
         unit="%",
         per_unit=0.01,
         show=lambda value: f"{value:.0f}",
-        unknown=NOT_TOLD,
+        unknown=NO_VALUE,
     ),
     words("command", "Command", process_command),
 )
@@ -110,7 +110,7 @@ def _measured(
         unit=unit,
         per_unit=per_unit,
         show=_gib if unit == "GiB" else lambda value: f"{value:.0f}",
-        unknown=NOT_TOLD,
+        unknown=NO_VALUE,
         width=8,
         tooltip=lambda row: why_missing(get(row)) or _exact(get(row), unit),
     )
@@ -127,7 +127,7 @@ def _exact(reading: Reading, unit: str) -> str:
 
 def _runtime(row: ProcessRow) -> str:
     seconds = runtime_seconds(row)
-    return NOT_TOLD if seconds is None else elapsed(seconds)
+    return NO_VALUE if seconds is None else elapsed(seconds)
 
 
 _KNOWN: Final = {column.key: column for column in PROCESS_COLUMNS}
@@ -147,7 +147,7 @@ DETAILED_PROCESS_COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
         unit="GiB",
         per_unit=GIB,
         show=_gib,
-        unknown=NOT_TOLD,
+        unknown=NO_VALUE,
         width=8,
         tooltip=lambda row: fmt.exact_bytes(row.process.host.memory_bytes) if row.process.host else _HOST_UNKNOWN,
     ),

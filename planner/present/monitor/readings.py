@@ -16,14 +16,14 @@ from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.units import GIB
 
-NOT_TOLD = "–"
+NO_VALUE = "–"
 """The text of a narrow cell without a value; the tooltip or the check-up has the reason."""
 
 _UNREAD: Final[Mapping[Cause | None, str]] = {Cause.NO_ANSWER: "no answer", Cause.RELEASED: "released"}
 
 
 @dataclass(frozen=True, slots=True)
-class CardRow:
+class CardReadings:
     """A card with its latest readings."""
 
     device: Device
@@ -38,9 +38,9 @@ class CardRow:
         return self.reading(name).value
 
 
-def card_rows(latest: Latest) -> tuple[CardRow, ...]:
+def card_rows(latest: Latest) -> tuple[CardReadings, ...]:
     """Return a row for each card, instances after their card."""
-    return tuple(CardRow(device, latest) for device in latest.inventory.devices)
+    return tuple(CardReadings(device, latest) for device in latest.inventory.devices)
 
 
 def card_label(device: Device) -> str:
@@ -48,7 +48,7 @@ def card_label(device: Device) -> str:
     return str(device.index) if device.mig_parent is None else f" └ {device.index}"
 
 
-def card_state(row: CardRow) -> str:
+def card_state(row: CardReadings) -> str:
     """Return a card's state: `busy`, `idle`, a reason for throttling, or why it is not known."""
     if row.device.state != "running":
         return row.device.state
@@ -69,23 +69,23 @@ def why_missing(reading: Reading) -> str:
     return EXPLANATIONS[reading.cause] if reading.cause is not None else ""
 
 
-def memory_text(row: CardRow) -> str:
+def memory_text(row: CardReadings) -> str:
     """Return used and total memory in GiB: `17.4 / 24.0`."""
     used, total = row.value("memory_used_bytes"), row.device.fact("memory_total_bytes")
     if used is None and total is None:
-        return NOT_TOLD
-    return " / ".join(NOT_TOLD if value is None else fmt.significant(value / GIB) for value in (used, total))
+        return NO_VALUE
+    return " / ".join(NO_VALUE if value is None else fmt.significant(value / GIB) for value in (used, total))
 
 
-def power_text(row: CardRow) -> str:
+def power_text(row: CardReadings) -> str:
     """Return power and its limit in watts: `312 / 350`."""
     drawn, limit = row.value("power_watts"), row.value("power_limit_watts")
     if drawn is None:
-        return NOT_TOLD
+        return NO_VALUE
     return f"{drawn:.0f}" if limit is None else f"{drawn:.0f} / {limit:.0f}"
 
 
-def _measured(key: str, title: str, name: str, unit: str, per_unit: float = 1) -> Column[CardRow]:
+def _measured(key: str, title: str, name: str, unit: str, per_unit: float = 1) -> Column[CardReadings]:
     return numbers(
         key,
         title,
@@ -93,12 +93,12 @@ def _measured(key: str, title: str, name: str, unit: str, per_unit: float = 1) -
         unit=unit,
         per_unit=per_unit,
         show=lambda value: f"{value:.0f}",
-        unknown=NOT_TOLD,
+        unknown=NO_VALUE,
         tooltip=lambda row: why_missing(row.reading(name)),
     )
 
 
-CARD_COLUMNS: tuple[Column[CardRow], ...] = (
+CARD_COLUMNS: tuple[Column[CardReadings], ...] = (
     words("number", "Card", lambda row: card_label(row.device)),
     words("name", "Name", lambda row: row.device.name),
     _measured("utilization", "Use", "utilization_fraction", "%", 0.01),
@@ -108,7 +108,7 @@ CARD_COLUMNS: tuple[Column[CardRow], ...] = (
     _measured("temperature", "Temp.", "temperature_celsius", "°C"),
     _measured("clock", "SM clock", "sm_clock_mhz", "MHz"),
     _measured("fan", "Fan", "fan_fraction", "%", 0.01),
-    words("state", "State", card_state, unknown=NOT_TOLD),
+    words("state", "State", card_state, unknown=NO_VALUE),
 )
 """Card columns of the command line."""
 

@@ -9,7 +9,7 @@ from planner.monitor.recording.summary import JOULES_PER_KWH, CardSummary, Summa
 from planner.present import format as fmt
 from planner.present.columns import Column, words
 from planner.present.monitor.events import lasting
-from planner.present.monitor.readings import NOT_TOLD, card_label
+from planner.present.monitor.readings import NO_VALUE, card_label
 from planner.units import GIB
 
 _REASONS: Final = {reason.name: reason.title for reason in CLOCK_REASONS}
@@ -19,20 +19,20 @@ _ABOUT: Final = "≈ "
 _TOLD_GAP: Final = 0.01
 
 
-def energy(joules: float | None, *, is_estimated: bool) -> str:
+def energy_text(joules: float | None, *, is_estimated: bool) -> str:
     """Return `1.23 kWh`, below a tenth of a kWh `45 Wh`, with ≈ before an estimate from power readings."""
     if joules is None:
-        return NOT_TOLD
+        return NO_VALUE
     about = _ABOUT if is_estimated else ""
     if joules < JOULES_PER_KWH / 10:
         return f"{about}{fmt.plain(joules / _JOULES_PER_WH)}{fmt.THIN}Wh"
     return f"{about}{fmt.plain(joules / JOULES_PER_KWH)}{fmt.THIN}kWh"
 
 
-def cost(usd: float | None) -> str:
+def energy_cost_text(usd: float | None) -> str:
     """Return the cost of energy, without rounding small amounts to zero: `$2.39`, `$0.0041`."""
     if usd is None:
-        return NOT_TOLD
+        return NO_VALUE
     return fmt.money(usd) if usd >= 1 or usd == 0 else f"${fmt.significant(usd, 2)}"
 
 
@@ -72,9 +72,9 @@ def summary_line(summary: Summary) -> str:
     """Return the energy of all cards and its cost, or an empty text if the energy is not known."""
     if summary.energy_joules is None:
         return ""
-    used = f"{energy(summary.energy_joules, is_estimated=summary.is_estimated)} used by the cards"
+    used = f"{energy_text(summary.energy_joules, is_estimated=summary.is_estimated)} used by the cards"
     if summary.usd is not None and summary.usd_per_kwh is not None:
-        used += f", {cost(summary.usd)} at {cost(summary.usd_per_kwh)} per kWh"
+        used += f", {energy_cost_text(summary.usd)} at {energy_cost_text(summary.usd_per_kwh)} per kWh"
     return f"{used} (≈: integrated from power readings)" if summary.is_estimated else used
 
 
@@ -97,7 +97,7 @@ def gap_sentence(summary: Summary, seconds: float) -> str:
     return f"The estimated energy does not include gaps of {lasting(left_out)}."
 
 
-def slowed(card: CardSummary) -> str:
+def throttling_text(card: CardSummary) -> str:
     """Return for how long a card was throttled for each reason: `power limit 3 min 2 s`."""
     longest = sorted(card.slowed_seconds.items(), key=lambda item: -item[1])
     return ", ".join(f"{_REASONS[name]} {lasting(seconds)}" for name, seconds in longest)
@@ -114,7 +114,7 @@ def _moment(wall_seconds: float) -> str:
 def _statistic(key: str, title: str, name: str, unit: str, per_unit: float) -> Column[CardSummary]:
     def text(card: CardSummary) -> str:
         found = card.statistics.get(name)
-        return NOT_TOLD if found is None else f"{found.mean / per_unit:.0f} / {found.peak / per_unit:.0f}"
+        return NO_VALUE if found is None else f"{found.mean / per_unit:.0f} / {found.peak / per_unit:.0f}"
 
     return Column(key, title, lambda card: _mean(card, name), text, unit, "right", width=11)
 
@@ -126,7 +126,7 @@ def _mean(card: CardSummary, name: str) -> float | None:
 
 def _memory(card: CardSummary) -> str:
     found = card.statistics.get("memory_used_bytes")
-    return NOT_TOLD if found is None else f"{fmt.significant(found.mean / GIB)} / {fmt.significant(found.peak / GIB)}"
+    return NO_VALUE if found is None else f"{fmt.significant(found.mean / GIB)} / {fmt.significant(found.peak / GIB)}"
 
 
 SUMMARY_COLUMNS: tuple[Column[CardSummary], ...] = (
@@ -137,15 +137,15 @@ SUMMARY_COLUMNS: tuple[Column[CardSummary], ...] = (
         "energy",
         "Energy",
         lambda card: card.energy_joules,
-        lambda card: energy(card.energy_joules, is_estimated=card.is_estimated),
+        lambda card: energy_text(card.energy_joules, is_estimated=card.is_estimated),
         align="right",
         width=11,
     ),
-    Column("cost", "Cost", lambda card: card.usd, lambda card: cost(card.usd), align="right", width=9),
+    Column("cost", "Cost", lambda card: card.usd, lambda card: energy_cost_text(card.usd), align="right", width=9),
     _statistic("utilization", "Use", "utilization_fraction", "%", 0.01),
     Column("memory", "Memory", lambda card: _mean(card, "memory_used_bytes"), _memory, "GiB", "right", width=12),
     _statistic("power", "Power", "power_watts", "W", 1),
     _statistic("temperature", "Temp.", "temperature_celsius", "°C", 1),
-    words("slowed", "Throttled by", slowed, unknown=NOT_TOLD, width=34),
+    words("slowed", "Throttled by", throttling_text, unknown=NO_VALUE, width=34),
 )
 """Columns of a recording's summary; pairs are the average and the peak."""

@@ -6,7 +6,7 @@ from planner.hardware.catalog import HardwareCatalog
 from planner.memory.result import DeviceShare, MemoryResult
 from planner.memory.software import sharder_of
 from planner.present import format as fmt
-from planner.present.memory.verdict import VERDICT_WORDS, scarcest
+from planner.present.memory.verdict import VERDICT_WORDS, scarcity_phrase
 from planner.workload.choices import Offload
 from planner.workload.workload import Training, Workload
 
@@ -67,7 +67,7 @@ def device_rows(memory: MemoryResult, hardware: HardwareCatalog) -> tuple[Device
     if len(memory.per_gpu) < 2:
         return ()
     return tuple(
-        _row(share, hardware, scarcest(memory) if place == memory.fullest else "")
+        _row(share, hardware, scarcity_phrase(memory) if place == memory.fullest else "")
         for place, share in enumerate(memory.per_gpu)
     )
 

@@ -26,7 +26,7 @@ def setting_title(name: str) -> str:
     return found.title if found else _OF_PLAN.get(name, name)
 
 
-def setting_words(name: str, value: FieldValue, hardware: HardwareCatalog) -> str:
+def setting_text(name: str, value: FieldValue, hardware: HardwareCatalog) -> str:
     """Return the value of a field of the plan as text: `2,048`, `yes`, `AdamW`, `GeForce RTX 4090`."""
     if name == "gpu":
         return _cards(value, hardware) if value else "none"
@@ -64,12 +64,12 @@ def choices_in(field: WorkloadField, situation: Situation, value: FieldValue) ->
     read = reader(situation.used, count=situation.count, model=situation.architecture)
     known = field.choices(situation) or {stop: value_words(field, stop) for stop in field.option.stops}
     offered = {one: words for one, words in known.items() if is_offered(field.name, one, read, situation.used.task)}
-    usual = {None: default_words(field, read(field.name) if value is None else None, situation)}
+    usual = {None: default_text(field, read(field.name) if value is None else None, situation)}
     found = {**(usual if field.is_optional else {}), **offered}
     return found if value in found else {**found, value: value_words(field, value, situation)}
 
 
-def default_words(field: WorkloadField, used: FieldValue, situation: Situation) -> str:
+def default_text(field: WorkloadField, used: FieldValue, situation: Situation) -> str:
     """Return the title of the default choice with the value that it stands for: `Default (NF4)`."""
     if used is None:
         return "Default"

@@ -3,9 +3,9 @@
 from typing import Final
 
 from planner.present import format as fmt
-from planner.present.plan.engines import engine_phrase, has_usual_cache
 from planner.workload.choices import Method
 from planner.workload.optimizers import OPTIMIZERS
+from planner.workload.software.registry import DEFAULT, SOFTWARE, serving
 from planner.workload.workload import Inference, Training, Workload
 
 OPTIMIZER_TITLES: Final = {name: kind.title for name, kind in OPTIMIZERS.items()}
@@ -41,13 +41,13 @@ def _inference(workload: Inference) -> list[str]:
     if workload.diffusion.guidance is not None:
         return _images(workload)
     parts = [
-        engine_phrase(workload),
+        _software_phrase(workload),
         _tokens(workload.batch, workload.context_length),
         workload.weights or "weights as stored",
     ]
     if workload.images:
         parts.append(f"{fmt.plural(workload.images, 'image')} per prompt")
-    if not has_usual_cache(workload):
+    if not _has_default_cache(workload):
         parts.append(f"KV cache in {workload.kv_cache}")
     return parts
 
@@ -73,3 +73,15 @@ def _tokens(sequences: int, length: int | None) -> str:
         if length is None
         else f"{fmt.count_of(sequences, fmt.integer(length))} tokens"
     )
+
+
+def _software_phrase(workload: Inference) -> str:
+    """Return `inference`, with the software unless that is Hugging Face transformers: `inference in vLLM`."""
+    if workload.profile in (None, DEFAULT):
+        return "inference"
+    return f"inference in {SOFTWARE[workload.profile].title}"
+
+
+def _has_default_cache(workload: Inference) -> bool:
+    """Return whether the KV cache has the 16-bit format that the software uses by default."""
+    return workload.kv_cache == serving(workload.profile).cache_names.get("bf16", "bf16")

@@ -52,7 +52,7 @@ def phase_moment(phase: PhaseName, step: int) -> str:
     return f"{PHASE_MOMENTS[phase]}{', at token' if phase == 'decode' else ' of step'} {fmt.integer(step + 1)}"
 
 
-def reached(operator: str, module: str, line: str) -> str:
+def operation_place(operator: str, module: str, line: str) -> str:
     """Return the place of an operation, `mm in layers.3 (net.py:42)`, without the parts that are not known."""
     by = " in ".join(part for part in (operator_name(operator), module) if part)
     return f"{by} ({short_place(line)})" if by and line else by or short_place(line)
@@ -166,7 +166,7 @@ def notable_modules(rows: tuple[ModuleRow, ...], limit: int) -> tuple[ModuleRow,
 
 
 def _runs_out(out: OutOfMemory) -> str:
-    who = reached(out.operator, out.module, "") or "an allocation"
+    who = operation_place(out.operator, out.module, "") or "an allocation"
     line = f" at {out.line}" if out.line else ""
     return (
         f"PyTorch would run out of memory {phase_moment(out.phase, out.step)}: {who}{line} requests "
@@ -288,7 +288,7 @@ class Moment(NamedTuple):
     @property
     def told(self) -> str:
         """Return `12.3 GiB in the forward pass of step 1: mm in layers.3 (net.py:42)`."""
-        where = reached(self.operator, self.module, self.line)
+        where = operation_place(self.operator, self.module, self.line)
         when = f"{self.text} {self.phase}".strip()
         return f"{when}: {where}" if where else when
 
