@@ -10,7 +10,7 @@ import pytest
 
 from planner.cli.gpus import command as gpus
 from planner.cli.gpus import detected_cards as here
-from planner.cli.gpus.search import COLUMN_OF
+from planner.cli.gpus.search import GPU_COLUMN_OF
 from planner.cli.main import main
 from planner.cost.job import Run
 from planner.cost.terms import CostTerms
@@ -101,8 +101,8 @@ def test_json_of_a_list_has_the_prices_that_it_is_filtered_by(said, tmp_path):
 
 
 def test_every_word_that_a_list_is_filtered_or_sorted_by_has_a_column(said):
-    assert set(COLUMN_OF) == set(QUERY_FIELDS)
-    assert set(COLUMN_OF.values()) <= {column.key for column in GPU_COLUMNS}
+    assert set(GPU_COLUMN_OF) == set(QUERY_FIELDS)
+    assert set(GPU_COLUMN_OF.values()) <= {column.key for column in GPU_COLUMNS}
     heads = said("--fits", "llama-3.1-8b", "--sort", "price", "--where", "nvlink", "--limit", "1").splitlines()[0]
     assert "Launch price" in heads
     assert "Interconnect" in heads

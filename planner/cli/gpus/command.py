@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from planner.cli.gpus.build import add_build_options, print_build
 from planner.cli.gpus.own_cards import add_own_options, run_own, wants_own
-from planner.cli.gpus.search import print_list
+from planner.cli.gpus.search import print_list, print_systems
 from planner.cli.parser import Parser, join_descending_sort
 from planner.cli.user_catalog import user_catalog
 from planner.errors import SpecError
@@ -131,14 +131,12 @@ def run(argv: list[str], today: date | None = None) -> int:
 def _about(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
     """Print the requested card, system, build, comparison or detected cards, or else a list."""
     if arguments.here:
-        from planner.cli.gpus.detected_cards import print_here  # starts the sampler
+        from planner.cli.gpus.show import print_here
 
         return print_here(catalog.hardware, as_json=arguments.json)
     if arguments.build:
         return print_build(arguments, catalog)
     if arguments.systems:
-        from planner.cli.gpus.system_search import print_systems
-
         return print_systems(arguments, catalog, today)
     if arguments.show:
         from planner.cli.gpus.show import show

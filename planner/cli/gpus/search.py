@@ -13,18 +13,29 @@ from planner.errors import SpecError
 from planner.hardware.fields import PRICE_WORDS, QUERY_FIELDS
 from planner.hardware.gpu import Gpu
 from planner.hardware.query import GpuQuery, Query, select, used_words
+from planner.hardware.system_fields import RENT, SYSTEM_WORDS, SystemQuery
 from planner.hardware.vocabulary import AnyRecord, Fits, Judged, Prices
 from planner.memory.fit import CardFit
 from planner.plan.catalog import Catalog
-from planner.plan.prices import price_words, prices_by_card
+from planner.plan.prices import price_words, prices_by_card, rent_words, rents_by_system
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_row import GpuRow, gpu_rows
-from planner.present.catalog.records import GPU_FIELDS, gpu_fields, price_fields
-from planner.present.columns import Column, Row
+from planner.present.catalog.records import (
+    GPU_FIELDS,
+    SYSTEM_FIELDS,
+    gpu_fields,
+    price_fields,
+    rent_fields,
+    system_fields,
+)
+from planner.present.catalog.system_columns import SYSTEM_COLUMNS
+from planner.present.catalog.system_row import SystemRow, system_rows
+from planner.present.columns import Column, Row, words
 from planner.present.record_text import to_csv
 
 if TYPE_CHECKING:
     from planner.plan.job_costs import CardJob
+    from planner.plan.placement import SystemFit
 
 
 AnyQuery = TypeVar("AnyQuery", bound=Query)
@@ -65,8 +76,8 @@ def columns_of(columns: Sequence[Column[Row]], usual: Sequence[str], asked: Iter
 
 
 _LISTED: Final = ("name", "year", "memory", "bandwidth", "bf16", "power", "price")
-_LISTED_WHEN_JUDGED: Final = ("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "power")
-COLUMN_OF: Final[Mapping[str, str]] = {
+_LISTED_WITH_PLAN: Final = ("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "power")
+GPU_COLUMN_OF: Final[Mapping[str, str]] = {
     **{word: word for word in QUERY_FIELDS},
     "memory_gib": "memory",
     "bf16_dense": "bf16",
@@ -117,8 +128,8 @@ def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> 
     if arguments.csv:
         print(to_csv(GPU_FIELDS, [gpu_fields(row) for row in rows]), end="")
     elif rows:
-        usual = _LISTED_WHEN_JUDGED if judged else _LISTED
-        shown = columns_of(GPU_COLUMNS, usual, (COLUMN_OF[word] for word in used_words(query)))
+        usual = _LISTED_WITH_PLAN if judged else _LISTED
+        shown = columns_of(GPU_COLUMNS, usual, (GPU_COLUMN_OF[word] for word in used_words(query)))
         print(f"{column_table(shown, rows, ('name',))}\n\n{len(rows):,} of {everything:,} accelerators")
     else:
         print(f"None of {everything:,} accelerators matches.")
@@ -150,3 +161,67 @@ def _record(gpu: Gpu, judged: _Judgement | None, prices: Mapping[str, CardPrices
     job = judged.jobs.get(gpu.id)
     told = None if job is None else {**job._asdict(), "usd": job.usd}
     return {**record, "fit": judged.fits[gpu.id]._asdict(), "job": told}
+
+
+_SYSTEMS_LISTED: Final = ("name", "accelerators", "memory", "bandwidth", "bf16", "power", "price", "year")
+_SYSTEMS_LISTED_WITH_PLAN: Final = ("name", "fits", "accelerators", "memory", "bandwidth", "bf16", "power", "price")
+SYSTEM_COLUMN_OF: Final[Mapping[str, str]] = {
+    **{word: word for word in SYSTEM_WORDS.fields},
+    "chip": "accelerators",
+    "memory_gib": "memory",
+    "memory_each_gib": "memory_each",
+    "bf16_dense": "bf16",
+    "fp16_dense": "fp16",
+    "preliminary": "certainty",
+}
+"""The column of each query word, shown if the list is filtered or sorted by the word."""
+_ID: Final[Column[SystemRow]] = words("id", "Id", lambda row: row.id)
+_SHARING: Final = "Checked with the plan's parallelism; without any, each accelerator holds the whole model."
+
+
+def print_systems(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
+    """Print the systems that match the query, with the verdicts of a plan if one is given.
+
+    Raises:
+        PlannerError: If the query or the plan is invalid.
+    """
+    query = query_of(SystemQuery, arguments)
+    used = used_words(query)
+    rents = rents_by_system(catalog, today) if RENT in used or arguments.csv else None
+    fits = _system_fits(arguments.fits, catalog) if arguments.fits else None
+    every = system_rows(catalog.hardware, fits, catalog.software, rents)
+    known = None if fits is None else _verdicts(every)
+    rows = selected(every, query, known, None if rents is None else rent_words(rents))[: arguments.limit]
+    if arguments.json:
+        print(to_json([_system_record(row) for row in rows], indent=2).decode())
+    elif arguments.csv:
+        print(to_csv(SYSTEM_FIELDS, [system_fields(row) for row in rows]), end="")
+    elif rows:
+        usual = _SYSTEMS_LISTED if fits is None else _SYSTEMS_LISTED_WITH_PLAN
+        shown = columns_of(SYSTEM_COLUMNS, usual, (SYSTEM_COLUMN_OF[word] for word in used))
+        flexible = [column.key for column in shown if column.align == "left"]
+        note = "" if fits is None else f"\n{_SHARING}"
+        print(f"{column_table([_ID, *shown], rows, flexible)}\n\n{len(rows):,} of {len(every):,} systems{note}")
+    else:
+        print(f"None of {len(every):,} systems matches.")
+    return 0
+
+
+def _system_fits(word: str, catalog: Catalog) -> "Mapping[str, SystemFit]":
+    from planner.cli.named_plan import plan_about
+    from planner.plan.placement import fits_by_system
+
+    return fits_by_system(plan_about(word, catalog), catalog)
+
+
+def _verdicts(rows: tuple[SystemRow, ...]) -> Fits:
+    return {row.id: Judged(row.verdict) for row in rows}
+
+
+def _system_record(row: SystemRow) -> dict[str, object]:
+    """Return a system's record, with its rent if the query uses it, and with the plan's verdict if there is a plan."""
+    record = row.system.model_dump(mode="json") | ({} if row.rented is None else rent_fields(row.on_demand))
+    if row.fit is None:
+        return record
+    fit = row.fit.fit
+    return {**record, "fit": None if fit is None else fit._asdict(), "fit_reason": row.reason}
