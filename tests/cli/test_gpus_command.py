@@ -9,7 +9,6 @@ from datetime import date
 import pytest
 
 from planner.cli.gpus import command as gpus
-from planner.cli.gpus import detected_cards as here
 from planner.cli.gpus.search import GPU_COLUMN_OF
 from planner.cli.main import main
 from planner.cost.job import Run
@@ -20,6 +19,7 @@ from planner.hardware.system import System
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import Reading
+from planner.monitor.supervisor import gathering
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
@@ -325,7 +325,7 @@ def test_cards_of_this_machine_are_matched_by_name_and_memory(said, monkeypatch)
             )
         )
     )
-    monkeypatch.setattr(here, "look_once", lambda: latest)
+    monkeypatch.setattr(gathering, "look_once", lambda: latest)
     printed = said("--here")
     assert "in the catalog: rtx-4090 (GeForce RTX 4090)" in printed
     assert "not in the catalog under this name and memory" in printed

@@ -136,7 +136,7 @@ def test_what_was_given_is_known(parsed):
         (["--freeze", "a"], "--freeze", "applies to training"),
         (["--task", "training", "--decode", "4"], "--decode", "applies to inference, but the task is training"),
         (["--task", "training", "--optimizer", "AdamW(1)"], "--optimizer", "needs its name"),
-        (["--task", "training", "--optimizer", "AdamW(**a)"], "--optimizer", "is not a class or a call"),
+        (["--task", "training", "--optimizer", "AdamW(**a)"], "--optimizer", "is not understood"),
         (["--task", "training", "--optimizer", "AdamW(lr=f())"], "--optimizer", "lr is not understood"),
         (["--task", "training", "--optimizer", "import os"], "--optimizer", "is not a class or a call"),
         (["--task", "training", "--optimizer", "a.b"], "--optimizer", "is not a class or a call"),

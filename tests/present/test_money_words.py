@@ -110,8 +110,8 @@ def test_what_would_flip_it_is_said_where_it_is_within_reach(catalog):
     )
     buying = answer(decision="buy", flips_at_rent_usd_per_gpu_hour=1.5)
     assert plain(flip_sentence(buying, found.rent)) == (
-        "The decision flips if utilization falls below 41 %, the card costs over $5,100 or renting costs under $1.50 a "
-        "GPU-hour."
+        "The decision flips if utilization falls below 41 %, the card costs over $5,100 or renting costs under $1.50 "
+        "per GPU-hour."
     )
     far = answer(flips_at_utilization_fraction=None, flips_at_rent_usd_per_gpu_hour=500.0, flips_at_card_price_usd=3.0)
     assert flip_sentence(far, found.rent, found.own) == ""

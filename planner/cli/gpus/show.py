@@ -36,6 +36,7 @@ from planner.present.catalog.comparison import (
     side_by_side,
     system_entry,
 )
+from planner.present.catalog.detected_cards import fact_lines
 from planner.present.catalog.gpu_details import fact_groups, gpu_details
 from planner.present.catalog.gpu_row import GpuRow, plain_row
 from planner.present.catalog.placement import fits, no_fit_reason

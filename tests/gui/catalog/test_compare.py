@@ -119,7 +119,9 @@ def test_machines_are_counted_up_and_down_by_mouse_and_keyboard(page, tab, works
     assert cells(page, "Power")[2] == "30,600\u2009W, whole machine"
     QTest.keyClick(table, Qt.Key.Key_Minus)
     qtbot.waitUntil(lambda: not tab.tasks.busy)
-    assert page._notes.text().startswith("2 × DGX H100: the catalog does not list the network between the machines. The time is")
+    assert page._notes.text().startswith(
+        "2 × DGX H100: the catalog does not list the network between the machines. The time is"
+    )
     QTest.keyClick(table, Qt.Key.Key_Return)
     assert (workspace.plan.gpu, workspace.plan.count) == ("h100-sxm5-80gb", 16)
     assert workspace.undo_stack.undoText() == "cards of 2 × DGX H100"

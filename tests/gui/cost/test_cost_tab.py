@@ -71,7 +71,7 @@ def test_the_sentence_says_where_its_prices_come_from_on_hover(tab: CostTab):
 
 def test_every_figure_of_both_ways_has_date_and_source_on_hover(tab: CostTab):
     rows = {row.title: row for row in tab.figures.ways.rows}
-    for title in ("A month", "Per GPU-hour"):
+    for title in ("Per month", "Per GPU-hour"):
         for cell in rows[title].cells:
             assert re.search(r"\d{4}: ", cell.origin)
 
@@ -351,8 +351,8 @@ def test_a_service_says_what_to_own_and_what_to_rent_for_the_peaks(tab: CostTab)
 
 def test_electricity_and_carbon_stand_beside_the_cost(tab: CostTab):
     rows = {row.title: row for row in tab.figures.ways.rows}
-    assert "kWh a month" in rows["Electricity"].cells[1].text
-    assert "kg a month" in rows["Carbon"].cells[1].text
+    assert "kWh per month" in rows["Electricity"].cells[1].text
+    assert "kg per month" in rows["Carbon"].cells[1].text
     assert "PUE" in rows["Carbon"].cells[1].origin
 
 
