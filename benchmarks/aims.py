@@ -1,4 +1,4 @@
-"""What the estimate aims at on rows of confidence A whose configuration is complete, and whether it is met."""
+"""Accuracy targets of the estimates for rows of confidence A with a complete configuration, and a check of them."""
 
 from collections.abc import Iterable, Iterator
 from statistics import median
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 
 class Aim(NamedTuple):
-    """How far off rows of a kind may be: each that no mechanism explains, and half of all."""
+    """Maximum deviation of the rows of a kind: of each row without an explained mechanism, and of half of all rows."""
 
     each: float | None
     middle: float | None
@@ -41,7 +41,7 @@ class Missed(NamedTuple):
 
 
 def unmet(rows: Iterable[Missed]) -> Iterator[str]:
-    """Yield each aim that `rows` do not meet, in words."""
+    """Yield each aim that `rows` do not meet, as a sentence."""
     by_kind: dict[str, list[Missed]] = {}
     for row in rows:
         by_kind.setdefault(row.kind, []).append(row)

@@ -112,7 +112,7 @@ def grid_cases(model_index: int) -> Iterator[Case]:
 
 
 def more_cases() -> Iterator[Case]:
-    """Return plans for what the grid asks of few models or none: each optimizer's ways to step, and rare choices."""
+    """Return plans for options that the grid covers hardly or not at all: optimizer steps, and rare choices."""
     small, mixtral, llama = "meta-llama/Llama-3.2-1B", "mistralai/Mixtral-8x7B-v0.1", "meta-llama/Llama-3.1-8B"
     for optimizer in _OPTIMIZERS:
         for step in (None, "fused", "foreach", "loop"):
@@ -293,7 +293,7 @@ def _qlora(model: Model, turn: int, count: int, chance: Random) -> tuple[str, Fi
 
 
 def _shared(model: Model, turn: int, count: int, chance: Random) -> tuple[str, Fields]:
-    """Return a training that is shared by its cards in one of the many ways."""
+    """Return a training with one of the many combinations of parallelism."""
     ways: list[tuple[str, Fields]] = [
         ("deepspeed", {"zero": 2, "offload": "optimizer"}), ("hf", {"zero": 3, "offload": "parameters"}),
         ("deepspeed", {"zero": 3, "offload": "nvme"}), ("torchtune", {"zero": 3, "offload": "parameters"}),

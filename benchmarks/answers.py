@@ -64,7 +64,7 @@ _OWN_TOKENS: Final = re.compile(r".*/site-packages/")
 
 
 class Answer(NamedTuple):
-    """What was answered to one question, as JSON without sentences."""
+    """The answer to one question, as JSON without sentences."""
 
     case: str
     said: Any
@@ -96,7 +96,7 @@ def _set_up(home: str) -> None:
     _fix_the_day()
 
 
-def _ask(*words: str) -> tuple[int, str, str]:
+def _run_command(*words: str) -> tuple[int, str, str]:
     """Return the exit code of `gpu-planner WORDS`, and what it printed on both streams."""
     from planner.__main__ import main
 
@@ -106,9 +106,9 @@ def _ask(*words: str) -> tuple[int, str, str]:
     return code, out.getvalue(), err.getvalue()
 
 
-def _said(*words: str) -> Any:
-    """Return what `gpu-planner WORDS --json` says, or how it ends."""
-    code, out, err = _ask(*words, "--json")
+def _command_answer(*words: str) -> Any:
+    """Return the output of `gpu-planner WORDS --json`, or its error."""
+    code, out, err = _run_command(*words, "--json")
     if code:
         return {"exit_code": code, "error": err.splitlines()[0] if err else None}
     lines = out.splitlines()
@@ -116,11 +116,11 @@ def _said(*words: str) -> Any:
     return scrubbed([json.loads(line) for line in lines] if many else json.loads(out))
 
 
-def _asked_of(plan: Fields, folder: Path, *words: str) -> Any:
-    """Return what a command says of a plan; where it refuses it, the class of the error and its field."""
+def _answer_to_plan(plan: Fields, folder: Path, *words: str) -> Any:
+    """Return a command's answer to a plan, or the class and the field of its error."""
     path = folder / "plan.json"
     path.write_text(json.dumps(plan))
-    said = _said(words[0], str(path), *words[1:])
+    said = _command_answer(words[0], str(path), *words[1:])
     if isinstance(said, dict) and "exit_code" in said:
         return {"refused": _refusal(path, with_cost=words[0] == "cost") or said["exit_code"]}
     return said
@@ -159,23 +159,23 @@ def _catalog() -> Any:
 
 def _grid(index: int, folder: Path) -> Iterator[Answer]:
     for case in grid_cases(index):
-        yield Answer(f"fit · {case.name}", _asked_of(case.plan, folder, "fit"))
-        yield Answer(f"cost · {case.name}", _asked_of(case.plan, folder, "cost", "--offers", "3"))
+        yield Answer(f"fit · {case.name}", _answer_to_plan(case.plan, folder, "fit"))
+        yield Answer(f"cost · {case.name}", _answer_to_plan(case.plan, folder, "cost", "--offers", "3"))
 
 
 def _more(_: int, folder: Path) -> Iterator[Answer]:
     for case in more_cases():
-        yield Answer(f"more · {case.name}", _asked_of(case.plan, folder, "fit"))
+        yield Answer(f"more · {case.name}", _answer_to_plan(case.plan, folder, "fit"))
 
 
 def _advice(index: int, folder: Path) -> Iterator[Answer]:
-    """Ask what would help for each third card and one of its workloads, and how sure the cost is for some."""
+    """Yield advice for every third card with one of its workloads, and the uncertainty of the cost for some."""
     for place, case in enumerate(_some(grid_cases(index))):
         words = ("--advise", "--solve", "count", "--solve", "gpu", "--versus", "2 x RTX 3090")
-        yield Answer(f"advice · {case.name}", _asked_of(case.plan, folder, "fit", *words))
-        yield Answer(f"without a card · {case.name}", _asked_of(_without_card(case.plan), folder, "fit"))
+        yield Answer(f"advice · {case.name}", _answer_to_plan(case.plan, folder, "fit", *words))
+        yield Answer(f"without a card · {case.name}", _answer_to_plan(_without_card(case.plan), folder, "fit"))
         if place % 2 == 0:
-            yield Answer(f"tornado · {case.name}", _asked_of(case.plan, folder, "cost", "--tornado", "--carbon"))
+            yield Answer(f"tornado · {case.name}", _answer_to_plan(case.plan, folder, "cost", "--tornado", "--carbon"))
 
 
 def _some(cases: Iterable[Case]) -> Iterator[Case]:
@@ -195,14 +195,14 @@ def _presets(_: int, folder: Path) -> Iterator[Answer]:
     for preset in planner.load_presets():
         words = [] if preset.model else ["meta-llama/Llama-3.1-8B"]
         words += ["--preset", preset.id, *([] if preset.gpu else ["--gpu", "h100-sxm5-80gb"])]
-        yield Answer(f"fit preset · {preset.id}", _said("fit", *words))
-        yield Answer(f"cost preset · {preset.id}", _said("cost", *words))
-    yield Answer("list · presets", _said("fit", "--list-presets"))
+        yield Answer(f"fit preset · {preset.id}", _command_answer("fit", *words))
+        yield Answer(f"cost preset · {preset.id}", _command_answer("cost", *words))
+    yield Answer("list · presets", _command_answer("fit", "--list-presets"))
 
 
 def _models(part: int, folder: Path) -> Iterator[Answer]:
-    """Ask for each model of the catalog whether it can be answered with, and trained, on one card."""
-    listed = json.loads(_ask("models", "--json")[1])
+    """Yield inference and training verdicts of every model of the catalog on one card."""
+    listed = json.loads(_run_command("models", "--json")[1])
     for model in listed[part::2]:
         for task in ("inference", "training"):
             plan = {
@@ -211,17 +211,17 @@ def _models(part: int, folder: Path) -> Iterator[Answer]:
                 "workload": {"task": task},
                 "gpu": "h200-sxm-141gb",
             }
-            yield Answer(f"model · {model['id']} · {task}", _asked_of(plan, folder, "fit"))
+            yield Answer(f"model · {model['id']} · {task}", _answer_to_plan(plan, folder, "fit"))
 
 
 def _cards(_: int, folder: Path) -> Iterator[Answer]:
-    """Ask for each card of the catalog what it does with one model, and what it costs."""
-    listed = json.loads(_ask("gpus", "--json")[1])
+    """Yield memory and cost of one model on every card of the catalog."""
+    listed = json.loads(_run_command("gpus", "--json")[1])
     for place, card in enumerate(listed):
         workload = {"task": "training", "method": "qlora"} if place % 2 else {"task": "inference", "weights": "int8"}
         plan = {"schema_version": 1, "model": {"id": "Qwen/Qwen3-8B"}, "workload": workload, "gpu": card["id"]}
-        yield Answer(f"card · {card['id']}", _asked_of(plan, folder, "fit"))
-        yield Answer(f"card cost · {card['id']}", _asked_of(plan, folder, "cost", "--offers", "0"))
+        yield Answer(f"card · {card['id']}", _answer_to_plan(plan, folder, "fit"))
+        yield Answer(f"card cost · {card['id']}", _answer_to_plan(plan, folder, "cost", "--offers", "0"))
 
 
 def _lists(_: int, folder: Path) -> Iterator[Answer]:
@@ -229,13 +229,13 @@ def _lists(_: int, folder: Path) -> Iterator[Answer]:
         ("models",), ("models", "llama"), ("gpus",), ("gpus", "RTX 4090"), ("gpus", "--systems"), ("prices",),
         ("gpus", "--where", "memory_gib >= 80", "--sort", "price"),
     ):  # fmt: skip
-        yield Answer(f"list · {' '.join(words)}", _said(*words))
+        yield Answer(f"list · {' '.join(words)}", _command_answer(*words))
 
 
 def _recommended(index: int, folder: Path) -> Iterator[Answer]:
     name, model, workload, words = RECOMMENDED[index]
     plan = {"schema_version": 1, "model": {"id": model}, "workload": workload}
-    yield Answer(f"recommend · {name}", _asked_of(plan, folder, "recommend", *words.split()))
+    yield Answer(f"recommend · {name}", _answer_to_plan(plan, folder, "recommend", *words.split()))
 
 
 def _traced(index: int, folder: Path) -> Iterator[Answer]:
@@ -253,7 +253,7 @@ def _traced(index: int, folder: Path) -> Iterator[Answer]:
     planner.save_recording(path, planner.start_trace(request).result())
     yield Answer(f"trace · {name}", _without_volatile(scrubbed(json.loads(path.read_text()))))
     for card in ("rtx-4090", "h100-sxm5-80gb"):
-        said = _said("trace", str(path), "--gpu", card)
+        said = _command_answer("trace", str(path), "--gpu", card)
         yield Answer(f"trace · {name} on {card}", _without_volatile(said))
 
 
@@ -270,8 +270,8 @@ def _monitored(_: int, folder: Path) -> Iterator[Answer]:
         os.utime(file, (midnight, midnight))  # logs without a date are of the day that their file is of
         files.append(file)
     for file in files:
-        yield Answer(f"replay · {file.name}", _said("monitor", "--replay", str(file)))
-        said = _said("monitor", "--summary", str(file), "--tariff", "0.3")
+        yield Answer(f"replay · {file.name}", _command_answer("monitor", "--replay", str(file)))
+        said = _command_answer("monitor", "--summary", str(file), "--tariff", "0.3")
         yield Answer(f"summary · {file.name}", said | {"file": file.name})
 
 
@@ -518,7 +518,7 @@ _HEADLINES: Final = (
 
 
 def headline(said: Any) -> list[Any]:
-    """Return the few figures of an answer that a person would look at first."""
+    """Return the main figures of an answer."""
     found = []
     for path in _HEADLINES:
         value = said

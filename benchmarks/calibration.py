@@ -1,4 +1,4 @@
-"""How honest the intervals are: how often what was measured lies within them, and how often a stated chance came true.
+"""Calibration of intervals and probabilities: how often measurements lie within the former, and the latter hold.
 
 Each row asks: had the card exactly as much memory as was measured, what chance of fitting would the estimate have
 stated? If the statements are honest, that chance is below 10 % in a tenth of the rows, below 50 % in half of them, and
@@ -14,7 +14,7 @@ LEVELS: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 class Stated(NamedTuple):
-    """What was stated of a row, and what was measured; `group` is how it is counted."""
+    """The stated and the measured result of a row; `group` is the group under which it is counted."""
 
     group: str
     stated: Interval

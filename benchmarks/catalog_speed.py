@@ -1,4 +1,4 @@
-"""How long the Catalog tab takes up to the repaint, with 3,000 accelerators and 20,000 offers that are made up.
+"""Latency of the Catalog tab up to the repaint, with 3,000 synthetic accelerators and 20,000 synthetic offers.
 
     python benchmarks/catalog_speed.py [--runs N]
 

@@ -1,4 +1,4 @@
-"""How long answers about money take: `python benchmarks/cost_speed.py`.
+"""Speed of cost estimates: `python benchmarks/cost_speed.py`.
 
 Each figure is the median over answers that were not asked before, beside a loop of the same run; only the ratio can be
 compared between machines.
@@ -9,17 +9,17 @@ from datetime import date
 
 from speed import beside_loop, print_beside
 
-from planner.cost.demand import Pace, demand_of
+from planner.cost.demand import Throughput, demand_of
 from planner.cost.estimate import estimate_cost
 from planner.cost.job import Run
 from planner.cost.rent_or_buy.uncertainty import simulate, tornado
-from planner.cost.renting.rent import RentFacts
-from planner.cost.renting.table import Candidate, offer_rows
+from planner.cost.renting.quote import RentFacts
+from planner.cost.renting.table import CardDemand, quote_offers
 from planner.cost.terms import RENT_MODES, BuyTerms, CostTerms, RentTerms
 from planner.plan.catalog import Catalog, load_catalog
 
 TODAY = date(2026, 11, 22)
-PACE = Pace(tokens_per_second=20_000, low_time_factor=0.85, high_time_factor=1.3)
+PACE = Throughput(tokens_per_second=20_000, low_time_factor=0.85, high_time_factor=1.3)
 
 
 def main() -> None:
@@ -41,13 +41,13 @@ def print_read(runs: int) -> None:
 
 
 def print_offers(catalog: Catalog, runs: int) -> None:
-    """Print the table of every offer for a job that fits on every card, for each way to rent and for all of them."""
+    """Print the table of every offer for a job that fits on every card, for each kind of rental and for all of them."""
     facts = RentFacts.of(catalog.cost)
     everything = RentTerms(include_history=True)
     for name, modes in (*((mode, (mode,)) for mode in RENT_MODES), ("every way", RENT_MODES)):
         inputs = [_candidates(catalog, hours) for hours in range(10, 10 + runs)]
         taken, loop = beside_loop(
-            lambda candidates, ways=modes: offer_rows(catalog.offers, candidates, everything, facts, TODAY, ways),
+            lambda candidates, ways=modes: quote_offers(catalog.offers, candidates, everything, facts, TODAY, ways),
             inputs,
         )
         print_beside(f"{len(catalog.offers)} offers, {name} / a loop, ms", taken * 1e3, loop * 1e3, "≤ 50 ms")
@@ -68,9 +68,9 @@ def print_plan(catalog: Catalog, runs: int) -> None:
         print_beside(f"{name} / a loop, ms", taken * 1e3, loop * 1e3, aim)
 
 
-def _candidates(catalog: Catalog, hours: float) -> dict[str, Candidate]:
+def _candidates(catalog: Catalog, hours: float) -> dict[str, CardDemand]:
     demand = demand_of(Run(amount=hours, checkpoint_seconds=60, restart_seconds=600, egress_gb=200), None)
-    return {gpu.id: Candidate(gpu.id, 8, demand) for gpu in catalog.hardware.gpus}
+    return {gpu.id: CardDemand(gpu.id, 8, demand) for gpu in catalog.hardware.gpus}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a counter that somebody read shows of an estimate: PyTorch's allocated or reserved bytes, or nvidia-smi's."""
+"""The part of an estimate that a memory counter shows: PyTorch's allocated or reserved bytes, or nvidia-smi's total."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Why rows are further off than the aim: one mechanism each, or none that is known.
+"""Explanations of rows that miss the target: one mechanism each, or none if unknown.
 
 A mechanism is in the source of the software that ran, in the row's own notes, or follows from other rows of the same
 table. Nothing here changes a prediction.

@@ -1,4 +1,4 @@
-"""What watching costs: `python benchmarks/monitor.py [--cards 8] [--interval 1] [--seconds 30] [--rivals FOLDER]`.
+"""Overhead of monitoring: `python benchmarks/monitor.py [--cards 8] [--interval 1] [--seconds 30] [--rivals FOLDER]`.
 
 The cards are those of the tests' own library, which costs less than a real driver, each with a process. In the same
 run: our sampler and the whole program, hidden and with 48 curves in sight (six plots of eight cards); an empty window
@@ -89,7 +89,7 @@ def busy_processes(count: int) -> Iterator[list[int]]:
 
 
 def busy_card(number: int, pid: int) -> dict[str, object]:
-    """Return what a healthy card says that a process keeps busy: all that our sampler asks for."""
+    """Return the readings of a healthy, busy card: all that the sampler queries."""
     fields = {f"{number}.field.{field}": value for field, value in FIELDS.items()}
     gpm = {f"{number}.gpm.{metric}": 50 for metric in (1, 2, 3, 5, 10)}
     processes = {f"{number}.process.compute": f"{pid}:{2**30}"}
@@ -205,7 +205,7 @@ def measure_rivals(fake: FakeNvml, arguments: argparse.Namespace) -> dict[str, C
 
 @contextmanager
 def in_terminal(command: list[str], environment: dict[str, str]) -> Iterator[psutil.Process]:
-    """Run a program that wants a terminal in one that nobody sees."""
+    """Run a program that needs a terminal in a pseudo-terminal."""
     from termios import tcsetwinsize
 
     outside, inside = pty.openpty()
@@ -225,7 +225,7 @@ def in_terminal(command: list[str], environment: dict[str, str]) -> Iterator[psu
 
 
 def drain(terminal: int) -> None:
-    """Read what is drawn, and answer what is asked."""
+    """Read the terminal's output, and answer its queries."""
     # Once nothing writes to it any more, reading fails.
     with suppress(OSError):
         while True:
@@ -257,7 +257,7 @@ def print_cost(name: str, cost: Cost) -> None:
 
 
 def print_aim(name: str, cost: Cost, of: Cost | None, most: float) -> None:
-    """Print a ratio beside its aim."""
+    """Print a ratio with its target."""
     if of is not None:
         ratio = cost.core / of.core
         print(f"{name}: {ratio:.2f} (aim ≤ {most:g}: {'met' if ratio <= most else 'missed'})")

@@ -1,4 +1,4 @@
-"""What the plots of the monitor cost: `python benchmarks/monitor_plots.py [--hours 24]`.
+"""Drawing time of the monitor's plots: `python benchmarks/monitor_plots.py [--hours 24]`.
 
 Two things are printed: a redraw of 48 curves of 36,000 points each beside pyqtgraph's own (aim: at most 17 ms), and
 the memory of a history that is fed ten times a second for a day (aim: flat). What the window costs while it is shown

@@ -31,7 +31,7 @@ BEFORE_SECONDS = 600
 
 
 def main() -> None:
-    """Open the window that the command line asks for, and do as it is told."""
+    """Open the window that the command line selects, and execute commands from standard input."""
     kind, *arguments = sys.argv[1:]
     app, obey = ours(*arguments) if kind == "ours" else plain(*arguments)
 
@@ -72,13 +72,13 @@ def ours(uuids: str, folder: str) -> tuple[QApplication, Callable[[str], object]
 
 
 def sample(uuids: list[str], at: float) -> Sample:
-    """Return what cards that are busy in waves told at a time."""
+    """Return the sample at a time of cards with periodic load."""
     cards = {uuid: readings(at / 30 + number) for number, uuid in enumerate(uuids)}
     return Sample(at, time.time() - time.monotonic() + at, cards)
 
 
 def readings(phase: float) -> dict[str, Reading]:
-    """Return what a card told at a point of its wave."""
+    """Return the readings of a card at a point of its load cycle."""
     wave = 0.5 + 0.5 * math.sin(phase)
     values = {
         "utilization_fraction": wave,

@@ -1,4 +1,4 @@
-"""What versions of transformers held that nobody need run any more, where a published measurement was made with one.
+"""Memory of outdated versions of transformers, for published measurements that were made with one of them.
 
 None of it is part of the estimator, which describes transformers 5. Each is read in the source of that version.
 """

@@ -1,4 +1,4 @@
-"""What a run really takes on the CPU, as PyTorch's own profiler counts it.
+"""Actual peak memory of a run on the CPU, measured by PyTorch's profiler.
 
     python benchmarks/real_peaks.py CASE [--operators] [--threads N]
 
@@ -25,14 +25,14 @@ MIB = 2**20
 
 
 class RealPeak(NamedTuple):
-    """What a real run took: bytes at its peak, and seconds for building and for its steps."""
+    """Measurements of a real run: peak bytes, and seconds for building the module and for the steps."""
 
     peak_bytes: int
     seconds: float
 
 
 class Hidden(NamedTuple):
-    """The bytes that one call of an operator held beside its inputs and outputs, and those that were expected."""
+    """Workspace bytes of one operator call, in addition to its inputs and outputs, measured and expected."""
 
     operator: str
     bytes: int

@@ -1,4 +1,4 @@
-"""Kills writers of recordings at random moments, and says what each file has lost.
+"""Kills writers of recordings at random times, and reports the data lost in each file.
 
     python benchmarks/recording_kills.py [--kills N] [--at-once N] [--seed N]
 
@@ -41,7 +41,7 @@ _LIVES = (0.1, 2.0)
 
 
 class Kill(NamedTuple):
-    """What one kill cost: seconds between the last sample that can be read and the kill, samples and bytes kept."""
+    """Loss by one kill: seconds from the last readable sample to the kill, and the samples and bytes that remain."""
 
     lost_seconds: float
     samples: int
@@ -49,7 +49,7 @@ class Kill(NamedTuple):
 
 
 def main() -> int:
-    """Kill as often as asked, and print what was lost."""
+    """Kill the requested number of writers, and print the losses."""
     arguments = _arguments()
     if arguments.write is not None:
         _write(arguments.write)

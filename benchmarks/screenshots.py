@@ -1,4 +1,4 @@
-"""Draw the window as a person sees it.
+"""Draw screenshots of the window.
 
 python benchmarks/screenshots.py FOLDER            every tab, light and dark, at the smallest and at a usual size
 python benchmarks/screenshots.py --readme FOLDER   the pictures of the README
@@ -275,7 +275,7 @@ def draw_readme(window: "Window", folder: Path) -> None:
 
 
 def draw_readme_catalog(window: "Window", folder: Path) -> None:
-    """Draw what replaces two cards, two ways to train side by side, and the market as a plot."""
+    """Draw the replacements of two cards, two trainings side by side, and the market as a scatter plot."""
     tab = window.catalog()
     window.show_tab("catalog")
     window.choose_scheme("light")
@@ -331,7 +331,7 @@ def draw_readme_costs(window: "Window", folder: Path) -> None:
 
 
 def draw_readme_trace(window: "Window", folder: Path) -> None:
-    """Trace a ResNet-50 of a file, as a person would, and draw its live memory in light."""
+    """Trace a ResNet-50 from a file, and draw its live memory in the light theme."""
     from planner import Target, TraceRequest, save_recording
     from planner.gui.memory.tab import MemoryTab
     from planner.trace.run import torch_missing, trace

@@ -20,7 +20,7 @@ SHRINKS = ("segment_free", "segment_unmap")
 
 
 class Outcome(NamedTuple):
-    """How far model and card agree on one device; `difference` is empty if they do all the way."""
+    """Agreement of model and card on one device; `difference` is empty if they agree completely."""
 
     device: int
     settings: str

@@ -86,7 +86,7 @@ def keep_byte_code(folder: str) -> None:
 
 @contextmanager
 def no_byte_code() -> Iterator[None]:
-    """Let each script compile the planner's modules anew; the libraries have the byte code of their installation.
+    """Make each script compile the planner's modules again; libraries keep their installed byte code.
 
     A copy of the package is run, beside which nothing was ever compiled.
     """
@@ -122,7 +122,7 @@ def cpu_seconds(script: str) -> float:
 
 
 def print_warm() -> None:
-    """Print one warm estimate, and the verdicts on the whole catalog, for workloads that were not asked before."""
+    """Print one warm estimate, and the verdicts on the whole catalog, for workloads without cached results."""
     from planner import Inference, ModelChoice, Plan, Training, estimate_memory, load_catalog
     from planner.plan.evaluate import fits_by_gpu
 
@@ -143,7 +143,7 @@ def print_warm() -> None:
 
 
 def print_times() -> None:
-    """Print one warm estimate of time, for workloads that were not asked before, with their defaults filled in."""
+    """Print one warm estimate of time, for workloads without cached results, with their defaults filled in."""
     from planner import Inference, Training, load_catalog
     from planner.performance.estimate import estimate_time
     from planner.workload.defaults import with_defaults
@@ -160,7 +160,7 @@ def print_times() -> None:
 
 
 def print_evaluated(catalog: "Catalog") -> None:
-    """Print one warm evaluation with its time, and a job on every card, for plans not asked yet."""
+    """Print one warm evaluation with its time, and a job on every card, for plans without cached results."""
     from datetime import date
 
     from planner import Inference, ModelChoice, Plan, evaluate
@@ -176,7 +176,7 @@ def print_evaluated(catalog: "Catalog") -> None:
 
 
 def print_shared() -> None:
-    """Print one warm estimate for each way to share a step over cards, and of a pipeline that makes images."""
+    """Print one warm estimate for each kind of parallelism, and for an image pipeline."""
     from planner import Inference, Training, estimate_memory, load_catalog
     from planner.workload.parallel import Parallel
     from planner.workload.workload import Workload
@@ -212,7 +212,7 @@ def print_shared() -> None:
 
 
 def print_solved() -> None:
-    """Print each question that is solved for, of plans that were not asked about before."""
+    """Print the time of each solver, for plans without cached results."""
     from planner import Inference, ModelChoice, Training, load_catalog
     from planner.plan.plan import Plan
     from planner.plan.solve import fewest_cards, largest_that_fits, smallest_card
@@ -367,7 +367,7 @@ def print_ratio(what: str, taken: float, reference: float, aim: str) -> None:
 
 
 def print_beside(what: str, taken: float, loop: float, aim: str) -> None:
-    """Print a figure beside the reference loop of the same run."""
+    """Print a figure with the reference loop of the same run."""
     print(f"{what:52} {taken:10.1f} {loop:10.3g} {taken / loop:7.2f} {aim:>8}")
 
 

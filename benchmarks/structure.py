@@ -1,10 +1,11 @@
-"""How the package is built: its size, its shape, and what one change of a batch size passes through.
+"""Structure of the package: its size, its shape, and the modules that one change of a batch size passes through.
 
     python benchmarks/structure.py [--root CHECKOUT] [--check] [--list WHAT] [--without-window]
 
 Prints a table. `--root` looks at another checkout. `--list` names each place behind a figure: `comparisons`, `cycles`,
-`folders`, `basenames`, `importers`, `short`, `lazy`, `caches` or `entered`. `--check` ends with 1 if there is an import
-cycle, a comparison with a program's name outside the places that are for programs, or a folder of more than 32 modules.
+`folders`, `basenames`, `homonyms`, `importers`, `short`, `lazy`, `caches`, `questions`, `untested` or
+`entered`. `--check` ends with 1 if there is an import cycle, a comparison with a program's name outside the places that
+are for programs, or a folder of more than 32 modules.
 
 **A comparison with a program's name** is `==`, `!=`, `in`, `not in` or `case` with one of `PROGRAMS`, written out or as
 a constant of the module; a dictionary display with such a key; a tuple, list or set of nothing but such names; and a
@@ -27,12 +28,14 @@ import ast
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
 from itertools import pairwise
 from pathlib import Path
 from statistics import quantiles
@@ -49,7 +52,10 @@ PROGRAMS: Final = frozenset(
 FORMATS: Final = ("planner/workload/recipes/", "planner/plan/recipes/", "planner/memory/logs/")
 """Readers of the files of other programs, whose keys and formats are called as the programs are."""
 
-LISTS: Final = ("comparisons", "lazy", "caches", "cycles", "folders", "basenames", "importers", "short", "entered")
+LISTS: Final = (
+    "comparisons", "lazy", "caches", "cycles", "folders", "basenames", "homonyms", "importers", "short", "questions",
+    "untested", "entered",
+)  # fmt: skip
 MOST_MODULES: Final = 32
 """The modules that a folder may hold directly: about 30."""
 
@@ -58,6 +64,10 @@ _SHORT_LINES: Final = 30
 _CACHES: Final = frozenset(("cache", "lru_cache", "cached_property"))
 _PAINT: Final = "paintEvent"
 _LOOKUPS: Final = frozenset(("get", "pop", "setdefault"))
+_COMMAND_FUNCTIONS: Final = frozenset(("run", "main", "add_arguments"))
+_QUESTION: Final = re.compile(r"(What|How|Which|Where|Whether|Who|Why|When|Whose)\b")
+_SHELLS: Final = ("planner/gui/", "planner/cli/")
+"""The rooms whose tests follow what a user does, not one module."""
 
 
 class Module(NamedTuple):
@@ -136,7 +146,7 @@ def line_kinds(module: Module) -> Counter[str]:
 
 
 def _docstrings_in(node: ast.AST) -> Iterator[ast.Expr]:
-    """Yield the texts that stand as statements: docstrings, and what is said below a constant or a field."""
+    """Yield the string statements: docstrings of definitions, constants and fields."""
     if isinstance(node, ast.Lambda | ast.IfExp):
         return
     for statement in getattr(node, "body", ()):
@@ -420,6 +430,64 @@ def single_importers(modules: list[Module]) -> list[Place]:
     ]
 
 
+def homonyms(modules: Iterable[Module]) -> dict[str, list[str]]:
+    """Return the public top-level classes and functions that several modules define, with their paths.
+
+    Mirrored names are left out: the functions that every command has, and functions that only the modules of one
+    folder `software` define.
+    """
+    found = defaultdict(list)
+    for module in modules:
+        for node in module.tree.body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.name[0] != "_":
+                found[node.name].append(module.path)
+    return {name: paths for name, paths in sorted(found.items()) if len(paths) > 1 and not _is_mirrored(name, paths)}
+
+
+def _is_mirrored(name: str, paths: list[str]) -> bool:
+    if name in _COMMAND_FUNCTIONS:
+        return True
+    rooms = {path.partition("/software/")[0] if "/software/" in path else None for path in paths}
+    return len(rooms) == 1 and None not in rooms
+
+
+def question_docstrings(module: Module) -> list[Place]:
+    """Return the docstrings that open with a question word instead of what the thing is or does."""
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    return [
+        Place(module.path, getattr(node, "lineno", 1), text.partition("\n")[0])
+        for node in ast.walk(module.tree)
+        if isinstance(node, documented) and (text := ast.get_docstring(node)) and _QUESTION.match(text)
+    ]
+
+
+def untested(modules: Iterable[Module], root: Path) -> list[str]:
+    """Return the modules of the core without a test file of their name in the mirrored folder of `tests`.
+
+    Modules of the window and of the command line are no core, and neither are those that only child processes run.
+    """
+    children = tuple(re.findall(r"planner/[\w/*.]+", " ".join(_children(root))))
+    return [
+        module.path
+        for module in modules
+        if not (module.is_package or module.path.startswith(_SHELLS) or module.path.endswith("/__main__.py"))
+        and not any(fnmatch(module.path, pattern) for pattern in children)
+        and not (root / test_path(module.path)).exists()
+    ]
+
+
+def _children(root: Path) -> list[str]:
+    """Return the lines of the checks that name the modules which only child processes run."""
+    text = (root / ".ci" / "run").read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if line.startswith("children=")]
+
+
+def test_path(path: str) -> str:
+    """Return the path of the test file of a module; those of modules directly in `planner` lie in `tests/core`."""
+    folder, _, name = path.removeprefix("planner/").rpartition("/")
+    return f"tests/{folder or 'core'}/test_{name}"
+
+
 # What one batch size enters
 
 
@@ -597,7 +665,7 @@ def main() -> int:
         for line in _listed(arguments.list, modules, arguments.root):
             print(line)
         return 0
-    _print_table(modules)
+    _print_table(modules, arguments.root)
     if not arguments.without_window:
         _print_entered(entered_by_a_key(arguments.root))
     wrong = problems(modules)
@@ -615,7 +683,7 @@ def problems(modules: list[Module]) -> list[str]:
     return found + [f"{folder}: {count} modules, and {MOST_MODULES} at most" for folder, count in large]
 
 
-def _print_table(modules: list[Module]) -> None:
+def _print_table(modules: list[Module], root: Path) -> None:
     kinds = sum((line_kinds(module) for module in modules), Counter())
     lines = sorted(len(module.text.splitlines()) for module in modules)
     functions = [length for module in modules for length in function_lengths(module)]
@@ -639,6 +707,9 @@ def _print_table(modules: list[Module]) -> None:
     _row("cycles of imports", len(cycles(modules)))
     _row("cycles with imports for types", len(cycles(modules, frozenset(("start", "function", "types")))))
     _row("names of files that several have; such files", f"{len(shared)}; {sum(map(len, shared.values()))}")
+    _row("public names that several modules define", len(homonyms(modules)))
+    _row("docstrings that open with a question word", sum(len(question_docstrings(module)) for module in modules))
+    _row("modules of the core without a test file", len(untested(modules, root)))
     _row("imports in functions or for types only", sum(len(lazy_imports(module)) for module in modules))
     _row("caches", sum(len(caches_of(module)) for module in modules))
     _row("comparisons with a program's name; files", f"{len(named)}; {len({place.path for place in named})}")
@@ -659,7 +730,12 @@ def _is_short(module: Module) -> bool:
 
 
 def _listed(what: str, modules: list[Module], root: Path) -> Iterator[object]:
-    by_module = {"comparisons": comparisons, "lazy": lazy_imports, "caches": caches_of}
+    by_module = {
+        "comparisons": comparisons,
+        "lazy": lazy_imports,
+        "caches": caches_of,
+        "questions": question_docstrings,
+    }
     if what in by_module:
         yield from (place for module in modules for place in by_module[what](module))
     elif what == "cycles":
@@ -668,6 +744,10 @@ def _listed(what: str, modules: list[Module], root: Path) -> Iterator[object]:
         yield from (f"{count:4} {folder}" for folder, count in folders(modules).most_common())
     elif what == "basenames":
         yield from (f"{name}: {', '.join(paths)}" for name, paths in shared_basenames(modules).items())
+    elif what == "homonyms":
+        yield from (f"{name}: {', '.join(paths)}" for name, paths in homonyms(modules).items())
+    elif what == "untested":
+        yield from untested(modules, root)
     elif what == "importers":
         yield from single_importers(modules)
     elif what == "short":

@@ -1,4 +1,4 @@
-"""Fit the efficiency classes of training to the published speeds, and say how well they carry over.
+"""Fit the efficiency classes of training to the published speeds, and measure how well they generalize.
 
     python benchmarks/throughput_classes.py [--fit] [--leave-one-out]
 
@@ -231,7 +231,7 @@ def print_groups(
 
 
 def print_classes(classes: Classes) -> None:
-    """Print the constants as they stand in `planner/performance/efficiency.py`."""
+    """Print the constants in the form of `planner/performance/efficiency.py`."""
     for field in ("matrix", "attention", "memory"):
         print(field)
         for key, value in getattr(classes, field).items():

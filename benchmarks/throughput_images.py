@@ -44,7 +44,7 @@ _NO_COUNTS: Final = "operations of the network are not in the source"
 
 
 def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
-    """Return what the estimate says of a row, or why it is not covered."""
+    """Return the estimate for a row, or the reason why it is not covered."""
     gpu = gpu_of(row, catalog)
     if isinstance(gpu, Excluded):
         return gpu

@@ -130,7 +130,7 @@ _BY_LETTERS: Final = {name.lower(): name for name in SCHEMES}
 
 
 class Case(NamedTuple):
-    """What a row ran: the network, how, and for how long."""
+    """The run of a row: network, workload and lengths."""
 
     row: Row
     run: Run
@@ -140,7 +140,7 @@ class Case(NamedTuple):
 
 
 def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
-    """Return what the estimate says of a row, or why it is not covered."""
+    """Return the estimate for a row, or the reason why it is not covered."""
     if row.value is None:
         return Excluded("out of memory: no speed")
     if row.quality == "C":
@@ -313,7 +313,7 @@ def _filled(case: Case, prompt: float, answer: float) -> Queued | None:
 
 
 def _best_layout(case: Case, prompt: float, answer: float) -> Queued | None:
-    """Return what the quickest of the ways to lay replicas over the cards brings, on all cards together."""
+    """Return the total throughput of the fastest layout of replicas over the cards."""
     found = []
     for tensor in (1, 2, 4, 8):
         if case.row.cards % tensor == 0:

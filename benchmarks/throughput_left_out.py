@@ -1,4 +1,4 @@
-"""How well the classes of inference carry over: one card, then one source at a time is left out.
+"""Generalization of the inference classes: cross-validation that leaves out one card, then one source at a time.
 
     python benchmarks/throughput_left_out.py [--truth PATH]
 

@@ -1,4 +1,4 @@
-"""What the catalog calls the cards and models of the published speeds, and the networks that it does not have."""
+"""Catalog names of the cards and models of the published speeds, and networks that the catalog does not have."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -76,13 +76,13 @@ class Row(NamedTuple):
 
 
 class Excluded(NamedTuple):
-    """Why a row is not compared."""
+    """The reason why a row is not compared."""
 
     reason: str
 
 
 class Speeds(NamedTuple):
-    """What a row comes to in its own unit, as estimated and as two rules of thumb give it.
+    """Speed of a row in its own unit, estimated and by two rules of thumb.
 
     The rules are 6ND at 40 % of the dense rate, and the bytes that have to be read at the whole bandwidth. `low` and
     `high` bound the estimate, `assumed` names what the source does not state.

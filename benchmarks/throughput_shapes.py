@@ -1,4 +1,4 @@
-"""How a published run divides its batch and its cards, as far as its row says; what it does not say is filled in."""
+"""Batch and parallelism of a published run, from its row, with defaults for what the row does not state."""
 
 import re
 from typing import Final, NamedTuple
@@ -18,7 +18,7 @@ _CPU_OFFLOAD: Final = "CPU offload"
 
 
 class Shape(NamedTuple):
-    """How a row's batch and cards are divided."""
+    """Batch and parallelism of a row."""
 
     micro_batch: int
     accumulation: int

@@ -186,7 +186,7 @@ def full_square_flops(architecture: Architecture, length: int) -> float:
 
 
 def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
-    """Return what the estimate says of a row, or why it is not covered."""
+    """Return the estimate for a row, or the reason why it is not covered."""
     run = training_run(row, catalog)
     if isinstance(run, Excluded):
         return run

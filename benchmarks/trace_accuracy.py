@@ -28,7 +28,7 @@ _WITHIN_PERCENT = 0.5
 
 
 class Compared(NamedTuple):
-    """A run, its real and its traced peak, and what the trace says of it."""
+    """A run with its real peak, its traced peak and the trace's remarks."""
 
     name: str
     real_bytes: int

@@ -100,7 +100,7 @@ def measure(request: TraceRequest) -> int:
 
 
 def show(found: Compared) -> int:
-    """Print one row, and return the exit code that it asks for."""
+    """Print one row and return its exit code."""
     error = found.traced_bytes / found.real_bytes - 1
     sizes = f"{found.real_bytes / MIB:10,.2f} {found.traced_bytes / MIB:11,.2f} {error:+8.2%}"
     print(f"{found.name[:34]:34} {sizes}  {found.low_bytes / MIB:,.2f} to {found.high_bytes / MIB:,.2f}", flush=True)

@@ -1,4 +1,4 @@
-"""How long tracing takes and how much memory it needs itself.
+"""Time and memory that tracing takes.
 
     python benchmarks/trace_speed.py [--runs N]
 

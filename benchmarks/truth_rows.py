@@ -155,7 +155,7 @@ class Predicted(NamedTuple):
 
 
 class Excluded(NamedTuple):
-    """Why a row is not covered."""
+    """The reason why a row is not covered."""
 
     reason: str
 

@@ -1,4 +1,4 @@
-"""What vLLM's start took of the card beside its cache, in the logs that say what was left for it.
+"""Memory that vLLM took at its start in addition to the KV cache, from logs that state the rest.
 
 vLLM gives the cache all that is left of its share of the card, so that a log with share and cache has the sum of
 everything else: weights, the profiled peak, and what is not PyTorch's.
@@ -23,7 +23,7 @@ GIB = 2**30
 
 
 class VllmTotal(NamedTuple):
-    """One start: what it took beside the cache, and what the estimate takes."""
+    """One start of vLLM: measured and estimated memory without the KV cache."""
 
     id: str
     model: str

@@ -3,7 +3,7 @@
 The names below are the public API. They load on first use, so `import planner` costs next to nothing and brings in
 neither Qt nor torch.
 
-A plan says what to run, how, and on which cards; `evaluate` answers:
+A plan states a model, a workload and cards; `evaluate` estimates memory, time and cost:
 
 >>> import planner
 >>> catalog = planner.load_catalog()
@@ -16,7 +16,7 @@ A plan says what to run, how, and on which cards; `evaluate` answers:
 >>> card.id in [fit.gpu_id for fit in planner.find_fits(serving, catalog)]
 True
 
-What fits, and what would help:
+Solvers, advice and warnings:
 
 >>> planner.largest_that_fits(serving, catalog, "batch").value > 2
 True
@@ -33,7 +33,7 @@ True
 >>> planner.versus(tuning, serving, catalog).total_difference_bytes > 0
 True
 
-How long it takes, what it costs, and which hardware to take; prices are dated, and looked at on a day:
+Time, cost and recommended hardware; prices are dated, so cost depends on a day:
 
 >>> import datetime
 >>> day = datetime.date(2026, 11, 22)
@@ -57,7 +57,7 @@ True
 >>> catalog.cost.offer(cost.result.rent.offer_id).age_days(day) == cost.rows[0].age_days
 True
 
-Choosing hardware as `gpu-planner gpus` does; `used`, `street` and `rent` need the prices:
+Filtering hardware as `gpu-planner gpus` does; the fields `used`, `street` and `rent` need prices:
 
 >>> prices = planner.price_words(planner.prices_by_card(catalog, day))
 >>> query = planner.GpuQuery(where="memory_gib >= 24 and used < 1200", sort=("-bandwidth",))
@@ -81,8 +81,8 @@ Choosing hardware as `gpu-planner gpus` does; `used`, `street` and `rent` need t
 >>> needs.value("cards"), needs.value("wall") > 1350
 (900.0, True)
 
-The catalog is the bundled one, so that an answer does not depend on who asks. With what a person added to it, their own
-cards and the prices that they fetched, it answers as the window and the command line do:
+The bundled catalog gives the same answers on every machine. With the user's custom cards and fetched prices it gives
+those of the window and of the command line:
 
 >>> mine = planner.load_catalog(prices=planner.prices_dir(), own=planner.own_hardware_file())
 >>> len(mine.hardware.gpus) >= len(catalog.hardware.gpus)
@@ -108,7 +108,7 @@ Models, presets and files:
 True
 4
 
-What a run printed, beside its plan; errors have a message and a hint:
+The log of a run, compared with its plan; errors have a message and a hint:
 
 >>> log = planner.read_log("CUDA out of memory. Tried to allocate 2.78 GiB. GPU 0 has a total capacity of 23.5 GiB "
 ...     "of which 1.73 GiB is free. Of the allocated memory 20.1 GiB is allocated by PyTorch, and 0.35 GiB is "
@@ -121,7 +121,7 @@ True
 ...     "rtx-4090" in error.hint
 True
 
-A module of one's own is traced in a process of its own, which takes a while and needs torch:
+A custom module is traced in a separate process, which needs torch and takes a while:
 
 >>> net = planner.Target(kind="file", place="net.py", name="net_and_input")  # a function that returns both
 >>> request = planner.TraceRequest(target=net)

@@ -1,4 +1,4 @@
-"""`python -m planner` is `gpu-planner`."""
+"""Entry point of `python -m planner`, the same as the command `gpu-planner`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The frozen value that everything in the core is made of."""
+"""Base class of all frozen, validated values of the core."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -19,7 +19,7 @@ class Spec(BaseModel):
     def evolve(self, **changes: object) -> Self:
         """Return a copy with `changes`, validated as a whole (`model_copy` would not validate).
 
-        What was left open stays open: a default may depend on what changes.
+        Fields that were not set stay unset, because their defaults may depend on what changes.
 
         Raises:
             pydantic.ValidationError: If a changed field is unknown or its value is not allowed.
@@ -37,8 +37,8 @@ class Spec(BaseModel):
 
 
 def no_such_name(names: Iterable[str]) -> PydanticKnownError:
-    """Return what a validator raises for a name that is none of `names`, as pydantic does where they are a `Literal`.
+    """Return the error to raise in a validator for a name that is not in `names`, as pydantic does for a `Literal`.
 
-    `SpecError.from_validation` puts it in words, and finds close names.
+    `SpecError.from_validation` turns it into a sentence and suggests close names.
     """
     return PydanticKnownError("literal_error", {"expected": ", ".join(f"'{name}'" for name in names)})

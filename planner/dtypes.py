@@ -1,4 +1,4 @@
-"""Number formats and quantisation schemes, with the exact bytes of any tensor stored in them."""
+"""Number formats and quantization schemes, with the exact size of a tensor stored in each."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,11 +12,11 @@ Family = Literal["plain", "bitsandbytes", "integer", "float8", "float4", "gguf",
 
 
 @dataclass(frozen=True, slots=True)
-class Overhead:
-    """Bytes stored beside the data.
+class SchemeOverhead:
+    """Bytes that a quantization scheme stores in addition to the data, such as scales and zero points.
 
-    `per` says what they belong to: `size` consecutive elements of the whole tensor (flat), `size` elements along the
-    input dimension (group), a square tile of `size` × `size` (tile), an output row, an input column, or the tensor.
+    `per` is the unit with one such overhead: `size` consecutive elements of the whole tensor (flat), `size` elements
+    along the input dimension (group), a tile of `size` × `size` (tile), an output row, an input column, or the tensor.
     """
 
     count_bytes: Fraction
@@ -24,7 +24,7 @@ class Overhead:
     size: int = 1
 
     def count(self, rows: int, columns: int) -> int:
-        """Return how many of them a `rows` × `columns` tensor has."""
+        """Return the number of overheads of a `rows` × `columns` tensor."""
         match self.per:
             case "flat":
                 return ceil_div(rows * columns, self.size)
@@ -40,18 +40,18 @@ class Overhead:
 
 
 class Scheme(NamedTuple):
-    """A way to store weights.
+    """A storage format of weights: a plain number format, a quantization scheme or a GGUF type.
 
-    `data_bits` are the bits of each element itself, `overheads` what comes beside them (scales, zero points, or the
-    whole block for GGUF types). Schemes other than plain formats hold the projections and experts only; embeddings,
-    norms, routers and the output head stay in 16 bits. GGUF types hold every matrix.
+    `data_bits` are the bits of one element, `overheads` the additional bytes (scales, zero points, or the whole block
+    of GGUF types). Quantization schemes apply to projections and experts only; embeddings, norms, routers and the
+    output head stay in 16 bits. GGUF types apply to every matrix.
     """
 
     name: str
     title: str
     family: Family
     data_bits: Fraction
-    overheads: tuple[Overhead, ...]
+    overheads: tuple[SchemeOverhead, ...]
     source: str
     block: int = 1
 
@@ -67,7 +67,7 @@ class Scheme(NamedTuple):
 
     @property
     def bits_per_weight(self) -> float:
-        """Return the bits per element of a 4096 × 4096 projection, everything included."""
+        """Return the bits per element of a 4096 × 4096 projection, overheads included."""
         return 8 * self.tensor_bytes((4096, 4096)) / 4096**2
 
 
@@ -76,13 +76,13 @@ def _plain(name: str, title: str, bits: int) -> Scheme:
 
 
 def _group(name: str, title: str, size: int, source: str, *, act_order: bool) -> Scheme:
-    scale_and_zero = Overhead(Fraction(5, 2), "group", size)
-    index = (Overhead(Fraction(4), "column"),) if act_order else ()
+    scale_and_zero = SchemeOverhead(Fraction(5, 2), "group", size)
+    index = (SchemeOverhead(Fraction(4), "column"),) if act_order else ()
     return Scheme(name, title, "integer", Fraction(4), (scale_and_zero, *index), source)
 
 
 def _gguf(name: str, block: int, block_bytes: int) -> Scheme:
-    whole_block = Overhead(Fraction(block_bytes), "group", block)
+    whole_block = SchemeOverhead(Fraction(block_bytes), "group", block)
     return Scheme(name, name, "gguf", Fraction(0), (whole_block,), _GGUF_SOURCE, block)
 
 
@@ -108,7 +108,7 @@ _NAMED: Final = (
         "FP8, a scale per output channel",
         "float8",
         Fraction(8),
-        (Overhead(Fraction(4), "row"),),
+        (SchemeOverhead(Fraction(4), "row"),),
         "compressed-tensors: channel-wise fp8 with fp32 scales",
     ),
     Scheme(
@@ -116,7 +116,7 @@ _NAMED: Final = (
         "FP8, 128 × 128 blocks",
         "float8",
         Fraction(8),
-        (Overhead(Fraction(4), "tile", 128),),
+        (SchemeOverhead(Fraction(4), "tile", 128),),
         "DeepSeek-V3 technical report §3.3.2, weight_scale_inv in fp32",
     ),
     Scheme(
@@ -124,18 +124,23 @@ _NAMED: Final = (
         "INT8 (LLM.int8)",
         "bitsandbytes",
         Fraction(8),
-        (Overhead(Fraction(4), "row"),),
+        (SchemeOverhead(Fraction(4), "row"),),
         _BNB_SOURCE,
     ),
     Scheme(
-        "nf4", "NF4, 64-element blocks", "bitsandbytes", Fraction(4), (Overhead(Fraction(4), "flat", 64),), _BNB_SOURCE
+        "nf4",
+        "NF4, 64-element blocks",
+        "bitsandbytes",
+        Fraction(4),
+        (SchemeOverhead(Fraction(4), "flat", 64),),
+        _BNB_SOURCE,
     ),
     Scheme(
         "nf4-dq",
         "NF4, double quantisation",
         "bitsandbytes",
         Fraction(4),
-        (Overhead(Fraction(1), "flat", 64), Overhead(Fraction(4), "flat", 64 * 256)),
+        (SchemeOverhead(Fraction(1), "flat", 64), SchemeOverhead(Fraction(4), "flat", 64 * 256)),
         _BNB_SOURCE,
     ),
     _group("gptq4-128", "GPTQ 4-bit, groups of 128", 128, _GPTQ_SOURCE, act_order=True),
@@ -148,17 +153,17 @@ _NAMED: Final = (
         "GPTQ 8-bit, groups of 128",
         "integer",
         Fraction(8),
-        (Overhead(Fraction(3), "group", 128), Overhead(Fraction(4), "column")),
+        (SchemeOverhead(Fraction(3), "group", 128), SchemeOverhead(Fraction(4), "column")),
         _GPTQ_SOURCE,
     ),
-    Scheme("mxfp8", "MXFP8", "float8", Fraction(8), (Overhead(Fraction(1), "group", 32),), _OCP_SOURCE),
-    Scheme("mxfp4", "MXFP4", "float4", Fraction(4), (Overhead(Fraction(1), "group", 32),), _OCP_SOURCE),
+    Scheme("mxfp8", "MXFP8", "float8", Fraction(8), (SchemeOverhead(Fraction(1), "group", 32),), _OCP_SOURCE),
+    Scheme("mxfp4", "MXFP4", "float4", Fraction(4), (SchemeOverhead(Fraction(1), "group", 32),), _OCP_SOURCE),
     Scheme(
         "nvfp4",
         "NVFP4",
         "float4",
         Fraction(4),
-        (Overhead(Fraction(1), "group", 16), Overhead(Fraction(4), "tensor")),
+        (SchemeOverhead(Fraction(1), "group", 16), SchemeOverhead(Fraction(4), "tensor")),
         _NVFP4_SOURCE,
     ),
 )
@@ -166,7 +171,7 @@ _NAMED: Final = (
 _GGUF_TYPES: Final = {kind.name: _gguf(kind.name, kind.block, kind.block_bytes) for kind in GGML_TYPES}
 
 AS_STORED: Final = "stored"
-"""The weight format of a checkpoint whose files mix formats in a way that has no name of its own."""
+"""The weight format of a checkpoint whose files mix formats in a combination that has no name."""
 
 GGUF_FILE_TYPES: Final = {
     "F32": "F32",
@@ -189,10 +194,10 @@ GGUF_FILE_TYPES: Final = {
     "Q3_K_S": "Q3_K",
     "Q2_K": "Q2_K",
 }
-"""What llama.cpp calls a file's type, with the block type most of its tensors have."""
+"""File types of llama.cpp, each with the block type of most of its tensors."""
 
 SCHEMES: Final = {scheme.name: scheme for scheme in (*_NAMED, *map(_file_type, GGUF_FILE_TYPES))}
-"""Every weight format by name: plain formats, quantisation schemes, and GGUF file types."""
+"""Every weight format by name: plain formats, quantization schemes and GGUF file types."""
 
 KV_FORMATS: Final = {
     "fp32": Fraction(32),
@@ -205,16 +210,16 @@ KV_FORMATS: Final = {
     "q4_1": Fraction(5),
     "q4_0": Fraction(9, 2),
 }
-"""Bits per cached element by format; q… are llama.cpp's block types with their scales."""
+"""Bits per element of the KV cache by format; q… are llama.cpp's block types, scales included."""
 
 ELEMENT_BYTES: Final = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
-"""Bytes of one element of the formats that activations and gradients are kept in."""
+"""Bytes per element of activations and gradients by format."""
 
 
 def gguf_type(name: str) -> Scheme:
     """Return the GGUF block type `name`, such as Q4_K.
 
     Raises:
-        KeyError: If there is none of that name.
+        KeyError: If the type is unknown.
     """
     return _GGUF_TYPES[name]

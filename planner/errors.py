@@ -1,4 +1,4 @@
-"""The errors that people see as they are; anything else is a bug.
+"""Errors that are shown to the user as they are; any other exception is a bug.
 
 ```
 PlannerError(message, hint)
@@ -6,14 +6,14 @@ PlannerError(message, hint)
  │  └ AmbiguousNameError(candidates)   a name that matches several records
  ├ CatalogError(path, record, field)   bundled or own data that does not validate
  ├ ModelFileError(path, reason)        unreadable, truncated, hostile or unsupported model files
- ├ NetworkError                        what was asked for lies elsewhere, and cannot be reached
+ ├ NetworkError                        a remote machine that cannot be reached
  ├ PlanFileError(path, reason)         a plan that cannot be read or written
  ├ RecipeError(path, reason)           another program's training file that cannot be read
- ├ LogError(reason)                    a text of a run that cannot be read
+ ├ LogError(reason)                    output of a run that cannot be read
  ├ TraceError(stage, reason)           a module that could not be traced, with the user's own traceback
- ├ PriceError(provider, reason)        prices that cannot be fetched, read or believed
+ ├ PriceError(provider, reason)        prices that cannot be fetched or read, or are implausible
  ├ RecordingError(path, reason)        a recording of the monitor that cannot be read or written
- └ MonitorUnavailableError(reason)     no card can be read, with the named state that explains it
+ └ MonitorUnavailableError(reason)     no GPU can be monitored, with a named state that explains why
 ```
 """
 
@@ -22,7 +22,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from planner.validation import hint_for, place_of, reason_of
+from planner.validation import field_path, hint_for, reason_of
 
 TRACE_STAGES: Final = {
     "start": "",
@@ -38,17 +38,19 @@ TRACE_STAGES: Final = {
     "finish": "at the end",
     "cancelled": "",
 }
-"""How far a trace can come, with the words for it."""
+"""Stages of a trace, with the phrase that an error message uses for each."""
 _PRINTED_CHARACTERS: Final = 2_000
-TRACE_OWN: Final = "“Trace a module…” in the window's Plan menu, or `gpu-planner trace my_net.py:NAME` in a shell"
-"""Where a function of one's own is traced, for hints that the window and a shell show alike."""
+TRACE_INSTRUCTIONS: Final = (
+    "“Trace a module…” in the window's Plan menu, or `gpu-planner trace my_net.py:NAME` in a shell"
+)
+"""Instructions for tracing a user's function, shown in hints of the window and of the command line."""
 
 
 class PlannerError(Exception):
-    """An error with a message that says what happened and a hint that says what to do."""
+    """An error with a message that describes the problem and a hint that suggests a remedy."""
 
     environment = False
-    """Whether the reason is something that the machine lacks, rather than what was asked."""
+    """True if the machine lacks something; false if the request itself is wrong."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -57,7 +59,7 @@ class PlannerError(Exception):
 
 
 class SpecError(PlannerError):
-    """A value that is not allowed, with the field that holds it; empty where several do not go together."""
+    """A value that is not allowed, with its field; the field is empty if several values conflict."""
 
     def __init__(self, field: str, reason: str, hint: str = "") -> None:
         super().__init__(f"{field}: {reason}" if field else reason, hint)
@@ -66,15 +68,15 @@ class SpecError(PlannerError):
 
     @property
     def explained(self) -> str:
-        """Return the reason and the hint as sentences, to be shown beside the field itself."""
+        """Return the reason and the hint as sentences, for display next to the field."""
         sentence = f"{self.reason[:1].upper()}{self.reason[1:]}{'' if self.reason.endswith('.') else '.'}"
         return f"{sentence} {self.hint}".strip()
 
     @classmethod
     def from_validation(cls, error: ValidationError, prefix: str = "") -> "SpecError":
-        """Translate the first problem that pydantic found; `prefix` names the place, such as `workload`."""
+        """Convert the first error of pydantic; `prefix` is the path of the validated object, such as `workload`."""
         problem = error.errors(include_url=False)[0]
-        return cls(place_of(problem, prefix), reason_of(problem), hint_for(problem))
+        return cls(field_path(problem, prefix), reason_of(problem), hint_for(problem))
 
 
 class AmbiguousNameError(SpecError):
@@ -107,7 +109,7 @@ class ModelFileError(PlannerError):
 
 
 class NoFormulaError(ModelFileError):
-    """A network that no formula is known for: `traceable` is what to trace instead, as `gpu-planner trace` takes it."""
+    """A network without a memory formula; `traceable` is the argument of `gpu-planner trace` that measures it."""
 
     def __init__(self, path: Path | str, reason: str, traceable: str, hint: str = "") -> None:
         target = f'"{traceable}"' if " " in traceable else traceable
@@ -121,7 +123,7 @@ class NoFormulaError(ModelFileError):
 
 
 class NetworkError(PlannerError):
-    """What was asked for lies on another machine that cannot be reached, or does not answer in time."""
+    """A remote machine that cannot be reached or does not answer in time."""
 
     environment = True
 
@@ -135,7 +137,7 @@ class PlanFileError(PlannerError):
 
 
 class RecipeError(PlannerError):
-    """A training file of another program that cannot be read, with its name and the key."""
+    """A training configuration of another program that cannot be read."""
 
     def __init__(self, path: Path | str, reason: str, hint: str = "") -> None:
         super().__init__(f"{path}: {reason}", hint)
@@ -143,14 +145,14 @@ class RecipeError(PlannerError):
 
 
 class LogError(PlannerError):
-    """What a run printed, or a file of it, that cannot be read."""
+    """A run's output or log file that cannot be read."""
 
 
 class TraceError(PlannerError):
     """A module that could not be traced.
 
-    `stage` is one of `TRACE_STAGES`; `traceback` is the user's own, from their file on, and `printed` the end of what
-    their code printed; both are empty where there is none.
+    `stage` is one of `TRACE_STAGES`. `traceback` starts at the user's file, and `printed` is the last output of the
+    user's code; both may be empty.
     """
 
     def __init__(
@@ -171,7 +173,7 @@ class TraceError(PlannerError):
 
     @property
     def details(self) -> str:
-        """Return the traceback and the last of what was printed, as one text."""
+        """Return the traceback and the last printed output as one text."""
         printed = f"the module printed:\n{self.printed[-_PRINTED_CHARACTERS:]}" if self.printed else ""
         return "\n\n".join(part.rstrip() for part in (self.traceback, printed) if part)
 
@@ -185,7 +187,7 @@ class RecordingError(PlannerError):
 
 
 class PriceError(PlannerError):
-    """Prices that cannot be fetched, read or believed; `provider` is whose, or which host or file they come from."""
+    """Prices that cannot be fetched or read, or are implausible; `provider` is the provider, host or file."""
 
     def __init__(self, provider: str, reason: str, hint: str = "", *, environment: bool = False) -> None:
         super().__init__(f"{provider}: {reason}", hint)
@@ -194,7 +196,7 @@ class PriceError(PlannerError):
 
 
 class MonitorUnavailableError(PlannerError):
-    """No card can be read here; `kind` names the state."""
+    """No GPU can be monitored on this machine; `kind` names the state."""
 
     environment = True
 

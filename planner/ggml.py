@@ -1,10 +1,10 @@
-"""The block types of GGUF files: their numbers, and the bytes of their blocks."""
+"""Block types and file types of GGUF files, with their numbers and block sizes."""
 
 from typing import Final, NamedTuple
 
 
 class GgmlType(NamedTuple):
-    """A block type: `block` elements take `block_bytes` together."""
+    """A block type: a block of `block` elements takes `block_bytes`."""
 
     number: int
     name: str
@@ -48,7 +48,7 @@ GGML_TYPES: Final = (
     GgmlType(40, "NVFP4", 64, 36),
     GgmlType(41, "Q1_0", 128, 18),
 )
-"""Every type that a file may have. **Source**: PyPI gguf 0.19, constants.GGML_QUANT_SIZES."""
+"""Every block type of the format. **Source**: PyPI gguf 0.19, constants.GGML_QUANT_SIZES."""
 
 FILE_TYPE_NAMES: Final = {
     0: "F32",
@@ -87,4 +87,4 @@ FILE_TYPE_NAMES: Final = {
     39: "NVFP4",
     40: "Q1_0",
 }
-"""What `general.file_type` calls a mixture. **Source**: PyPI gguf 0.19, constants.LlamaFileType."""
+"""File type names by the number in `general.file_type`. **Source**: PyPI gguf 0.19, constants.LlamaFileType."""

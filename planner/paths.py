@@ -1,4 +1,4 @@
-"""Where `catalog/`, `resources/` and the user's own folders are, in a checkout, a wheel or an editable install."""
+"""Paths of `catalog/`, `resources/` and the user's folders, in a checkout, a wheel or an editable install."""
 
 import os
 from functools import cache
@@ -16,14 +16,14 @@ def catalog_dir() -> Path:
 
 @cache
 def resources_dir() -> Path:
-    """Return the folder of design tokens and icons."""
+    """Return the folder of design tokens, icons and the glossary."""
     return _bundled("resources")
 
 
 def state_dir() -> Path:
-    """Return the user's folder for the autosaved plan, window state and logs, made if it is missing.
+    """Return the user's folder for the autosaved plan, window state and logs; create it if missing.
 
-    The environment variable GPU_PLANNER_HOME, when set, replaces the platform's own folder.
+    The environment variable GPU_PLANNER_HOME overrides the platform's default.
     """
     override = os.environ.get(_HOME_VARIABLE)
     if override:
@@ -35,25 +35,18 @@ def state_dir() -> Path:
     return user_data_path("gpu-planner", appauthor=False, ensure_exists=True)
 
 
-def recordings_dir() -> Path:
-    """Return the user's folder for the recordings of traces, made if it is missing."""
-    folder = state_dir() / "recordings"
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
 def prices_dir() -> Path:
-    """Return the user's folder for fetched prices and offers of their own; it need not exist."""
+    """Return the user's folder for fetched prices and custom offers; it need not exist."""
     return state_dir() / "prices"
 
 
 def own_hardware_file() -> Path:
-    """Return the file of the user's own cards and their changes to bundled ones; it need not exist."""
+    """Return the file of the user's custom cards and changes to bundled ones; it need not exist."""
     return state_dir() / "hardware.json"
 
 
 def traces_dir() -> Path:
-    """Return the user's folder for the recordings of traced modules, made if it is missing."""
+    """Return the user's folder for recordings of traced modules; create it if missing."""
     folder = state_dir() / "traces"
     folder.mkdir(parents=True, exist_ok=True)
     return folder

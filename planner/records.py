@@ -1,4 +1,4 @@
-"""Read the JSON files of a catalog: each is a list of records, validated one by one with errors that name the place."""
+"""Reader of catalog files: JSON lists of records, with validation errors that name file, record and field."""
 
 import json
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from planner.errors import CatalogError, SpecError
 
 
 class Identified(Protocol):
-    """A record with an id of its own."""
+    """A record with a unique id."""
 
     @property
     def id(self) -> str:
@@ -43,8 +43,8 @@ def read_records(folder: Path, kind: type[Record], paths: Iterable[Path] | None 
 
 @cache
 def _list_of(kind: type[Record]) -> TypeAdapter[tuple[Record, ...]]:
-    """Return what reads lists of one kind: to make it takes pydantic as long as to read a hundred records."""
-    return TypeAdapter(tuple[kind, ...])  # type: ignore[valid-type]  # a kind that is known when it runs
+    """Return the validator of lists of one kind; building it takes as long as reading a hundred records."""
+    return TypeAdapter(tuple[kind, ...])  # type: ignore[valid-type]  # the kind is known only at run time
 
 
 def _read_file(path: Path, records: TypeAdapter[tuple[Record, ...]]) -> tuple[Record, ...]:

@@ -1,4 +1,4 @@
-"""Files of one's own: read within limits, and written so that a crash never loses the last good version."""
+"""Reading of user files within size limits, and atomic writing that survives a crash."""
 
 import os
 import stat
@@ -9,13 +9,13 @@ from typing import Final
 from planner.units import MIB
 
 UNFINISHED: Final = ".unfinished"
-"""How the names of files end that are being written; one that stays was left by a process that was killed."""
+"""Suffix of files that are being written; one that remains was left by a killed process."""
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 _CHECK_PATH: Final = "Check the path and its rights."
 
 
 class UnreadableFileError(Exception):
-    """A file that cannot be read; `reason` follows the file's name, `hint` says what to do."""
+    """A file that cannot be read; `reason` follows the file's name in a message, `hint` suggests a remedy."""
 
     def __init__(self, reason: str, hint: str) -> None:
         super().__init__(reason)
@@ -23,7 +23,7 @@ class UnreadableFileError(Exception):
 
 
 def read_regular(path: Path, what: str, limit: int) -> bytes:
-    """Return the content of a regular file of at most `limit` bytes, which should be a `what`, such as "plan".
+    """Return the content of a regular file of at most `limit` bytes; `what` names its kind in errors, such as "plan".
 
     Raises:
         UnreadableFileError: If it is a folder, a device, too large or unreadable.
@@ -34,7 +34,7 @@ def read_regular(path: Path, what: str, limit: int) -> bytes:
         about = path.stat()
         if not stat.S_ISREG(about.st_mode):
             raise UnreadableFileError(f"is a device or a pipe, not a {what}", f"Name the {what}'s file.")
-        # What the file system says may be wrong (a file that grows, or one of /proc): the limit holds for reading too.
+        # The reported size may be wrong (a growing file, or one of /proc), so the limit applies to reading as well.
         if about.st_size <= limit:
             with path.open("rb") as stream:
                 content = stream.read(limit + 1)
@@ -49,17 +49,17 @@ def read_regular(path: Path, what: str, limit: int) -> bytes:
 
 
 def decoded(data: bytes) -> str:
-    """Return the text of a file; PowerShell writes UTF-16, and bytes that are no text become question marks."""
+    """Decode UTF-8, or UTF-16 as PowerShell writes it; undecodable bytes become replacement characters."""
     return data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig", "replace")
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write `content` to a new file beside `path`, flush it to the disk, and put it in place in one step.
+    """Write `content` to a temporary file in the folder of `path`, flush it to disk, and rename it over `path`.
 
-    A link keeps pointing to its file, which is the one that is replaced; a file that was there keeps its rights.
+    A symbolic link is followed: its target is replaced. An existing file keeps its permissions.
 
     Raises:
-        OSError: If the folder cannot be written to; the old file is untouched then.
+        OSError: If the folder is not writable; the old file stays untouched.
     """
     target = Path(os.path.realpath(path))
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=UNFINISHED)
@@ -76,11 +76,11 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 def _rights(target: Path) -> int:
-    """Return the rights of `target`, or those that a new file has here."""
+    """Return the permissions of `target`, or the default ones of a new file."""
     try:
         return stat.S_IMODE(target.stat().st_mode)
     except FileNotFoundError:
-        # The mask can only be read by setting it.
+        # The umask can only be read by setting it.
         mask = os.umask(0)
         os.umask(mask)
         return 0o666 & ~mask

@@ -1,4 +1,4 @@
-"""Bytes: the units people write, parsed into exact integers. Formatting for people lives in `present`."""
+"""Byte units, the parser of sizes such as `24 GiB`, and exact integer division. `present` formats bytes for display."""
 
 import re
 from fractions import Fraction

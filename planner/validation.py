@@ -1,4 +1,4 @@
-"""What pydantic found, in words that do not need Python."""
+"""Messages for pydantic's validation errors that require no knowledge of Python."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _BOUNDS: Final = {
     "less_than_equal": ("at most", "le"),
     "less_than": ("less than", "lt"),
 }
-"""The words for pydantic's limits, with its name of the number."""
+"""Phrase for each of pydantic's bounds, with the key that holds the limit."""
 _WHOLE: Final = "{} is not a whole number"
 _FIELDS: Final = "{} is no object of named fields"
 _KINDS: Final = {
@@ -38,16 +38,16 @@ _KINDS: Final = {
     "too_long": "{} holds too many values",
     "too_short": "{} holds too few values",
 }
-"""What pydantic finds of another kind than was expected, in words."""
+"""Message for each of pydantic's type errors."""
 
 
-def place_of(problem: "ErrorDetails", prefix: str = "") -> str:
-    """Return the field that `problem` is about, such as `parallel.zero`, below the place `prefix`."""
+def field_path(problem: "ErrorDetails", prefix: str = "") -> str:
+    """Return the dotted path of the field with the error, such as `parallel.zero`, below `prefix`."""
     return ".".join(str(part) for part in (*((prefix,) if prefix else ()), *_named(problem["loc"])))
 
 
 def reason_of(problem: "ErrorDetails") -> str:
-    """Return what is wrong, as it goes on after the field and a colon."""
+    """Return the message of the error without the field; it follows the field's name and a colon."""
     if problem["type"] == "extra_forbidden":
         return NO_SUCH_FIELD
     got, bounds = _shorten(problem.get("input")), problem.get("ctx", {})
@@ -62,19 +62,19 @@ def reason_of(problem: "ErrorDetails") -> str:
         return f"must be {words} {_plain(bounds[bound])}, not {got}"
     if problem["type"] in _KINDS:
         return _KINDS[problem["type"]].format(got)
-    # Written here, not by pydantic: such a sentence begins as it should, and often says itself what was given.
+    # Messages of our own validators keep their capitalization and often quote the value themselves.
     own = problem["type"] == "value_error"
     reason = problem["msg"].removeprefix("Value error, ") if own else _uncapitalised(problem["msg"])
     return reason if got in reason or not problem["loc"] else f"{reason}, got {got}"
 
 
 def hint_for(problem: "ErrorDetails") -> str:
-    """Return what to do: the names that may have been meant, empty where none is like what was given."""
+    """Return a hint with names of similar spelling, or an empty text if there are none."""
     if problem["type"] == "extra_forbidden":
         return "Check its spelling."
     if problem["type"] != "literal_error" or not isinstance(problem["input"], str):
         return ""
-    from difflib import get_close_matches  # takes a while to load, and is seldom needed
+    from difflib import get_close_matches  # slow to import and rarely needed
 
     spellings = {name.lower(): name for name in _choices(problem)}
     close = [spellings[name] for name in get_close_matches(problem["input"].lower(), spellings)]
@@ -82,9 +82,9 @@ def hint_for(problem: "ErrorDetails") -> str:
 
 
 def _named(place: tuple[int | str, ...]) -> Iterator[int | str]:
-    """Yield the fields of `place` without what pydantic adds: which kind of a union it tried, as in `tuple[str, ...]`.
+    """Yield the fields of `place` without the union members that pydantic inserts, such as `tuple[str, ...]`.
 
-    A workload's task is such a kind.
+    The task of a workload is such a member.
     """
     for before, part in zip((None, *place), place, strict=False):
         kind = isinstance(part, str) and ("[" in part or (before == "workload" and part in _TASKS))
@@ -103,12 +103,12 @@ def _one_of(names: list[str]) -> str:
 
 
 def _plain(bound: float) -> str:
-    """Return a limit as people write it: `0`, `0.1`, `10,000,000`."""
+    """Format a limit: `0`, `0.1`, `10,000,000`."""
     return f"{int(bound):,}" if bound == int(bound) else f"{bound:,}"
 
 
 def _uncapitalised(text: str) -> str:
-    """Return `text` with a small first letter, unless that belongs to a name such as vLLM or GGUF."""
+    """Return `text` with a lower-case first letter unless it starts with an acronym such as GGUF."""
     return text if text[:2].isupper() else f"{text[:1].lower()}{text[1:]}"
 
 

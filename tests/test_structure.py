@@ -1,4 +1,4 @@
-"""How the package is built: what must not be, and that the check for it finds it."""
+"""Rules of the package's structure, and tests that each check finds what it should."""
 
 import ast
 import sys
@@ -9,6 +9,10 @@ import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 MOST_MODULES = 32
+PLAIN_DOCSTRINGS = ("planner", "planner/hardware", "planner/models")
+"""Folders whose docstrings were rewritten; `planner` stands for the modules directly in it."""
+TESTED = ("planner", "planner/hardware", "planner/models")
+"""Folders of the core in which each module has a test file of its name; subfolders are listed on their own."""
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +47,52 @@ def test_helper_modules_of_the_tests_have_unique_names():
 
 def test_no_folder_is_too_full_to_read(structure, modules):
     assert {name: count for name, count in structure.folders(modules).items() if count > MOST_MODULES} == {}
+
+
+def test_no_docstring_opens_with_a_question_word(structure, modules):
+    done = [module for module in modules if _is_in(module.path, PLAIN_DOCSTRINGS)]
+    assert [str(place) for module in done for place in structure.question_docstrings(module)] == []
+
+
+def test_each_module_of_the_core_has_a_test_file_of_its_name(structure, modules):
+    assert [path for path in structure.untested(modules, BENCHMARKS.parent) if path.rpartition("/")[0] in TESTED] == []
+
+
+def _is_in(path: str, folders: tuple[str, ...]) -> bool:
+    folder = path.rpartition("/")[0]
+    return any(folder == one or (one != "planner" and folder.startswith(f"{one}/")) for one in folders)
+
+
+def test_a_docstring_that_opens_with_a_question_word_is_found(structure):
+    text = '"""Which it is."""\ndef f():\n    """Return what it is."""\nclass C:\n    """How it is."""'
+    found = structure.question_docstrings(_module(structure, text))
+    assert [(place.line, place.what) for place in found] == [(1, "Which it is."), (4, "How it is.")]
+
+
+def test_a_public_name_of_several_modules_is_found_unless_it_is_mirrored(structure):
+    texts = {
+        "planner/a.py": "class Run: ...\ndef _own(): ...\ndef run(): ...",
+        "planner/b.py": "def Run(): ...\ndef _own(): ...\ndef run(): ...",
+        "planner/memory/software/x.py": "def cost(): ...\ndef total(): ...",
+        "planner/memory/software/y.py": "def cost(): ...",
+        "planner/c.py": "def total(): ...",
+    }
+    modules = [_module(structure, text, path) for path, text in texts.items()]
+    assert structure.homonyms(modules) == {
+        "Run": ["planner/a.py", "planner/b.py"],
+        "total": ["planner/memory/software/x.py", "planner/c.py"],
+    }
+
+
+def test_a_module_without_a_test_file_is_found(structure, tmp_path):
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "run").write_text('children="planner/trace/worker/*,planner/trace/run.py"\n')
+    (tmp_path / "tests" / "memory").mkdir(parents=True)
+    (tmp_path / "tests" / "memory" / "test_fit.py").write_text("")
+    paths = ("units", "memory/fit", "memory/deep/fit", "gui/a", "cli/b", "trace/run", "trace/worker/c", "__main__")
+    modules = [_module(structure, "", f"planner/{path}.py") for path in paths]
+    assert structure.untested(modules, tmp_path) == ["planner/units.py", "planner/memory/deep/fit.py"]
+    assert structure.test_path("planner/units.py") == "tests/core/test_units.py"
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""What a job costs: offers to rent, ownership, where they break even, and what would move the decision."""
+"""Cost of jobs: rental offers, ownership, break-even, and the sensitivity of the decision."""

@@ -1,4 +1,4 @@
-"""Energy and carbon of a job, where it runs."""
+"""Energy and carbon footprint of a job, by region."""
 
 from typing import Final
 
@@ -13,10 +13,12 @@ from planner.errors import SpecError
 _GRAMS: Final = 1_000
 _PUE: Final = {"AWS": "pue-aws", "Azure": "pue-azure", "GCP": "pue-gcp", "OCI": "pue-oci"}
 _OTHER_PUE: Final = "pue-other-operator-model-default"
-_LOCATION_BASED: Final = "by the grid of the region; what a provider says it buys of renewable energy is not taken off"
+_LOCATION_BASED: Final = (
+    "location-based: the average grid of the region, without the renewable energy that a provider buys"
+)
 
-# Where the regions of the offers are, by the providers' own lists of regions.
-_PLACES: Final = {
+# Grid regions of the providers' cloud regions, from their own lists.
+_GRID_OF_REGION: Final = {
     "us-east-1": "US-VA",
     "us-west-2": "US-OR",
     "eu-west-1": "IE",
@@ -56,7 +58,7 @@ _PLACES: Final = {
 
 
 class RegionCarbon(Spec):
-    """What the same energy would stand for in one region."""
+    """Carbon emissions of a given energy in one region."""
 
     code: str
     name: str
@@ -65,14 +67,14 @@ class RegionCarbon(Spec):
 
 
 def region_of(offer: Offer) -> str | None:
-    """Return the catalog's code of the electricity where `offer` runs, or None where that is not known."""
+    """Return the catalog's region code of the electricity that `offer` uses, or None if unknown."""
     if offer.region is None:
         return None
-    return f"gcp:{offer.region}" if offer.provider == "GCP" else _PLACES.get(offer.region)
+    return f"gcp:{offer.region}" if offer.provider == "GCP" else _GRID_OF_REGION.get(offer.region)
 
 
 def footprint(region: Region, energy_kwh: float, pue: Figure) -> Footprint:
-    """Return the carbon of `energy_kwh`, which include what the PUE adds.
+    """Return the footprint of `energy_kwh`, which include the overhead of the PUE.
 
     **Formula** kWh · g/kWh / 1000
     """
@@ -89,7 +91,7 @@ def footprint(region: Region, energy_kwh: float, pue: Figure) -> Footprint:
 
 
 def rented_footprint(offer: Offer, it_kwh: float, catalog: CostCatalog) -> Footprint | None:
-    """Return the footprint of `it_kwh` drawn by the machines of `offer`, or None where its region is not known."""
+    """Return the footprint of `it_kwh` drawn by the machines of `offer`, or None if its region is unknown."""
     code = region_of(offer)
     if code is None:
         return None
@@ -102,7 +104,7 @@ def rented_footprint(offer: Offer, it_kwh: float, catalog: CostCatalog) -> Footp
 
 
 def carbon_by_region(energy_kwh: float, catalog: CostCatalog) -> tuple[RegionCarbon, ...]:
-    """Return what `energy_kwh` would stand for in every region whose intensity is known, the least first."""
+    """Return the emissions of `energy_kwh` in every region of known carbon intensity, the lowest first."""
     codes = dict.fromkeys(record.code for record in catalog.energy)
     known = ((region, region.carbon_grams_per_kwh) for region in map(catalog.region, codes))
     rows = [

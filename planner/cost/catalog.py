@@ -1,4 +1,4 @@
-"""What the bundled catalog knows about money: offers, purchases, electricity, constants and places; read when asked."""
+"""Price data of the catalog: offers, purchases, electricity, constants and places, loaded on first use."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,14 +18,13 @@ from planner.records import read_records
 
 @dataclass(frozen=True, eq=False)
 class CostCatalog:
-    """Prices and energy of a catalog folder; each part is read on first use. Two are equal only if they are the same.
+    """Prices and energy of a catalog folder, loaded on first use; equal only if identical.
 
-    `prices` is the folder of fetched prices and the person's own offers, which stand in place of bundled ones;
-    `given_offers` stand in place of all of them.
+    `prices` is the folder of fetched prices and the user's own offers, which replace bundled ones; `given_offers`
+    replace all of them.
 
     Raises:
-        CatalogError: On first use of a part, if a record of it does not validate; it names the file, the record and
-            the field.
+        CatalogError: On first use of a part with an invalid record; it names the file, the record and the field.
     """
 
     folder: Path
@@ -34,7 +33,7 @@ class CostCatalog:
 
     @cached_property
     def offers(self) -> tuple[Offer, ...]:
-        """Return every offer that is in use."""
+        """Return all offers in use."""
         if self.given_offers is not None:
             return self.given_offers
         if self.prices is None:
@@ -43,17 +42,17 @@ class CostCatalog:
 
     @cached_property
     def bundled_offers(self) -> tuple[Offer, ...]:
-        """Return the offers that come with the program."""
+        """Return the bundled offers."""
         return read_records(self.folder / "offers", Offer)
 
     @cached_property
     def purchases(self) -> tuple[Purchase, ...]:
-        """Return what hardware was sold for."""
+        """Return the purchase prices of hardware."""
         return read_records(self.folder / "purchases", Purchase)
 
     @cached_property
     def energy(self) -> tuple[EnergyRecord, ...]:
-        """Return what every source says about electricity."""
+        """Return the electricity records of all sources."""
         return read_records(self.folder / "energy", EnergyRecord)
 
     @cached_property
@@ -63,12 +62,12 @@ class CostCatalog:
 
     @cached_property
     def ownerships(self) -> tuple[Ownership, ...]:
-        """Return the places where cards may stand, with their figures."""
+        """Return the kinds of places for owned cards, with their figures."""
         return read_records(self.folder / "ownership", Ownership)
 
     @cached_property
     def egress(self) -> dict[str, EgressTariff]:
-        """Return what providers take for data that leaves them."""
+        """Return the egress tariffs by provider."""
         return egress_tariffs(self.constants)
 
     @cached_property
@@ -84,7 +83,7 @@ class CostCatalog:
         return {}
 
     def offer(self, offer_id: str) -> Offer:
-        """Return the offer with exactly this id.
+        """Return the offer with the given id.
 
         Raises:
             SpecError: If there is none.
@@ -93,17 +92,17 @@ class CostCatalog:
             return self._offers_by_id[offer_id]
         except KeyError:
             reason = f"there is no offer with the id {offer_id!r}"
-            raise SpecError("rent.offer", reason, "Prices may have been refreshed: choose another.") from None
+            raise SpecError("rent.offer", reason, "Prices may have been updated: choose another offer.") from None
 
     def constant(self, constant_id: str) -> Figure:
-        """Return the published constant with exactly this id."""
+        """Return the published constant with the given id."""
         return self._constants_by_id[constant_id].figure
 
     def region(self, code: str) -> Region:
-        """Return what is known of a region's electricity.
+        """Return the electricity of a region.
 
         Raises:
-            SpecError: If nothing is.
+            SpecError: If the catalog has no data on it.
         """
         if code not in self._regions:
             self._regions[code] = region(self.energy, code, {"EUR": self.constant("fx-eur-to-usd")})

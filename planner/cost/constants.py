@@ -1,4 +1,4 @@
-"""Published constants of owning and renting: overheads, shares, fees; and what egress costs."""
+"""Published constants of owning and renting (overheads, shares, fees), and egress tariffs."""
 
 from pydantic import Field
 
@@ -7,7 +7,7 @@ from planner.cost.figure import PARTIAL_DATE, Figure
 
 
 class Constant(Spec):
-    """One number that a source gives."""
+    """One number from a source."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
     kind: str = Field(min_length=2)
@@ -20,19 +20,19 @@ class Constant(Spec):
 
     @property
     def figure(self) -> Figure:
-        """Return it as a figure."""
+        """Return the constant as a figure."""
         return Figure(value=self.value, source=self.source, date=self.date)
 
 
 class EgressTier(Spec):
-    """What a gigabyte costs up to a bound that counts all gigabytes of a month; the last has none."""
+    """Price per gigabyte up to a monthly total; the last tier has no bound."""
 
     up_to_gb: float | None
     usd_per_gb: float
 
 
 class EgressTariff(Spec):
-    """What one provider takes for data that leaves it, by the month."""
+    """One provider's monthly egress tariff."""
 
     provider: str
     free_gb: float
@@ -41,10 +41,11 @@ class EgressTariff(Spec):
     date: str | None
 
     def usd(self, gigabytes: float) -> float:
-        """Return what `gigabytes` cost that leave in one month.
+        """Return the price of `gigabytes` of egress in one month.
 
         **Formula** the free gigabytes, then each tier up to its bound.
-        **Assumes** that bounds count the free gigabytes too.
+
+        **Assumes** that bounds include the free gigabytes.
         """
         paid, total = min(self.free_gb, gigabytes), 0.0
         for tier in self.tiers:
@@ -55,7 +56,7 @@ class EgressTariff(Spec):
 
 
 def egress_tariffs(constants: tuple[Constant, ...]) -> dict[str, EgressTariff]:
-    """Return the tariffs that the constants of kind `egress` describe, by provider."""
+    """Return the tariffs described by the constants of kind `egress`, by provider."""
     free = {constant.name: constant for constant in constants if constant.kind == "egress_free"}
     return {provider: _tariff(provider, allowance, constants) for provider, allowance in free.items()}
 

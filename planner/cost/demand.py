@@ -1,4 +1,4 @@
-"""What a job asks of machines at their pace: how many at once, for how many hours, and how often."""
+"""Demand of a job at a given throughput: number of groups, hours and frequency."""
 
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
 from pydantic import Field
 
 from planner.base import Spec
-from planner.cost.finance import ceiling
+from planner.cost.finance import round_up
 from planner.cost.job import HOURS_PER_YEAR, DailyHours, Job, Run, Service, WorkUnit
 from planner.errors import SpecError
 from planner.performance.inference.waiting import wait_seconds
@@ -17,32 +17,38 @@ if TYPE_CHECKING:
 
 HOURS_PER_MONTH: Final = HOURS_PER_YEAR / 12
 _DAYS_PER_MONTH: Final = HOURS_PER_MONTH / 24
-_PARTS: Final = 240
-"""Parts of the time that a load is told in: so many that its mean is right to a thousandth."""
+_LOAD_SAMPLES: Final = 240
+"""Samples of a load profile: enough for a mean that is exact to a thousandth."""
 _DAYS_PER_WEEK: Final = 7
 _SECONDS_PER_DAY: Final = 86_400
 _SECONDS_PER_HOUR: Final = 3_600
 _MILLION: Final = 1_000_000
 
 
-class Pace(Spec):
-    """How fast the chosen cards work, all together, as `planner.performance` estimates it or a person measured it."""
+class Throughput(Spec):
+    """Speed of all chosen cards together, estimated by `planner.performance` or measured."""
 
     tokens_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     samples_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     steps_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    concurrent_requests: float | None = Field(default=None, gt=0, allow_inf_nan=False, description="worked on at once")
-    prompt_token_seconds: float | None = Field(default=None, ge=0, description="of a request, for each token read")
-    output_token_seconds: float | None = Field(default=None, gt=0, description="of a request, for each token written")
-    low_time_factor: float = Field(default=1.0, gt=0, le=1, description="one time in ten is shorter, of that expected")
-    high_time_factor: float = Field(default=1.0, ge=1, le=100, description="one time in ten is longer")
+    concurrent_requests: float | None = Field(
+        default=None, gt=0, allow_inf_nan=False, description="requests processed at once"
+    )
+    prompt_token_seconds: float | None = Field(default=None, ge=0, description="per prompt token of a request")
+    output_token_seconds: float | None = Field(default=None, gt=0, description="per output token of a request")
+    low_time_factor: float = Field(
+        default=1.0, gt=0, le=1, description="10th percentile of the time, relative to the estimate"
+    )
+    high_time_factor: float = Field(
+        default=1.0, ge=1, le=100, description="90th percentile of the time, relative to the estimate"
+    )
     source: str = Field(default="the estimate of the plan", min_length=3)
 
     @classmethod
     def of_result(cls, time: "TimeResult", workload: Workload | None = None) -> Self | None:
-        """Return the pace that an estimate of time says, or None where it says none.
+        """Return the throughput of a time estimate, or None if it has none.
 
-        With the `workload` that it is of, requests of other lengths can be told too.
+        With its `workload`, the throughput for requests of other lengths can be derived too.
         """
         if time.seconds is None:
             return None
@@ -54,7 +60,7 @@ class Pace(Spec):
             tokens_per_second=time.tokens_per_second,
             samples_per_second=samples,
             steps_per_second=1 / time.seconds if time.kind == "step" else None,
-            # Little's law: as many are on the way as arrive while one is.
+            # Little's law: concurrency = arrival rate × duration.
             concurrent_requests=samples * time.seconds if samples else None,
             prompt_token_seconds=reading,
             output_token_seconds=time.output_token_seconds,
@@ -64,11 +70,12 @@ class Pace(Spec):
         )
 
     def requests_per_second(self, prompt_tokens: float, output_tokens: float) -> float | None:
-        """Return how many requests of these lengths are answered in a second, or None where that is not known.
+        """Return the requests of these lengths answered per second, or None if unknown.
 
-        **Formula** n / (prompt · s_read + output · s_write) with n at once; else the samples a second of the estimate,
-        whatever their lengths; else tokens a second over those of an answer.
-        **Assumes** that the time to read a prompt grows in proportion to its length.
+        **Formula** n / (prompt · s_read + output · s_write) with n concurrent requests; else the samples per second of
+        the estimate, regardless of lengths; else tokens per second over output tokens.
+
+        **Assumes** that the prefill time is proportional to the prompt length.
         """
         at_once, reading, writing = self.concurrent_requests, self.prompt_token_seconds, self.output_token_seconds
         if at_once is not None and reading is not None and writing is not None:
@@ -78,7 +85,7 @@ class Pace(Spec):
         return self.tokens_per_second / output_tokens
 
     def per_second(self, unit: WorkUnit) -> float | None:
-        """Return how many of `unit` are done in a second, or None where that is not known."""
+        """Return the number of `unit` processed per second, or None if unknown."""
         match unit:
             case "tokens":
                 return self.tokens_per_second
@@ -91,7 +98,7 @@ class Pace(Spec):
 
 
 class RunHours(NamedTuple):
-    """How long one run takes without interruptions, and what the hours are for."""
+    """Hours of one run without interruptions, by purpose."""
 
     work_hours: float
     checkpoint_hours: float
@@ -103,9 +110,9 @@ class RunHours(NamedTuple):
 
 
 class Demand(Spec):
-    """What one period asks for: one run, or one month of a service or of daily hours.
+    """Demand of one period: one run, or one month of a service or of daily hours.
 
-    A group is the cards that the plan names; a service may need several of them at once.
+    A group is the cards that the plan names; a service may need several groups at once.
     """
 
     period: Literal["run", "month"]
@@ -116,79 +123,80 @@ class Demand(Spec):
     low_busy_hours: float
     high_busy_hours: float
     rented_hours: float
-    """Group-hours between the start and the stop of machines that are paid by the hour."""
+    """Group-hours between start and stop of machines that are billed by the hour."""
     work_hours: float
     start_hours: float = 0.0
     checkpoint_hours: float = 0.0
     interval_hours: float | None = None
     periods_per_year: float | None
-    """None: once, and not again."""
+    """None for a run that is done once."""
     stored_gb: float = 0.0
     stored_months: float = 1.0
     egress_gb: float = 0.0
     always_on: bool = False
-    """Machines run day and night, however much there is to do."""
+    """Whether machines run day and night, regardless of the load."""
     peak_wait_seconds: float | None = None
-    """How long a request waits for a place at the busiest moment, on average; None where it is not known."""
+    """Mean wait of a request for a slot at peak load; None if unknown."""
 
     def per_year(self, horizon_years: float) -> float:
-        """Return the periods of a year; a run that is done once is spread over the horizon."""
+        """Return the periods per year; a run that is done once is spread over the horizon."""
         return 1 / horizon_years if self.periods_per_year is None else self.periods_per_year
 
 
-def demand_of(job: Job, pace: Pace | None) -> Demand:
-    """Return what `job` asks for at `pace`.
+def demand_of(job: Job, throughput: Throughput | None) -> Demand:
+    """Return the demand of `job` at the given throughput.
 
     Raises:
-        SpecError: If the pace does not say how long the job takes.
+        SpecError: If the duration of the job cannot be derived from the throughput.
     """
     if isinstance(job, Run):
-        return _run_demand(job, pace)
+        return _run_demand(job, throughput)
     if isinstance(job, Service):
-        return _service_demand(job, pace)
+        return _service_demand(job, throughput)
     return _daily_demand(job)
 
 
-def load_at(share_of_time: float, peak_factor: float) -> float:
-    """Return the load, over its average, that is exceeded for `share_of_time` of the time.
+def load_exceeded_for(share_of_time: float, peak_factor: float) -> float:
+    """Return the relative load that is exceeded for `share_of_time` of the time; the average load is 1.
 
     **Formula** f · (1 − x)^(f − 1): its mean is 1 and its peak f, for every f
-    **Assumes** that shape; only the mean and the peak are known.
+
+    **Assumes** this shape; only the mean and the peak are known.
     """
     return float(peak_factor * (1 - share_of_time) ** (peak_factor - 1))
 
 
-def loads_of(job: Service, average_groups: float) -> tuple[float, ...]:
-    """Return the groups that are needed in equal parts of the time: of each hour, or by the peak factor, highest first.
+def load_profile(job: Service, average_groups: float) -> tuple[float, ...]:
+    """Return the groups needed in equal parts of the time, by hour of the day or from the peak factor, highest first.
 
-    **Assumes** the shape of `load_at` where only the peak factor is known.
+    **Assumes** the shape of `load_exceeded_for` if only the peak factor is known.
     """
     if job.hourly_shares:
         total = sum(job.hourly_shares)
         return tuple(average_groups * share * len(job.hourly_shares) / total for share in job.hourly_shares)
-    middles = ((part + 0.5) / _PARTS for part in range(_PARTS))
-    return tuple(average_groups * load_at(each, job.peak_factor) for each in middles)
+    middles = ((part + 0.5) / _LOAD_SAMPLES for part in range(_LOAD_SAMPLES))
+    return tuple(average_groups * load_exceeded_for(each, job.peak_factor) for each in middles)
 
 
-def groups_of(job: Service, pace: Pace) -> float:
-    """Return how many groups the average load takes, each as busy as is planned with.
+def required_groups(job: Service, throughput: Throughput) -> float:
+    """Return the number of groups for the average load at the planned utilization.
 
     Raises:
-        SpecError: If it is not known how many requests a group answers.
+        SpecError: If the requests per second of a group are unknown.
     """
-    return job.requests_per_day / _SECONDS_PER_DAY / _answered_per_second(job, pace) / job.busy_fraction
+    return job.requests_per_day / _SECONDS_PER_DAY / _answered_per_second(job, throughput) / job.busy_fraction
 
 
-def _answered_per_second(job: Service, pace: Pace) -> float:
-    per_second = pace.requests_per_second(job.prompt_tokens, job.output_tokens)
+def _answered_per_second(job: Service, throughput: Throughput) -> float:
+    per_second = throughput.requests_per_second(job.prompt_tokens, job.output_tokens)
     if per_second is None:
-        hint = "Put a measured speed in."
-        raise SpecError("job", "how many requests a second these cards answer is not known", hint)
+        hint = "Enter a measured speed."
+        raise SpecError("job", "the requests per second of these cards are unknown", hint)
     return per_second
 
 
-def _run_demand(run: Run, pace: Pace | None) -> Demand:
-    hours = run_hours(run, pace)
+def _run_demand(run: Run, throughput: Throughput | None) -> Demand:
+    hours = run_hours(run, throughput)
     return Demand(
         period="run",
         busy_hours=hours.total_hours,
@@ -206,35 +214,37 @@ def _run_demand(run: Run, pace: Pace | None) -> Demand:
     )
 
 
-def _service_demand(job: Service, pace: Pace | None) -> Demand:
-    average = groups_of(job, pace or Pace())
-    loads = loads_of(job, average)
+def _service_demand(job: Service, throughput: Throughput | None) -> Demand:
+    average = required_groups(job, throughput or Throughput())
+    loads = load_profile(job, average)
     peak = max(loads) if job.hourly_shares else average * job.peak_factor
-    groups = max(ceiling(peak), 1)
+    groups = max(round_up(peak), 1)
     busy = average * job.busy_fraction * HOURS_PER_MONTH
-    rented = HOURS_PER_MONTH * (fmean(map(ceiling, loads)) if job.scales_down else groups)
+    rented = HOURS_PER_MONTH * (fmean(map(round_up, loads)) if job.scales_down else groups)
     return Demand(
         period="month",
         groups=groups,
         busy_hours=busy,
-        low_busy_hours=busy * (pace.low_time_factor if pace else 1.0),
-        high_busy_hours=min(busy * (pace.high_time_factor if pace else 1.0), groups * HOURS_PER_MONTH),
+        low_busy_hours=busy * (throughput.low_time_factor if throughput else 1.0),
+        high_busy_hours=min(busy * (throughput.high_time_factor if throughput else 1.0), groups * HOURS_PER_MONTH),
         rented_hours=max(rented, busy),
         work_hours=busy,
         periods_per_year=12.0,
         stored_gb=job.model_gb,
         egress_gb=job.egress_gb_per_month,
         always_on=not job.scales_down,
-        peak_wait_seconds=_wait(job, pace or Pace(), groups, peak),
+        peak_wait_seconds=_peak_wait(job, throughput or Throughput(), groups, peak),
     )
 
 
-def _wait(job: Service, pace: Pace, groups: int, peak: float) -> float | None:
-    """Return the mean wait at the busiest moment, whose load takes `peak` groups of the planned busyness."""
-    if pace.concurrent_requests is None:
+def _peak_wait(job: Service, throughput: Throughput, groups: int, peak: float) -> float | None:
+    """Return the mean wait at the peak load of `peak` groups at the planned utilization."""
+    if throughput.concurrent_requests is None:
         return None
-    each = _answered_per_second(job, pace)
-    return wait_seconds(peak * job.busy_fraction * each, groups * each, max(int(groups * pace.concurrent_requests), 1))
+    each = _answered_per_second(job, throughput)
+    return wait_seconds(
+        peak * job.busy_fraction * each, groups * each, max(int(groups * throughput.concurrent_requests), 1)
+    )
 
 
 def _daily_demand(job: DailyHours) -> Demand:
@@ -253,22 +263,22 @@ def _daily_demand(job: DailyHours) -> Demand:
     )
 
 
-def run_hours(run: Run, pace: Pace | None) -> RunHours:
-    """Return the hours of one run, with the range of the pace; hours that were given are certain.
+def run_hours(run: Run, throughput: Throughput | None) -> RunHours:
+    """Return the hours of one run, with the range of the throughput; given hours are exact.
 
-    Checkpoints are written every `checkpoint_interval_hours` of work; without one, only at the end.
+    Checkpoints are written every `checkpoint_interval_hours` of work; without an interval, only at the end.
 
     Raises:
-        SpecError: If the pace in the run's unit is not known, or an epoch has no size.
+        SpecError: If the throughput in the run's unit is unknown, or the size of an epoch is missing.
     """
-    work = _work_hours(run, pace)
+    work = _work_hours(run, throughput)
     given = run.unit == "hours"
     written = work / run.checkpoint_interval_hours if run.checkpoint_interval_hours else 1.0
     checkpoint = written * run.checkpoint_seconds / _SECONDS_PER_HOUR
     evaluation = work * run.evaluation_fraction
     start = run.restart_seconds / _SECONDS_PER_HOUR
     total = work + checkpoint + evaluation + start
-    low, high = (1.0, 1.0) if given or pace is None else (pace.low_time_factor, pace.high_time_factor)
+    low, high = (1.0, 1.0) if given or throughput is None else (throughput.low_time_factor, throughput.high_time_factor)
     return RunHours(
         work_hours=work,
         checkpoint_hours=checkpoint,
@@ -280,26 +290,28 @@ def run_hours(run: Run, pace: Pace | None) -> RunHours:
     )
 
 
-def _work_hours(run: Run, pace: Pace | None) -> float:
+def _work_hours(run: Run, throughput: Throughput | None) -> float:
     if run.unit == "hours":
         return run.amount
     amount, unit = run.amount, run.unit
     if unit == "epochs":
         if run.dataset_samples is None:
-            raise SpecError("job.dataset_samples", "an epoch has no size", "Say how many samples the data set has.")
+            raise SpecError(
+                "job.dataset_samples", "the size of an epoch is missing", "Enter the number of samples in the dataset."
+            )
         amount, unit = amount * run.dataset_samples, "samples"
-    per_second = pace.per_second(unit) if pace else None
+    per_second = throughput.per_second(unit) if throughput else None
     if per_second is None:
-        hint = "Give the job in hours, or put a measured speed in."
-        raise SpecError("job.unit", f"how many {unit} a second these cards do is not known", hint)
+        hint = "Enter the job in hours, or a measured speed."
+        raise SpecError("job.unit", f"the {unit} per second of these cards are unknown", hint)
     return amount / per_second / _SECONDS_PER_HOUR
 
 
-def usd_per_million_tokens(usd_per_hour: float, pace: Pace | None) -> float | None:
-    """Return what a million tokens cost at this price of a busy hour, or None where no tokens are counted.
+def usd_per_million_tokens(usd_per_hour: float, throughput: Throughput | None) -> float | None:
+    """Return the cost of a million tokens at this price per busy hour, or None if tokens are not counted.
 
     **Formula** p / (tokens/s · 3600) · 10⁶
     """
-    if pace is None or pace.tokens_per_second is None:
+    if throughput is None or throughput.tokens_per_second is None:
         return None
-    return usd_per_hour / (pace.tokens_per_second * _SECONDS_PER_HOUR) * _MILLION
+    return usd_per_hour / (throughput.tokens_per_second * _SECONDS_PER_HOUR) * _MILLION

@@ -1,4 +1,4 @@
-"""Electricity: what a kilowatt-hour costs in a region, and how much carbon it stands for."""
+"""Electricity prices and carbon intensity by region."""
 
 from collections.abc import Mapping
 from typing import Literal, Self
@@ -15,7 +15,7 @@ TariffKind = Literal["household", "industrial"]
 
 
 class EnergyRecord(Spec):
-    """What one source says about one region. Prices that were published in another currency are not converted."""
+    """One source's data on one region; prices in other currencies are not converted."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
     code: str = Field(min_length=2, description="DE, US-WA, or gcp:europe-west4")
@@ -29,7 +29,7 @@ class EnergyRecord(Spec):
     price_date: str | None = Field(default=None, pattern=DATE)
     price_source: str | None = Field(default=None, min_length=3)
     carbon_grams_per_kwh: float | None = Field(default=None, ge=0, le=2_000)
-    carbon_year: int | None = Field(default=None, ge=2000, le=2100, description="none: the source does not say")
+    carbon_year: int | None = Field(default=None, ge=2000, le=2100, description="none: not stated")
     carbon_source: str | None = Field(default=None, min_length=3)
     notes: tuple[str, ...] = ()
 
@@ -40,22 +40,22 @@ class EnergyRecord(Spec):
         if (local or dollars) and not (self.price_source and self.price_date and self.currency):
             raise ValueError("a price needs its currency, source and date")
         if local and self.currency == "USD":
-            raise ValueError("a price in US dollars is no local price")
+            raise ValueError("a price in US dollars is not a local price")
         if self.carbon_grams_per_kwh is not None and not self.carbon_source:
             raise ValueError("a carbon intensity needs its source")
         return self
 
     def tariff(self, kind: TariffKind) -> float | None:
-        """Return the price in USD a kWh, or None where this source has none."""
+        """Return the price in USD per kWh, or None if this source has none."""
         return self.household_usd_per_kwh if kind == "household" else self.industrial_usd_per_kwh
 
     def local_tariff(self, kind: TariffKind) -> float | None:
-        """Return the price a kWh in the currency that it was published in, where that is not the dollar."""
+        """Return the price per kWh in its own currency, or None if that is the US dollar."""
         return self.household_local_per_kwh if kind == "household" else self.industrial_local_per_kwh
 
 
 class Region(Spec):
-    """What is known of a region's electricity, from the newest source of each figure."""
+    """Electricity of one region, with each figure from its newest source."""
 
     code: str
     name: str
@@ -64,26 +64,26 @@ class Region(Spec):
     carbon_grams_per_kwh: Figure | None
 
     def tariff(self, kind: TariffKind) -> Figure | None:
-        """Return the price in USD a kWh, of the other kind where only that is known; its source says so."""
+        """Return the price in USD per kWh; if only the other kind is known, that one, with a remark in its source."""
         wanted, other = (self.household, self.industrial) if kind == "household" else (self.industrial, self.household)
         if wanted is not None or other is None:
             return wanted
         instead = "industrial" if kind == "household" else "household"
-        return other.evolve(source=f"{other.source} ({instead} price; no {kind} price is known here)")
+        return other.evolve(source=f"{other.source} ({instead} price, as no {kind} price is known)")
 
 
 def region(records: tuple[EnergyRecord, ...], code: str, rates: Mapping[str, Figure]) -> Region:
-    """Return what `records` know of the region `code`; `rates` are the dollars that a unit of a currency is worth.
+    """Return the electricity of the region `code`; `rates` are the values of currencies in dollars.
 
-    A price in another currency is converted only where no source has one in dollars, and says so.
+    A price in another currency is converted only if no source has one in dollars, with a remark in its source.
 
     Raises:
-        SpecError: If none of them is about it.
+        SpecError: If no record is about the region.
     """
     about = [record for record in records if record.code == code]
     if not about:
         hint = "Write a country such as DE, a state such as US-WA, or a cloud region such as gcp:europe-west4."
-        raise SpecError("region", f"there is no electricity of {code!r} in the catalog", hint)
+        raise SpecError("region", f"the catalog has no electricity data for {code!r}", hint)
     return Region(
         code=code,
         name=about[0].name,

@@ -1,35 +1,36 @@
-"""The whole answer about money for one plan: rent, own, where they meet, and what would change the decision."""
+"""Cost estimate of one plan: renting, owning, their break-even, and the decision with its sensitivities."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
 from planner.cost.carbon import rented_footprint
 from planner.cost.catalog import CostCatalog
-from planner.cost.demand import Demand, Pace, demand_of, groups_of, loads_of
+from planner.cost.demand import Demand, Throughput, demand_of, load_profile, required_groups
 from planner.cost.figure import TEN_TO_NINETY
 from planner.cost.job import HOURS_PER_YEAR, Service
 from planner.cost.owning.accounting import break_even_utilization, payback_month
-from planner.cost.owning.costs import Values, full_power_watts
-from planner.cost.owning.own_terms import book_servers, book_utilization, own_cost
+from planner.cost.owning.costs import full_power_watts
+from planner.cost.owning.ownership_cost import book_servers, book_utilization, explain_ownership
 from planner.cost.rent_or_buy.case import RENT_PRICE, RESALE, TIME, USE, Case
-from planner.cost.rent_or_buy.decide import UnknownFigureError, case_of
-from planner.cost.rent_or_buy.hybrid import MOST_GROUPS, Hybrid, hybrid_of
-from planner.cost.rent_or_buy.streams import Streams, break_even, hours_to_pay_back
-from planner.cost.renting.rent import TERM_YEARS, RentFacts, RentQuote, quote
-from planner.cost.renting.rent_terms import rent_cost
-from planner.cost.renting.table import Candidate, OfferRow, cheapest, offer_rows
+from planner.cost.rent_or_buy.case_builder import UnknownFigureError, build_case
+from planner.cost.rent_or_buy.cash_flows import CashFlows, break_even, hours_to_pay_back
+from planner.cost.rent_or_buy.hybrid import MOST_GROUPS, Hybrid, find_best_mix
+from planner.cost.renting.offer import Offer
+from planner.cost.renting.quote import TERM_YEARS, RentFacts, RentQuote, quote
+from planner.cost.renting.rent_cost import rent_cost
+from planner.cost.renting.table import CardDemand, OfferRow, cheapest, quote_offers
 from planner.cost.result import Answer, BreakEven, CostResult, CurvePoint, OwnCost, RentCost
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, RentMode
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 
 _CARD_PRICE = "card_price_usd"
 
 
-def answer_of(case: Case, streams: Streams, found: BreakEven, rent: RentCost, own: OwnCost) -> Answer:
-    """Return the decision over the horizon, in today's money, with what it rests on."""
+def make_decision(case: Case, streams: CashFlows, found: BreakEven, rent: RentCost, own: OwnCost) -> Answer:
+    """Return the decision over the horizon, in present value, with the figures that it is based on."""
     years, shape = case.horizon_years, case.shape
     rented, owned = streams.rent_usd(years), streams.own_usd(years)
     flip_rent = flip_value(case, RENT_PRICE)
@@ -58,9 +59,9 @@ def answer_of(case: Case, streams: Streams, found: BreakEven, rent: RentCost, ow
 
 
 def flip_value(case: Case, name: str) -> float | None:
-    """Return the value of one figure at which both cost the same, the others as they are; None where none above zero.
+    """Return the value of one figure at which renting and owning cost the same, or None if it is not positive.
 
-    **Formula** the saving is a straight line in a price: x* = x₀ − saving(x₀) · (x₁ − x₀) / (saving(x₁) − saving(x₀))
+    **Formula** the saving is linear in a price: x* = x₀ − saving(x₀) · (x₁ − x₀) / (saving(x₁) − saving(x₀))
     """
     start = case.central[name]
     before, after = (_saving(case, name, start + step) for step in (0.0, 1.0))
@@ -75,7 +76,7 @@ def _saving(case: Case, name: str, value: float) -> float:
 
 
 def _undated(rent: RentCost, own: OwnCost) -> list[str]:
-    """Return which figures have no date, in the order of their weight."""
+    """Return the names of the figures without a date, the largest amount first."""
     terms = (*rent.terms, *own.upfront, *own.monthly)
     named = [term for term in terms if term.date is None and term.certainty != "yours"]
     return [term.name for term in sorted(named, key=lambda term: -term.usd)]
@@ -83,112 +84,124 @@ def _undated(rent: RentCost, own: OwnCost) -> list[str]:
 
 _POINTS: Final = 60
 _WATTS: Final = 1_000
-_VAT: Final = "the offer is priced without VAT, and household electricity with it"
-_ANSWERED: Final = "one group of cards answers {:,.3g} requests a second, {:,.0f} at once"
-_WAITS: Final = "; at the busiest moment a request waits for its turn {:.2g} s on average, or less"
+_VAT: Final = "the offer's price excludes VAT, and the household electricity price includes it"
+_CAPACITY_NOTE: Final = "one group of cards answers {:,.3g} requests per second, {:,.0f} concurrently"
+_WAIT_NOTE: Final = "; at peak load, a request waits {:.2g} s on average, or less"
 _SHORTEST_WAIT: Final = 0.01
-_NO_CARBON: Final = "where the machines stand is not known, and so neither is the carbon of their electricity"
+_NO_CARBON: Final = "the location of the machines is unknown, and so is the carbon of their electricity"
 _LOW: Final[Mapping[str, float]] = {TIME: -TEN_TO_NINETY, USE: -TEN_TO_NINETY}
 
 
 @dataclass(frozen=True, eq=False)
 class CostEstimate:
-    """The answer, with the case behind it: tornado, Monte Carlo and other questions start from that."""
+    """The cost result, and the inputs for tornado charts, Monte Carlo simulations and further questions."""
 
     result: CostResult
     case: Case | None
     demand: Demand
     rows: tuple[OfferRow, ...]
-    """Every offer of the plan's card for the job."""
+    """All offers of the plan's card, for the job."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Inputs:
+    """Inputs of one cost estimate."""
+
+    terms: CostTerms
+    gpu: Gpu
+    count: int
+    throughput: Throughput | None
+    demand: Demand
+    catalog: CostCatalog
+    facts: RentFacts
+
+    def quote(self, offer: Offer, mode: RentMode) -> RentQuote:
+        """Return the quote of one offer for the job."""
+        return quote(offer, mode, self.demand, self.count, self.terms.rent, self.facts)
+
+    def rent_cost(self, chosen: RentQuote) -> RentCost:
+        """Return the explained cost of the chosen quote."""
+        return rent_cost(chosen, self.demand, self.terms.rent, self.facts, self.throughput)
 
 
 def estimate_cost(
-    terms: CostTerms, gpu: Gpu, count: int, pace: Pace | None, catalog: CostCatalog, today: date
+    terms: CostTerms, gpu: Gpu, count: int, throughput: Throughput | None, catalog: CostCatalog, today: date
 ) -> CostEstimate:
-    """Return what the job of `terms` costs on `count` cards that work at `pace`, rented and owned.
+    """Return the cost of the job on `count` cards at the given throughput, rented and owned.
 
     Raises:
-        SpecError: If the terms name an offer of another card, or the job's hours cannot be told.
+        SpecError: If the terms name an offer of another card, or the job's hours cannot be computed.
     """
-    demand = demand_of(terms.job, pace)
-    facts = RentFacts.of(catalog)
-    candidates = {gpu.id: Candidate(gpu.id, count, demand)}
-    rows = offer_rows(catalog.offers, candidates, terms.rent, facts, today)
-    chosen, reason = _chosen(terms, gpu, count, demand, rows, catalog, facts)
+    demand, facts = demand_of(terms.job, throughput), RentFacts.of(catalog)
+    inputs = _Inputs(terms, gpu, count, throughput, demand, catalog, facts)
+    candidates = {gpu.id: CardDemand(gpu.id, count, demand)}
+    rows = quote_offers(catalog.offers, candidates, terms.rent, facts, today)
+    chosen, reason = _chosen(inputs, rows)
     try:
-        case = case_of(terms, gpu, count, demand, chosen, catalog, today)
+        case = build_case(terms, gpu, count, demand, chosen, catalog, today)
     except UnknownFigureError as unknown:
-        rent = rent_cost(chosen, demand, terms.rent, facts, pace) if chosen else None
+        rent = inputs.rent_cost(chosen) if chosen else None
         notes = tuple(note for note in (reason, f"owning: {unknown.reason}. {unknown.hint}") if note)
         result = CostResult(rent=rent, own=None, break_even=None, unsupported=None if rent else reason, notes=notes)
         return CostEstimate(result, None, demand, rows)
-    return CostEstimate(_compared(case, chosen, reason, demand, terms, gpu, catalog, facts, pace), case, demand, rows)
+    return CostEstimate(_compare(inputs, case, chosen, reason), case, demand, rows)
 
 
-def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, pace: Pace | None) -> Hybrid | None:
-    """Return how many groups to own and what to rent for the peaks, or None where that is no question.
+def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, throughput: Throughput | None) -> Hybrid | None:
+    """Return the best mix of owned groups and groups rented for peaks, or None if it does not apply.
 
-    It is one for services that have an offer to rent by the hour, and need no more groups than can be looked through.
+    It applies to services with an hourly offer and a limited number of groups.
     """
     case, rent = estimate.case, estimate.result.rent
-    if not isinstance(terms.job, Service) or pace is None or case is None or rent is None or rent.mode in TERM_YEARS:
+    if (
+        not isinstance(terms.job, Service)
+        or throughput is None
+        or case is None
+        or rent is None
+        or rent.mode in TERM_YEARS
+    ):
         return None
-    loads = loads_of(terms.job, groups_of(terms.job, pace))
+    loads = load_profile(terms.job, required_groups(terms.job, throughput))
     if max(loads) > MOST_GROUPS:
         return None
-    return hybrid_of(case, loads, case.central[RENT_PRICE])
+    return find_best_mix(case, loads, case.central[RENT_PRICE])
 
 
-def _chosen(
-    terms: CostTerms,
-    gpu: Gpu,
-    count: int,
-    demand: Demand,
-    rows: tuple[OfferRow, ...],
-    catalog: CostCatalog,
-    facts: RentFacts,
-) -> tuple[RentQuote | None, str]:
-    """Return the quote of the named offer, or of the cheapest that can be compared; else why there is none."""
-    if terms.rent.offer is not None:
-        offer = catalog.offer(terms.rent.offer)
+def _chosen(inputs: _Inputs, rows: tuple[OfferRow, ...]) -> tuple[RentQuote | None, str]:
+    """Return the quote of the named offer, or of the cheapest comparable one; else the reason why there is none."""
+    gpu, terms = inputs.gpu, inputs.terms.rent
+    if terms.offer is not None:
+        offer = inputs.catalog.offer(terms.offer)
         if gpu.id not in offer.cards:
-            raise SpecError("rent.offer", f"{offer.id} is of {' or '.join(offer.cards)}, not of {gpu.id}")
-        return quote(offer, terms.rent.mode, demand, count, terms.rent, facts), ""
+            raise SpecError("rent.offer", f"{offer.id} has {' or '.join(offer.cards)}, not {gpu.id}")
+        return inputs.quote(offer, terms.mode), ""
     row = cheapest(rows)
     if row is not None:
-        return quote(row.offer, row.mode, demand, count, terms.rent, facts), ""
-    kind = "offer that can be compared" if rows else "offer"
-    return None, f"no current {kind} of the {gpu.name} is known for {terms.rent.mode}"
+        return inputs.quote(row.offer, row.mode), ""
+    kind = "comparable offer" if rows else "offer"
+    return None, f"no current {kind} for the {gpu.name} ({terms.mode}) is known"
 
 
-def _compared(
-    case: Case,
-    chosen: RentQuote | None,
-    reason: str,
-    demand: Demand,
-    terms: CostTerms,
-    gpu: Gpu,
-    catalog: CostCatalog,
-    facts: RentFacts,
-    pace: Pace | None,
-) -> CostResult:
-    streams = case.streams()
-    own = own_cost(case, streams, demand, terms, gpu.id, pace, catalog)
+def _compare(inputs: _Inputs, case: Case, chosen: RentQuote | None, reason: str) -> CostResult:
+    streams, terms = case.streams(), inputs.terms
+    own = explain_ownership(case, streams, inputs.demand, terms, inputs.gpu.id, inputs.throughput, inputs.catalog)
     if chosen is None:
         return CostResult(rent=None, own=own, break_even=None, notes=(reason,))
-    rent = _with_carbon(rent_cost(chosen, demand, terms.rent, facts, pace), chosen, case, demand, catalog)
-    found = break_even(streams, case.horizon_years).evolve(**_as_books_count(case, streams, rent, terms))
+    rent = _with_carbon(inputs.rent_cost(chosen), chosen, case, inputs)
+    found = break_even(streams, case.horizon_years).evolve(**_accounting_figures(case, streams, rent, terms))
     return CostResult(
         rent=rent,
         own=own,
         break_even=found,
-        curve=curve_of(case),
-        answer=answer_of(case, streams, found, rent, own),
-        notes=_notes(chosen, demand, terms, pace, catalog),
+        curve=cost_curve(case),
+        answer=make_decision(case, streams, found, rent, own),
+        notes=_notes(inputs, chosen),
     )
 
 
-def _as_books_count(case: Case, streams: Streams, rent: RentCost, terms: CostTerms) -> dict[str, float | int | None]:
+def _accounting_figures(
+    case: Case, streams: CashFlows, rent: RentCost, terms: CostTerms
+) -> dict[str, float | int | None]:
     servers, used = book_servers(case, streams, terms), book_utilization(case, streams)
     hours = hours_to_pay_back(streams.capex_usd, streams.rent_usd_per_hour, streams.own_usd_per_hour)
     return {
@@ -198,18 +211,17 @@ def _as_books_count(case: Case, streams: Streams, rent: RentCost, terms: CostTer
     }
 
 
-def _with_carbon(rent: RentCost, chosen: RentQuote, case: Case, demand: Demand, catalog: CostCatalog) -> RentCost:
-    values: Values = case.central
-    watts = full_power_watts(values, case.shape) / case.shape.groups * values["active_power_fraction"]
-    carbon = rented_footprint(chosen.offer, watts / _WATTS * demand.busy_hours, catalog)
+def _with_carbon(rent: RentCost, chosen: RentQuote, case: Case, inputs: _Inputs) -> RentCost:
+    watts = full_power_watts(case.central, case.shape) / case.shape.groups * case.central["active_power_fraction"]
+    carbon = rented_footprint(chosen.offer, watts / _WATTS * inputs.demand.busy_hours, inputs.catalog)
     notes = (*rent.notes, _NO_CARBON) if carbon is None else rent.notes
     return rent.evolve(carbon=carbon, notes=notes)
 
 
-def curve_of(case: Case) -> tuple[CurvePoint, ...]:
-    """Return what renting and owning have cost by each of sixty moments, in today's money.
+def cost_curve(case: Case) -> tuple[CurvePoint, ...]:
+    """Return the cumulative cost of renting and owning at 61 points over the horizon, in present value.
 
-    The bands go from the 10th to the 90th percentile of the hours that are used, and of what the cards sell for.
+    The bands are the 10th to 90th percentiles of the hours of use and of the resale value.
     """
     middle = case.streams()
     low = case.streams({**_LOW, RESALE: TEN_TO_NINETY})
@@ -218,7 +230,7 @@ def curve_of(case: Case) -> tuple[CurvePoint, ...]:
     return tuple(_point(case, years, low, middle, high) for years in times)
 
 
-def _point(case: Case, years: float, low: Streams, middle: Streams, high: Streams) -> CurvePoint:
+def _point(case: Case, years: float, low: CashFlows, middle: CashFlows, high: CashFlows) -> CurvePoint:
     return CurvePoint(
         years=years,
         gpu_hours=middle.busy_hours_per_year * years * case.shape.count,
@@ -231,21 +243,17 @@ def _point(case: Case, years: float, low: Streams, middle: Streams, high: Stream
     )
 
 
-def _notes(
-    chosen: RentQuote, demand: Demand, terms: CostTerms, pace: Pace | None, catalog: CostCatalog
-) -> tuple[str, ...]:
-    household = catalog.ownership(terms.buy.place).tariff_kind == "household"
-    foreign = chosen.offer.exchange_rate is not None
-    taxed = household and foreign and terms.buy.tariff_usd_per_kwh is None
-    return ((_VAT,) if taxed else ()) + _answers(demand, terms, pace)
+def _notes(inputs: _Inputs, chosen: RentQuote) -> tuple[str, ...]:
+    buy = inputs.terms.buy
+    household = inputs.catalog.ownership(buy.place).tariff_kind == "household"
+    taxed = household and chosen.offer.exchange_rate is not None and buy.tariff_usd_per_kwh is None
+    return (*(_VAT,) * taxed, *_service_notes(inputs))
 
 
-def _answers(demand: Demand, terms: CostTerms, pace: Pace | None) -> tuple[str, ...]:
-    """Return how a service is answered: how many requests, and how long they wait, as far as that is known."""
-    job = terms.job
-    if not isinstance(job, Service) or pace is None or pace.concurrent_requests is None:
-        return ()
-    answered = pace.requests_per_second(job.prompt_tokens, job.output_tokens) or 0.0
-    waits = demand.peak_wait_seconds
-    told = "" if waits is None else _WAITS.format(max(waits, _SHORTEST_WAIT))
-    return (_ANSWERED.format(answered, pace.concurrent_requests) + told,)
+def _service_notes(inputs: _Inputs) -> Iterator[str]:
+    """Yield a note on the capacity and waiting time of a service, as far as they are known."""
+    job, throughput, wait = inputs.terms.job, inputs.throughput, inputs.demand.peak_wait_seconds
+    if isinstance(job, Service) and throughput is not None and throughput.concurrent_requests is not None:
+        per_second = throughput.requests_per_second(job.prompt_tokens, job.output_tokens) or 0.0
+        wait_note = "" if wait is None else _WAIT_NOTE.format(max(wait, _SHORTEST_WAIT))
+        yield _CAPACITY_NOTE.format(per_second, throughput.concurrent_requests) + wait_note

@@ -1,4 +1,4 @@
-"""A number that a sum starts from, with the range that it may have and where it comes from."""
+"""Input figures of cost estimates, with their uncertainty and source."""
 
 import math
 from typing import Final, Literal, Self
@@ -8,18 +8,18 @@ from pydantic import Field, model_validator
 from planner.base import Spec
 
 Certainty = Literal["quoted", "measured", "derived", "assumed", "yours"]
-"""quoted: a price or rate that somebody published; derived: by a formula; yours: typed in by the person."""
+"""quoted: a published price or rate; derived: by a formula; yours: entered by the user."""
 DATE: Final = r"^\d{4}-\d{2}-\d{2}$"
 PARTIAL_DATE: Final = r"^\d{4}(-\d{2}(-\d{2})?)?$"
-OWN_FIGURE: Final = "your own figure"
+USER_SOURCE: Final = "your own figure"
 
 
 class Figure(Spec):
-    """A value with its 90 % range, source and date; without a range it is taken as certain."""
+    """A value with its 90 % range, source and date; without a range it is exact."""
 
     value: float = Field(allow_inf_nan=False)
-    low: float | None = Field(default=None, allow_inf_nan=False, description="5 % lie below")
-    high: float | None = Field(default=None, allow_inf_nan=False, description="5 % lie above")
+    low: float | None = Field(default=None, allow_inf_nan=False, description="5th percentile")
+    high: float | None = Field(default=None, allow_inf_nan=False, description="95th percentile")
     source: str = Field(min_length=3)
     date: str | None = Field(default=None, pattern=PARTIAL_DATE, description="a day, month or year; none: not stated")
     certainty: Certainty = "quoted"
@@ -32,8 +32,8 @@ class Figure(Spec):
 
     @classmethod
     def own(cls, value: float) -> Self:
-        """Return what a person typed in: certain, and theirs."""
-        return cls(value=value, source=OWN_FIGURE, certainty="yours")
+        """Return a figure that the user entered, which is exact."""
+        return cls(value=value, source=USER_SOURCE, certainty="yours")
 
     @property
     def lowest(self) -> float:
@@ -46,12 +46,14 @@ class Figure(Spec):
         return self.value if self.high is None else self.high
 
     def quantile(self, deviations: float) -> float:
-        """Return the value so many standard deviations from the median, which is `value`.
+        """Return the value at a number of standard deviations from the median, which is `value`.
 
-        **Formula** value · (bound / value)^(|z| / 1.645), with the bound on that side: log-normal, and the log-normal
-        of the 90 % range itself where that is symmetric in its logarithm.
+        **Formula** value · (bound / value)^(|z| / 1.645), with the bound on that side: a log-normal distribution on
+        each side, and a single one if the range is symmetric in its logarithm.
+
         **Source** Epoch AI, training-cost-trends: log-normals from 90 % ranges.
-        **Assumes** that a range that reaches zero, or a negative figure, is spread evenly instead.
+
+        **Assumes** a linear spread instead for ranges that reach zero and for negative figures.
         """
         bound = self.highest if deviations > 0 else self.lowest
         share = abs(deviations) / NINETY_PERCENT
@@ -63,6 +65,6 @@ class Figure(Spec):
 
 
 NINETY_PERCENT: Final = 1.6448536269514722
-"""Standard deviations on either side that 90 % of a normal distribution lie within."""
+"""Standard deviations on either side of the mean that include 90 % of a normal distribution."""
 TEN_TO_NINETY: Final = 1.2815515655446004
 """Standard deviations from the median to its 90th percentile."""

@@ -1,4 +1,4 @@
-"""Money at different times: present values, rates of return, annuities and loans."""
+"""Present values, rates of return, annuities and loans."""
 
 import math
 from collections.abc import Sequence
@@ -9,15 +9,15 @@ _HIGHEST_RATE: Final = 100.0
 _ROUNDING: Final = 1e-9
 
 
-def ceiling(amount: float) -> int:
-    """Return the next whole number, but for what rounding in a sum may have added."""
+def round_up(amount: float) -> int:
+    """Return `amount` rounded up, ignoring tiny excesses from floating-point rounding."""
     return math.ceil(amount - _ROUNDING)
 
 
 def irr(flows: Sequence[float]) -> float | None:
-    """Return the yearly rate at which `flows` are worth nothing, or None where their sign never makes it so.
+    """Return the yearly internal rate of return of `flows`, or None if there is none.
 
-    **Assumes** one such rate above −100 %, as there is where one payment is followed by returns.
+    **Assumes** a single such rate above −100 %, as for one payment that is followed by returns.
     """
 
     def value(rate: float) -> float:
@@ -33,12 +33,12 @@ def irr(flows: Sequence[float]) -> float | None:
 
 
 def equivalent_annual(present_usd: float, rate: float, years: float) -> float:
-    """Return the even yearly payment, spread over each year, that is worth `present_usd` now."""
+    """Return the constant yearly payment whose present value is `present_usd`."""
     return present_usd / annuity(rate, years)
 
 
 def annuity(rate: float, years: float, growth: float = 0.0) -> float:
-    """Return what one dollar a year is worth now that is spread evenly over `years` and grows by `growth` a year.
+    """Return the present value of one dollar a year, paid evenly over `years` and growing by `growth` a year.
 
     **Formula** ∫₀ᵗ ((1 + g) / (1 + r))^s ds = (q^t − 1) / ln q; t where q = 1
     """
@@ -48,12 +48,12 @@ def annuity(rate: float, years: float, growth: float = 0.0) -> float:
 
 
 def discounted(usd: float, rate: float, years: float) -> float:
-    """Return what `usd` in so many years is worth now."""
+    """Return the present value of `usd` in `years` years."""
     return float(usd / (1 + rate) ** years)
 
 
 def loan_value(borrowed_usd: float, interest: float, loan_years: float, rate: float, years: float) -> float:
-    """Return what a loan costs until `years`, in today's money: its even payments, and the rest if it is ended then.
+    """Return the present value of a loan's payments until `years`, including the remaining debt at that time.
 
     **Formula** payment = B / a(i, L); cost = payment · a(r, min(t, L)) + payment · a(i, L − t) / (1 + r)^t
     """

@@ -1,6 +1,6 @@
-"""Everything that is known of what one kind of card costs: bought, by the price's kind, and rented, by the way to rent.
+"""Known prices of one kind of card: purchases by kind of price, rentals by rental mode.
 
-Kinds are never mixed: what a maker asks, what a shop asks, what is paid second hand, and what an hour costs.
+Kinds are never mixed: list prices, shop prices, second-hand prices and hourly rents.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,17 +16,16 @@ from planner.cost.terms import HISTORY_DAYS, RENT_MODES, RentMode
 
 BoughtKind = Literal["list", "partner", "street", "used"]
 BOUGHT_KINDS: Final[tuple[BoughtKind, ...]] = ("list", "partner", "street", "used")
-"""list: the maker's, at launch or later; partner: of who builds a board with the maker's chip; street: a shop's; used:
-second hand."""
-THE_MAKER: Final = "list price"
-"""Who asks a list price: one seller, whose prices of several days are a history."""
+"""list: the maker's price, at launch or later; partner: of board partners; street: of shops; used: second hand."""
+LIST_PRICE_SELLER: Final = "list price"
+"""The seller of list prices, whose prices of several days form a history."""
 
 
 @dataclass(frozen=True, slots=True)
 class PricePoint:
-    """One price of one card. `price_usd` is for the card, or for the card and hour where it is rented.
+    """One price of one card: `price_usd` per card, or per card and hour if rented.
 
-    `seller` is empty where the source does not name who sells; `cards` are how many are had only together.
+    `seller` is empty if the source does not name it; `cards` is the number of cards that are only sold together.
     """
 
     price_usd: float
@@ -41,49 +40,50 @@ class PricePoint:
 
     @property
     def day(self) -> str:
-        """Return the date as text that sorts; undated comes first."""
+        """Return the date as sortable text; undated prices come first."""
         return self.price_date or ""
 
 
-# A table of all cards sorts and shows these figures again and again: together they take tens of milliseconds.
+# Cached, since tables of all cards sort by these figures repeatedly: together they take tens of milliseconds.
 @dataclass(frozen=True)
 class PriceSpread:
-    """The prices of one kind, the latest first and of one day the cheapest first."""
+    """The prices of one kind, the latest first, and the cheapest first within a day."""
 
     points: tuple[PricePoint, ...]
 
     @cached_property
     def current(self) -> tuple[PricePoint, ...]:
-        """Return the prices that a range, a median and a count are of.
+        """Return the prices that ranges, medians and counts are based on.
 
-        Those of the last twelve months; without any the older ones; and only where none has a date those without.
+        They are those of the last twelve months; if there are none, the older ones; and only if none has a date, the
+        undated ones.
         """
         dated = tuple(point for point in self.points if point.age_days is not None)
         return tuple(point for point in dated if not _is_history(point)) or dated or self.points
 
     @cached_property
     def older(self) -> tuple[PricePoint, ...]:
-        """Return the prices that are left out because there are some of the last twelve months."""
+        """Return the prices that are excluded in favor of those of the last twelve months."""
         return tuple(point for point in self.points if point.age_days is not None and point not in self.current)
 
     @cached_property
     def undated(self) -> tuple[PricePoint, ...]:
-        """Return the prices that are left out because they have no date and others have one."""
+        """Return the prices that are excluded because they have no date and others have one."""
         return tuple(point for point in self.points if point.age_days is None and point not in self.current)
 
     @cached_property
     def low(self) -> PricePoint:
-        """Return the cheapest of the current prices."""
+        """Return the lowest of the current prices."""
         return min(self.current, key=lambda point: point.price_usd)
 
     @cached_property
     def high(self) -> PricePoint:
-        """Return the dearest of the current prices."""
+        """Return the highest of the current prices."""
         return max(self.current, key=lambda point: point.price_usd)
 
     @cached_property
     def latest(self) -> PricePoint:
-        """Return the newest price; of several of one day the cheapest."""
+        """Return the newest price; of several on one day, the lowest."""
         return self.points[0]
 
     @cached_property
@@ -93,10 +93,10 @@ class PriceSpread:
 
     @cached_property
     def histories(self) -> tuple[tuple[PricePoint, ...], ...]:
-        """Return what one seller asked in one region over time, the lowest price of each day, the oldest first.
+        """Return the price history of each seller and region: the lowest price of each day, the oldest first.
 
-        Only what is alike is compared: the same seller, region and number of cards had together, dated twice; of
-        several numbers of cards the lowest. The history that reaches the latest day comes first.
+        A history has at least two dates of the same seller, region and number of cards sold together; of several
+        numbers of cards, the smallest. The history with the latest date comes first.
         """
         found: dict[tuple[str, str | None], tuple[PricePoint, ...]] = {}
         for series in self._series():
@@ -105,7 +105,7 @@ class PriceSpread:
         return tuple(sorted(found.values(), key=lambda series: series[-1].day, reverse=True))
 
     def _series(self) -> Iterator[tuple[PricePoint, ...]]:
-        """Yield the lowest price of each day of what is alike, fewer cards first."""
+        """Yield the lowest price of each day for each seller, region and number of cards, fewer cards first."""
         alike: dict[tuple[float, str, str], dict[str, PricePoint]] = {}
         for point in sorted(self.points, key=lambda point: (point.day, point.price_usd)):
             if point.seller and point.day:
@@ -116,7 +116,7 @@ class PriceSpread:
 
     @cached_property
     def by_seller(self) -> tuple[PricePoint, ...]:
-        """Return the cheapest current price of each seller and region, the cheapest first."""
+        """Return the lowest current price of each seller and region, the cheapest first."""
         found: dict[tuple[str, str | None], PricePoint] = {}
         for point in sorted(self.current, key=lambda point: point.price_usd):
             found.setdefault((point.seller, point.region), point)
@@ -125,10 +125,10 @@ class PriceSpread:
 
 @dataclass(frozen=True, slots=True)
 class CardPrices:
-    """What is known of one card's prices; a kind without a price is missing.
+    """Known prices of one card; kinds without a price are missing.
 
-    `doubtful` are prices that may be of another card, are not all that is paid, or are seldom to be had; `servers` are
-    whole machines with this card, by card. Neither is in a spread.
+    `doubtful` prices may be of another card, incomplete or rarely available; `servers` are prices of whole machines,
+    per card. Neither is part of a spread.
     """
 
     bought: dict[BoughtKind, PriceSpread]
@@ -144,28 +144,28 @@ def card_prices(
     offers: Iterable[Offer],
     today: date,
 ) -> CardPrices:
-    """Return what `purchases` and `offers` say of the card, with its price at launch among the list prices."""
+    """Return the prices of the card in `purchases` and `offers`, with its launch price among the list prices."""
     own = [purchase for purchase in purchases if gpu_id in (purchase.gpu, *purchase.candidates)]
     theirs = [offer for offer in offers if gpu_id in offer.cards]
     sound = [offer for offer in theirs if not offer.doubts]
-    doubtful = [_bought_point(each, today) for each in own if _bought_doubts(each)]
-    doubtful += [point for offer in theirs if offer.doubts for _, point in _rented_points(offer, today)]
-    cards = [each for each in own if each.includes == "card" and not _bought_doubts(each)]
-    servers = [each for each in own if each.includes != "card" and not _bought_doubts(each)]
+    doubtful = [_purchase_point(each, today) for each in own if _purchase_doubts(each)]
+    doubtful += [point for offer in theirs if offer.doubts for _, point in _offer_points(offer, today)]
+    cards = [each for each in own if each.includes == "card" and not _purchase_doubts(each)]
+    servers = [each for each in own if each.includes != "card" and not _purchase_doubts(each)]
     return CardPrices(
         bought=_by_kind(cards, launch, today),
         rented=_by_mode(sound, today),
         doubtful=tuple(doubtful),
-        servers=tuple(_bought_point(each, today) for each in servers),
+        servers=tuple(_purchase_point(each, today) for each in servers),
     )
 
 
-def rented_together(
+def rents_of_machine(
     gpu_id: str, count: int, system_id: str, offers: Iterable[Offer], today: date
 ) -> dict[RentMode, PriceSpread]:
-    """Return what `count` cards in one machine, or the system itself, are rented for: prices of all of them together.
+    """Return the rents of `count` cards in one machine, or of the system itself, for all cards together.
 
-    **Formula** price of a card × count. Offers whose price may not stand beside others are left out.
+    **Formula** price of a card × count. Offers that are not comparable are left out.
     """
     theirs = [
         offer
@@ -179,7 +179,7 @@ def rented_together(
 
 
 def age_days(day: str | None, today: date) -> int | None:
-    """Return how many days ago `day` was; a month or a year counts from its first day; None without one."""
+    """Return the age of `day` in days, or None; a month or a year counts from its first day."""
     if day is None:
         return None
     year, month, first = (*(int(part) for part in day.split("-")), 1, 1)[:3]
@@ -193,7 +193,7 @@ def _is_history(point: PricePoint) -> bool:
 def _by_kind(cards: list[Purchase], launch: PricePoint | None, today: date) -> dict[BoughtKind, PriceSpread]:
     found: dict[BoughtKind, PriceSpread] = {}
     for kind in BOUGHT_KINDS:
-        points = [_bought_point(each, today) for each in cards if _bought_kind(each) == kind]
+        points = [_purchase_point(each, today) for each in cards if _purchase_kind(each) == kind]
         if kind == "list" and launch is not None:
             points.append(launch)
         if points:
@@ -201,21 +201,21 @@ def _by_kind(cards: list[Purchase], launch: PricePoint | None, today: date) -> d
     return found
 
 
-def _bought_doubts(purchase: Purchase) -> tuple[str, ...]:
-    """Return why a price may not stand beside the others."""
+def _purchase_doubts(purchase: Purchase) -> tuple[str, ...]:
+    """Return the reasons why a price is not comparable with others."""
     doubts = (
-        (f"one of {', '.join(purchase.candidates)}: the source does not say which", bool(purchase.candidates)),
+        (f"one of {', '.join(purchase.candidates)}: the source is ambiguous", bool(purchase.candidates)),
         (purchase.doubt or "", purchase.doubt is not None),
     )
     return tuple(text for text, holds in doubts if holds)
 
 
-def _bought_kind(purchase: Purchase) -> BoughtKind:
+def _purchase_kind(purchase: Purchase) -> BoughtKind:
     return "list" if purchase.price_kind == "msrp" else purchase.price_kind
 
 
 def _by_mode(offers: list[Offer], today: date) -> dict[RentMode, PriceSpread]:
-    points = [pair for offer in offers for pair in _rented_points(offer, today)]
+    points = [pair for offer in offers for pair in _offer_points(offer, today)]
     found = {mode: [point for each, point in points if each == mode] for mode in RENT_MODES}
     return {mode: PriceSpread(_latest_first(of_mode)) for mode, of_mode in found.items() if of_mode}
 
@@ -225,7 +225,7 @@ def _latest_first(points: list[PricePoint]) -> tuple[PricePoint, ...]:
     return tuple(sorted(cheapest_first, key=lambda point: point.day, reverse=True))
 
 
-def _bought_point(purchase: Purchase, today: date) -> PricePoint:
+def _purchase_point(purchase: Purchase, today: date) -> PricePoint:
     count = purchase.gpu_count or 1
     whole = (f"{purchase.price_usd:,.0f} USD for {count} ({purchase.item})",) if count > 1 else ()
     return PricePoint(
@@ -233,18 +233,18 @@ def _bought_point(purchase: Purchase, today: date) -> PricePoint:
         price_date=purchase.price_date,
         age_days=age_days(purchase.price_date, today),
         source=purchase.source,
-        seller=THE_MAKER if _bought_kind(purchase) == "list" else "",
-        remarks=(*_bought_doubts(purchase), *whole, *purchase.notes),
+        seller=LIST_PRICE_SELLER if _purchase_kind(purchase) == "list" else "",
+        remarks=(*_purchase_doubts(purchase), *whole, *purchase.notes),
         record_id=purchase.id,
     )
 
 
-def _rented_points(offer: Offer, today: date) -> list[tuple[RentMode, PricePoint]]:
+def _offer_points(offer: Offer, today: date) -> list[tuple[RentMode, PricePoint]]:
     remarks = list(offer.doubts)
     if offer.price_kind == "median":
         remarks.append("the median of a marketplace's offers")
     if offer.gpu_count < 1:
-        remarks.append(f"by the share: {offer.gpu_count:g} of a card")
+        remarks.append(f"a fraction of {offer.gpu_count:g} of a card")
     return [
         (
             mode,

@@ -1,4 +1,4 @@
-"""The answers about money: each figure with its formula, its symbols, and where and when they come from."""
+"""Results of cost estimates: each amount with its formula, symbols, source and date."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -14,7 +14,7 @@ SymbolValue = float | int | str
 
 @dataclass(frozen=True, slots=True)
 class MoneySymbol:
-    """One letter of a formula, with its value here and where that comes from."""
+    """One symbol of a formula, with its value, meaning and source."""
 
     name: str
     value: SymbolValue
@@ -25,7 +25,7 @@ class MoneySymbol:
 
 @dataclass(frozen=True, slots=True)
 class MoneyTerm:
-    """An amount of money and how it was found; `low_usd` and `high_usd` bound it."""
+    """An amount of money with its derivation; `low_usd` and `high_usd` bound it."""
 
     name: str
     usd: float
@@ -39,12 +39,12 @@ class MoneyTerm:
 
 
 class RentCost(Spec):
-    """What renting one offer costs for one job; for services and daily hours, for one month."""
+    """Cost of renting one offer for one job; for services and daily hours, for one month."""
 
     offer_id: str
     provider: str
     region: str | None
-    """Where the offer is; none where its source does not say."""
+    """Region of the offer; None if its source does not state it."""
     billed_currency: Currency | None
     mode: RentMode
     instances: int
@@ -67,14 +67,14 @@ class RentCost(Spec):
 
 
 class Commitment(Spec):
-    """A commitment of an offer, and the share of the time from which on it is cheaper than on-demand."""
+    """A commitment of an offer, and the utilization above which it is cheaper than on-demand."""
 
     mode: RentMode
     above_fraction: float
 
 
 class Footprint(Spec):
-    """The electricity of one period, with that of cooling, and the carbon that the grid there stands for."""
+    """Electricity of one period, including cooling, and the carbon emissions of the local grid."""
 
     region: str
     energy_kwh: float
@@ -85,17 +85,17 @@ class Footprint(Spec):
 
 
 class OwnCost(Spec):
-    """What owning costs: at once, each month, over the horizon, and for each hour that it is used."""
+    """Cost of owning: upfront, per month, over the horizon, and per hour of use."""
 
     gpu: str
     count: int
     upfront_usd: float
     upfront: tuple[MoneyTerm, ...]
     borrowed_usd: float
-    """Of what is bought, paid back with interest by `loan_usd_per_month`."""
+    """Borrowed part of the purchase, repaid with interest by `loan_usd_per_month`."""
     loan_usd_per_month: float
     monthly_cash_usd: float
-    """What running costs, without the loan."""
+    """Running costs, without the loan."""
     monthly: tuple[MoneyTerm, ...]
     resale_usd: float
     low_resale_usd: float
@@ -105,23 +105,23 @@ class OwnCost(Spec):
     equivalent_usd_per_year: float
     usd_per_gpu_hour: float
     usd_per_period: float
-    """Of one run; for services and daily hours, of one month."""
+    """Per run; for services and daily hours, per month."""
     usd_per_million_tokens: float | None
     amortised_usd_per_gpu_hour: float
-    """The value that a new system loses by the trend, as research on the cost of training counts."""
+    """Hourly loss of value of a new system by the trend, as in research on the cost of training."""
     rate_of_return: float | None
-    """Of buying instead of renting, a year."""
+    """Yearly return of buying instead of renting."""
     books: OwnedMonth
-    """The average month as the books see it."""
+    """Average month from the accounting view."""
     depreciation_usd_by_year: tuple[float, ...]
     carbon: Footprint
-    """Of one month."""
+    """Per month."""
     oldest_price_date: str | None
     notes: tuple[str, ...] = ()
 
 
 class BreakEven(Spec):
-    """Where renting and owning cost the same; each is missing with its reason where there is no such point."""
+    """Break-even points of renting and owning; each missing one has a reason."""
 
     gpu_hours: float | None
     utilization_fraction: float | None
@@ -129,13 +129,13 @@ class BreakEven(Spec):
     reason: str | None = None
     years_reason: str | None = None
     simple_gpu_hours: float | None = None
-    """The purchase over what an hour saves, without resale, interest and fixed costs, as vendors' papers count."""
+    """Purchase price divided by the hourly saving, without resale, interest and fixed costs, as in vendors' papers."""
     books_utilization_fraction: float | None = None
     books_payback_months: int | None = None
 
 
 class CurvePoint(Spec):
-    """What was spent by a moment, in today's money."""
+    """Cumulative cost at one time, in present value."""
 
     years: float
     gpu_hours: float
@@ -148,7 +148,7 @@ class CurvePoint(Spec):
 
 
 class Answer(Spec):
-    """The facts of the one sentence that answers whether to rent or to buy."""
+    """The decision whether to rent or to buy, with the figures behind it."""
 
     decision: Literal["rent", "buy"]
     provider: str
@@ -172,7 +172,7 @@ class Answer(Spec):
 
 
 class CostResult(Spec):
-    """Renting beside owning for one job."""
+    """Costs of renting and owning for one job."""
 
     rent: RentCost | None
     own: OwnCost | None
@@ -184,5 +184,5 @@ class CostResult(Spec):
 
 
 def symbol(name: str, figure: Figure, meaning: str) -> MoneySymbol:
-    """Return the letter that stands for `figure`."""
+    """Return the symbol `name` with the value and source of `figure`."""
     return MoneySymbol(name, figure.value, meaning, figure.source, figure.date)

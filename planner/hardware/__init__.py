@@ -1,1 +1,1 @@
-"""What you can run on: accelerators, systems, and the rules to name, filter and measure them."""
+"""Accelerators and systems: records, name resolution, queries, usable memory and power."""

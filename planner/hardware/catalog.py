@@ -1,4 +1,4 @@
-"""The accelerators and systems of a catalog folder, read, validated and found by id."""
+"""The hardware catalog: accelerators and systems, loaded from JSON files and looked up by id."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ _Record = TypeVar("_Record", Gpu, System)
 
 @dataclass(frozen=True, eq=False)
 class HardwareCatalog:
-    """What can be run on. Two catalogs are equal only if they are the same object, so caches may key on one."""
+    """All accelerators and systems. Catalogs compare by identity, so that a catalog can be a cache key."""
 
     gpus: tuple[Gpu, ...]
     systems: tuple[System, ...] = ()
 
     def gpu(self, gpu_id: str) -> Gpu:
-        """Return the accelerator with exactly this id; `resolve_gpu` takes what people write.
+        """Return the accelerator with exactly this id; `resolve_gpu` accepts other spellings.
 
         Raises:
             SpecError: If there is none.
@@ -39,27 +39,27 @@ class HardwareCatalog:
         return _found(self._systems_by_id, "system", system_id)
 
     def usable_memory(self, gpu: Gpu) -> UsableMemory | None:
-        """Return what a process can see of one device's memory, or None where nothing is known to tell it from."""
+        """Return the usable memory of one device, or None if neither a measurement nor an estimate is known."""
         if gpu not in self._usable:
             self._usable[gpu] = usable_memory(gpu, self.usable_shares)
         return self._usable[gpu]
 
     def machine(self, system: System) -> EquippedSystem:
-        """Return a system together with its accelerator, none where its record does not name one.
+        """Return a system with its accelerator, which is None if its record does not name one.
 
         Raises:
-            SpecError: If it names one that there is not.
+            SpecError: If the named accelerator is not in the catalog.
         """
         return EquippedSystem(system, self.gpu(system.gpu_id) if system.gpu_id else None)
 
     @cached_property
     def machines(self) -> tuple[EquippedSystem, ...]:
-        """Return every system together with its accelerator: what a `SystemQuery` selects from."""
+        """Return every system with its accelerator, the records that a `SystemQuery` selects from."""
         return tuple(map(self.machine, self.systems))
 
     @cached_property
     def usable_shares(self) -> UsableShares:
-        """Return what the catalog's measured cards say about the others of their family."""
+        """Return the memory losses of the measured cards by family, used for cards without a measurement."""
         return measured_shares(self.gpus)
 
     @cached_property

@@ -1,6 +1,6 @@
-"""Figures that follow from others of a card: each is declared once, for tables, tooltips, queries and tests.
+"""Figures derived from others of a card, such as price per GiB; declared once for tables, tooltips and queries.
 
-A figure is unknown where one of its inputs is; nothing is assumed in its place.
+A figure is unknown if one of its inputs is.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,9 +16,9 @@ Input = Callable[[Gpu], float | None]
 
 
 def half_rate(gpu: Gpu) -> Rate | None:
-    """Return the dense rate that training and prompts run at: BF16, or FP16 where the card has no BF16.
+    """Return the dense 16-bit rate of training and prefill: BF16, or FP16 if the card has no BF16.
 
-    None for cards whose FP16 is slower than their FP32, such as the GeForce GTX 10: nobody computes with it.
+    None for cards whose FP16 is slower than their FP32, such as the GeForce GTX 10.
     """
     bf16, fp16, fp32 = (gpu.rate(dtype) for dtype in ("bf16", "fp16", "fp32"))
     if bf16 or not fp16:
@@ -49,12 +49,12 @@ INPUTS: Final[Mapping[str, Input]] = {
     "16-bit rate": _half_tflops,
     "power": _power_watts,
 }
-"""What figures are made of, besides a price: GiB, GB/s, TFLOPS and W."""
+"""The inputs of derived figures other than prices, in GiB, GB/s, TFLOPS and W."""
 
 
 @dataclass(frozen=True, slots=True)
 class DerivedFigure:
-    """A quotient of two figures of a card; `over` or `under` is None where that side is the price in US dollars."""
+    """A quotient of two figures of a card; `over` or `under` is None if that side is the price in US dollars."""
 
     key: str
     title: str
@@ -67,12 +67,12 @@ class DerivedFigure:
 
     @property
     def priced(self) -> bool:
-        """Return whether a price is one of the inputs: it differs by the price's kind, and kinds are never mixed."""
+        """Return whether a price is one of the inputs."""
         return self.over is None or self.under is None
 
     @property
     def formula(self) -> str:
-        """Return the formula in words: `launch price ÷ memory`."""
+        """Return the formula as text: `launch price ÷ memory`."""
         scale = f" × {self.scale:g}" if self.scale != 1 else ""
         return f"{self.over or 'price'} ÷ {self.under or 'price'}{scale}"
 
@@ -82,9 +82,9 @@ class DerivedFigure:
         return tuple(name or "price" for name in (self.over, self.under))
 
     def value(self, gpu: Gpu, price_usd: float | None = None) -> float | None:
-        """Return the figure of `gpu` in `unit`, or None where an input is unknown.
+        """Return the figure of `gpu` in `unit`, or None if an input is unknown.
 
-        `price_usd` is the price of one card: of one kind, on one day. Without it, it is that at launch.
+        `price_usd` is the price of one card, by default the launch price.
         """
         price = gpu.launch_price_usd if price_usd is None else price_usd
         over = price if self.over is None else INPUTS[self.over](gpu)
@@ -92,12 +92,12 @@ class DerivedFigure:
         return None if over is None or under is None else over / under * self.scale
 
     def explained(self, gpu: Gpu, price_usd: float | None = None, price_name: str = LAUNCH_PRICE) -> str:
-        """Return the formula with the numbers of `gpu`, or which input is not known."""
+        """Return the formula with the numbers of `gpu`, or the unknown inputs."""
         price = gpu.launch_price_usd if price_usd is None else price_usd
         sides = [_side(name, gpu, price, price_name) for name in (self.over, self.under)]
         missing = [name for name, text in sides if text is None]
         if missing:
-            return f"not known without the {' and the '.join(missing)}"
+            return f"unknown without the {' and the '.join(missing)}"
         scale = f" × {self.scale:g}" if self.scale != 1 else ""
         return " ÷ ".join(f"{name} {text}" for name, text in sides) + scale
 
@@ -131,7 +131,7 @@ DERIVED_FIGURES: Final[Mapping[str, DerivedFigure]] = {
             lower_is_better=True,
         ),
         DerivedFigure(
-            "bandwidth_per_usd", "Bandwidth per dollar", "GB/s/USD", "memory bandwidth for a dollar", "bandwidth", None
+            "bandwidth_per_usd", "Bandwidth per dollar", "GB/s/USD", "memory bandwidth per dollar", "bandwidth", None
         ),
         DerivedFigure(
             "tflops_per_watt",
@@ -145,7 +145,7 @@ DERIVED_FIGURES: Final[Mapping[str, DerivedFigure]] = {
             "ridge_point",
             "Ridge point",
             "FLOP/byte",
-            "dense 16-bit operations per byte from memory at which arithmetic, not memory, sets the pace",
+            "dense 16-bit operations per byte of memory traffic above which work is compute-bound",
             "16-bit rate",
             "bandwidth",
             scale=1_000.0,
@@ -156,20 +156,20 @@ DERIVED_FIGURES: Final[Mapping[str, DerivedFigure]] = {
             "bandwidth_per_watt",
             "Bandwidth per watt",
             "GB/s/W",
-            "memory bandwidth per watt of board power: what decoding gets for its energy",
+            "memory bandwidth per watt of board power: the energy efficiency of decoding",
             "bandwidth",
             "power",
         ),
     )
 }
-"""Every derived figure by its query word. Those with a price take that at launch, unless another is given.
+"""Every derived figure by its query field. Figures with a price use the launch price unless another is given.
 
 **Source** of the ridge point: Williams, Waterman, Patterson, Roofline, CACM 52(4), 2009.
 """
 
 
 def derived_figures(gpu: Gpu) -> Mapping[str, float | None]:
-    """Return every derived figure of `gpu` by its query word, by the price at launch; none where unknown.
+    """Return every derived figure of `gpu` by its query field, at the launch price; None if unknown.
 
     The units are those of `DERIVED_FIGURES`.
     """

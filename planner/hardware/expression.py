@@ -7,9 +7,9 @@ term       := "not" term | "(" either ")" | comparison
 comparison := flag | field operator value | field "~" text | field ["not"] "in" "(" value ("," value)* ")"
 ```
 
-Text compares without regard to case. What is compared with an unknown figure is unknown, and so is its opposite: `not`
-finds what is known to be otherwise, and `and` and `or` are unknown where the known side does not settle them (Kleene's
-three-valued logic). A record is found only where it passes. Nothing is ever evaluated as Python.
+Text comparison ignores case. A comparison with an unknown figure is unknown, and so is its negation; `and` and `or` are
+unknown if the known operand does not decide them (Kleene's three-valued logic). A record matches only if the expression
+is true. Nothing is evaluated as Python.
 """
 
 import operator
@@ -26,7 +26,7 @@ Test = Callable[[AnyRecord, Known], bool | None]
 
 
 def _read(field: QueryField[AnyRecord]) -> Callable[[AnyRecord, Known], Value]:
-    """Return a reader whose text compares without regard to case."""
+    """Return a reader of the field's value that converts text to lower case."""
     if field.kind not in ("text", "version"):
         return field.read
 
@@ -37,8 +37,8 @@ def _read(field: QueryField[AnyRecord]) -> Callable[[AnyRecord, Known], Value]:
     return lowered
 
 
-def flag(field: QueryField[AnyRecord]) -> Test[AnyRecord]:
-    """Return a test that the flag is set."""
+def flag_test(field: QueryField[AnyRecord]) -> Test[AnyRecord]:
+    """Return a test that the flag is true."""
 
     def test(record: AnyRecord, known: Known) -> bool | None:
         value = field.read(record, known)
@@ -47,7 +47,7 @@ def flag(field: QueryField[AnyRecord]) -> Test[AnyRecord]:
     return test
 
 
-def equal(field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wanted: Value) -> Test[AnyRecord]:
+def equality_test(field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wanted: Value) -> Test[AnyRecord]:
     """Return a test that the field equals, or differs from, the wanted value."""
     read = _read(field)
 
@@ -58,10 +58,10 @@ def equal(field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wante
     return test
 
 
-def ordered(field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wanted: Value) -> Test[AnyRecord]:
-    """Return a test that the field stands before or after the wanted value.
+def ordering_test(field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wanted: Value) -> Test[AnyRecord]:
+    """Return a test of the field's order relative to the wanted value.
 
-    Text and versions have no common order: which comes first is not known.
+    Text and versions have no common order; comparing them is unknown.
     """
     read, kind = field.read, type(wanted)
 
@@ -72,8 +72,8 @@ def ordered(field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wan
     return test
 
 
-def contains(field: QueryField[AnyRecord], part: str) -> Test[AnyRecord]:
-    """Return a test that the field's text has `part`, which is in lower case, in it."""
+def contains_test(field: QueryField[AnyRecord], part: str) -> Test[AnyRecord]:
+    """Return a test that the field's text contains `part`, which is in lower case."""
     read = _read(field)
 
     def test(record: AnyRecord, known: Known) -> bool | None:
@@ -83,7 +83,7 @@ def contains(field: QueryField[AnyRecord], part: str) -> Test[AnyRecord]:
     return test
 
 
-def one_of(field: QueryField[AnyRecord], values: frozenset[Value]) -> Test[AnyRecord]:
+def membership_test(field: QueryField[AnyRecord], values: frozenset[Value]) -> Test[AnyRecord]:
     """Return a test that the field has one of `values`."""
     read = _read(field)
 
@@ -94,8 +94,8 @@ def one_of(field: QueryField[AnyRecord], values: frozenset[Value]) -> Test[AnyRe
     return test
 
 
-def opposite(test: Test[AnyRecord]) -> Test[AnyRecord]:
-    """Return the test that passes where it is known that `test` does not."""
+def negate(test: Test[AnyRecord]) -> Test[AnyRecord]:
+    """Return the negation of a test; unknown stays unknown."""
 
     def opposed(record: AnyRecord, known: Known) -> bool | None:
         passes = test(record, known)
@@ -105,17 +105,17 @@ def opposite(test: Test[AnyRecord]) -> Test[AnyRecord]:
 
 
 def any_of(tests: list[Test[AnyRecord]]) -> Test[AnyRecord]:
-    """Return the test that passes where any of `tests` does."""
+    """Return a test that passes if any of `tests` does."""
     return _joined(tests, settled=True)
 
 
 def all_of(tests: list[Test[AnyRecord]]) -> Test[AnyRecord]:
-    """Return the test that passes where all of `tests` do."""
+    """Return a test that passes if all of `tests` do."""
     return _joined(tests, settled=False)
 
 
 def _joined(tests: list[Test[AnyRecord]], *, settled: bool) -> Test[AnyRecord]:
-    """Return the test that is settled by the first that says `settled`, else unknown where any is."""
+    """Return a test that is `settled` if any of `tests` is, else unknown if any is unknown."""
     if len(tests) == 1:
         return tests[0]
 
@@ -132,7 +132,7 @@ def _joined(tests: list[Test[AnyRecord]], *, settled: bool) -> Test[AnyRecord]:
 
 
 def _version_text(value: Value) -> str:
-    """Return a version as it is written: 8.9."""
+    """Format a version: 8.9."""
     return ".".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
@@ -166,12 +166,12 @@ _EXPECTED_OPERATOR: Final = {
     "flag": "== or !=",
     "version": "== != < <= > >= ~ or in",
 }
-_LOOKS_FOR_TEXT: Final = "~ looks for text within text."
+_LOOKS_FOR_TEXT: Final = "~ searches for text within text."
 
 
 @dataclass(frozen=True)
 class Expression(Generic[AnyRecord]):
-    """A parsed expression: `test` says whether a record passes; `fields` are the words it uses."""
+    """A parsed expression: `test` evaluates it on a record; `fields` are the fields that it uses."""
 
     test: Test[AnyRecord]
     fields: frozenset[str]
@@ -185,10 +185,10 @@ class _Token:
 
 
 def parse_expression(text: str, words: Vocabulary[AnyRecord]) -> Expression[AnyRecord]:
-    """Return the expression that `text` writes in `words`.
+    """Parse `text` as an expression over the fields of `words`.
 
     Raises:
-        SpecError: If it is not an expression; it names the position, counted from 1, and what was expected there.
+        SpecError: If it is invalid; it names the position, counted from 1, and what was expected there.
     """
     if len(text) > _LONGEST:
         raise SpecError("where", f"longer than {_LONGEST} characters")
@@ -218,16 +218,16 @@ def _skip_space(text: str, position: int) -> int:
 def _unreadable(text: str, position: int) -> SpecError:
     character = text[position]
     if character in "\"'":
-        reason, hint = "a quotation that does not end", "Close it with the same mark."
+        reason, hint = "an unterminated quotation", "Close it with the same quotation mark."
     elif character == "=":
         reason, hint = "a single =", "Write == to compare."
     else:
-        reason, hint = f"{character!r}, which means nothing here", "Join conditions with and, or, not."
+        reason, hint = f"{character!r}, which is not allowed here", "Join conditions with and, or, not."
     return SpecError("where", f"at position {position + 1}: found {reason}", hint=hint)
 
 
 class _Parser(Generic[AnyRecord]):
-    """Recursive descent over the tokens; each rule returns the test that it read."""
+    """Recursive-descent parser; each rule returns the test that it parsed."""
 
     def __init__(self, tokens: list[_Token], words: Vocabulary[AnyRecord]) -> None:
         self._tokens = tokens
@@ -251,7 +251,7 @@ class _Parser(Generic[AnyRecord]):
         return self._tokens[self._next]
 
     def _take(self, *texts: str) -> str | None:
-        """Return the next token's text and step over it if it is one of `texts`, a word or a symbol."""
+        """Consume the next token and return its text if it is one of `texts`, else return None."""
         token = self._token
         text = token.text.lower()
         if token.kind not in ("word", "symbol") or text not in texts:
@@ -279,7 +279,7 @@ class _Parser(Generic[AnyRecord]):
 
     def _negated_or_grouped(self) -> Test[AnyRecord]:
         if self._take("not"):
-            return opposite(self._term())
+            return negate(self._term())
         if self._take("("):
             test = self.either()
             if not self._take(")"):
@@ -290,19 +290,19 @@ class _Parser(Generic[AnyRecord]):
     def _comparison(self) -> Test[AnyRecord]:
         field = self._field()
         if name := self._take(*_EQUALITIES):
-            return equal(field, _EQUALITIES[name], self._value(field))
+            return equality_test(field, _EQUALITIES[name], self._value(field))
         if field.kind in ("number", "version") and (name := self._take(*_ORDERINGS)):
-            return ordered(field, _ORDERINGS[name], self._value(field))
+            return ordering_test(field, _ORDERINGS[name], self._value(field))
         if self._token.text.lower() in ("~", "contains"):
-            return contains(field, self._text(field))
+            return contains_test(field, self._text(field))
         if self._take("in"):
-            return one_of(field, self._values(field))
+            return membership_test(field, self._values(field))
         if self._take("not"):
             if not self._take("in"):
                 raise self._expected("in")
-            return opposite(one_of(field, self._values(field)))
+            return negate(membership_test(field, self._values(field)))
         if field.kind == "flag" and self._token.text not in _ORDERINGS:
-            return flag(field)
+            return flag_test(field)
         raise self._expected(f"{_EXPECTED_OPERATOR[field.kind]} after {field.name}")
 
     def _field(self) -> QueryField[AnyRecord]:
@@ -346,7 +346,7 @@ class _Parser(Generic[AnyRecord]):
 
 
 def _read_value(field: QueryField[Any], token: _Token) -> Value:
-    """Return the value that a token writes for a field, or None where it is of the wrong kind."""
+    """Return the value of a token for a field, or None if it is of the wrong kind."""
     if token.kind == "text" and field.kind in ("text", "version"):
         text = token.text[1:-1].lower()
         return (parse_version(text) or text) if field.kind == "version" else text

@@ -1,4 +1,4 @@
-"""The words that queries of accelerators know: what each reads from a record, in which unit."""
+"""Query fields of accelerators: title, unit, help and the figure that each reads from a record."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -7,12 +7,12 @@ from typing import Final
 
 from planner.hardware.derived import DERIVED_FIGURES, DerivedFigure
 from planner.hardware.gpu import Gpu
-from planner.hardware.vocabulary import Facet, Known, QueryField, Value, Vocabulary, Words, parse_version
+from planner.hardware.vocabulary import Facet, FieldFactory, Known, QueryField, Value, Vocabulary, parse_version
 from planner.units import GB, GIB
 
 TERA: Final = 1e12
 _NVLINK: Final = re.compile(r"NVLink(?!-C2C)")  # C2C joins a GPU to its processor, not to other GPUs
-_OF: Final = Words[Gpu]()
+_OF: Final = FieldFactory[Gpu]()
 
 
 def _rate(dtype: str) -> Callable[[Gpu], float | None]:
@@ -33,11 +33,11 @@ def _derived(figure: DerivedFigure) -> QueryField[Gpu]:
 
 
 PRICE_WORDS: Final = {
-    "street": ("Street price", "median of what shops ask"),
-    "used": ("Used price", "median of what is asked second hand"),
-    "rent": ("Rent", "lowest price of one card and hour, on demand"),
+    "street": ("Street price", "median price in shops"),
+    "used": ("Used price", "median price of used cards"),
+    "rent": ("Rent", "lowest on-demand price per card and hour"),
 }
-"""The words of prices that are not in a card's record, with titles and what they stand for; kinds are never mixed."""
+"""Fields of prices that are not part of a card's record, with title and help; kinds of prices are never mixed."""
 
 _VENDORS: Final = "NVIDIA, AMD, Intel, Apple, Google or AWS"
 _SEGMENTS: Final = "consumer, workstation, datacenter, edge, soc or tpu"
@@ -75,13 +75,11 @@ QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
         _OF.number("price", "Launch price", "USD", "list price at launch", lambda gpu: gpu.launch_price_usd),
         QueryField("compute_capability", "Capability", "", _CAPABILITY, "version", _compute_capability),
         *(_OF.price(word, title, said) for word, (title, said) in PRICE_WORDS.items()),
-        _OF.number("paid", "Paid", "USD", "what you paid for one of your own", lambda gpu: gpu.purchase_price_usd),
+        _OF.number("paid", "Paid", "USD", "price that you paid for your own card", lambda gpu: gpu.purchase_price_usd),
         *(_derived(figure) for figure in DERIVED_FIGURES.values()),
         _OF.flag("nvlink", "NVLink", "true where cards can be joined by NVLink", _nvlink),
         _OF.flag("mig", "MIG", "true where the card can be split into instances", lambda gpu: gpu.mig),
-        _OF.number(
-            "devices", "Devices", "", "into how many devices frameworks see it split", lambda gpu: gpu.device_count
-        ),
+        _OF.number("devices", "Devices", "", "number of devices that frameworks see", lambda gpu: gpu.device_count),
         _OF.flag("laptop", "Laptop", "true for parts of laptops", lambda gpu: gpu.is_laptop),
         _OF.flag("preliminary", "Preliminary", "true where figures may change", lambda gpu: gpu.preliminary),
         _OF.text("certainty", "Certainty", _CERTAINTY, lambda gpu: gpu.provenance.certainty),
@@ -94,7 +92,7 @@ QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
     )
 }
 JUDGED_FIELDS: Final = ("fits", "hours", "job_cost", "job_cost_tokens")
-"""The words that need a plan."""
+"""The fields that need a plan."""
 GPU_WORDS: Final = Vocabulary(
     "accelerators",
     QUERY_FIELDS,
@@ -105,4 +103,4 @@ GPU_WORDS: Final = Vocabulary(
     JUDGED_FIELDS,
     tuple(PRICE_WORDS),
 )
-"""What accelerators are asked for and counted by."""
+"""Fields and facets of accelerators."""

@@ -1,4 +1,4 @@
-"""One accelerator: what it is, what it can do, and how sure each figure is."""
+"""Accelerator records: specifications, dense arithmetic rates, and the provenance of each figure."""
 
 import re
 from collections.abc import Iterable
@@ -14,29 +14,29 @@ from planner.base import Spec
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _DAY_OR_LESS: Final = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?", re.ASCII)
 _UNSEEN: Final = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
-"""Unicode's controls, marks of format (some turn a line around), halves of characters, and ends of lines."""
+"""Unicode categories of control and format characters, surrogates, and line and paragraph separators."""
 _FIRST: Final = "-01-01"
 
 
 def _line(text: str) -> str:
-    """Refuse what a terminal would act on, and lines that say nothing."""
+    """Refuse blank text and characters that a terminal would interpret."""
     if not text.strip():
-        raise ValueError(f"{text!r} says nothing")
+        raise ValueError(f"{text!r} is blank")
     unseen = next((each for each in text if category(each) in _UNSEEN), "") if not text.isprintable() else ""
     if unseen:
-        raise ValueError(f"holds {unseen!a}, which is no part of a line")
+        raise ValueError(f"contains {unseen!a}, which is not allowed in a line of text")
     return text
 
 
 def _day(text: str) -> str:
     if not _DAY.fullmatch(text) or not _is_day(text):
-        raise ValueError(f"{text!r} is no day of the calendar, such as 2026-11-22")
+        raise ValueError(f"{text!r} is not a date, such as 2026-11-22")
     return text
 
 
 def _day_or_less(text: str) -> str:
     if not _DAY_OR_LESS.fullmatch(text) or not _is_day(f"{text}{_FIRST[len(text) - 4 :]}"):
-        raise ValueError(f"{text!r} is no year, month or day of the calendar, such as 2026, 2026-11 or 2026-11-22")
+        raise ValueError(f"{text!r} is not a year, month or date, such as 2026, 2026-11 or 2026-11-22")
     return text
 
 
@@ -49,18 +49,18 @@ def _is_day(text: str) -> bool:
 
 
 Line = Annotated[str, AfterValidator(_line)]
-"""A text that is not empty and stays on its line."""
+"""Non-blank text of one line."""
 Day = Annotated[str, AfterValidator(_day)]
-"""A day of the calendar, year first."""
+"""A calendar date in ISO format."""
 DayOrLess = Annotated[str, AfterValidator(_day_or_less)]
-"""A day, a month or a year."""
+"""A date, a month or a year in ISO format."""
 
 Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple", "Google", "AWS"]
 Segment = Literal["consumer", "workstation", "datacenter", "edge", "soc", "tpu"]
 Basis = Literal["published", "derived", "measured", "yours"]
 Certainty = Literal["confirmed", "single-source", "conflicting", "preliminary", "yours"]
 
-# Beyond any card by a factor of a hundred at least: what is more was written in another unit.
+# At least a hundred times the largest card: a higher figure was entered in the wrong unit.
 _MOST_BYTES: Final = 2**50
 _MOST_BYTES_PER_S: Final = 1e16
 _MOST_OPS_PER_S: Final = 1e19
@@ -72,14 +72,14 @@ _BF16_CAPABILITY: Final = 8.0
 
 
 class Provenance(Spec):
-    """Where one figure comes from."""
+    """The origin of a figure: its basis, certainty, source and date."""
 
     basis: Basis = Field(
-        description="published by a document, derived by a formula, measured on a card, or the person's own"
+        description="published in a document, derived by a formula, measured on a card, or entered by the user"
     )
-    certainty: Certainty = Field(description="confirmed: two documents agree; yours: the person says so")
+    certainty: Certainty = Field(description="confirmed: two documents agree; yours: entered by the user")
     source: Line = Field(min_length=3)
-    as_of: Day = Field(description="the day the figure was read, or said by the person")
+    as_of: Day = Field(description="the day the figure was read or entered")
     formula: Line | None = Field(default=None, description="for derived figures")
 
     @model_validator(mode="after")
@@ -96,24 +96,24 @@ class Provenance(Spec):
 
     @classmethod
     def own(cls, source: str, day: str) -> Self:
-        """Return where a figure comes from that the person gave on `day`."""
+        """Return the provenance of a figure that the user entered on `day`."""
         return cls(basis="yours", certainty="yours", source=source, as_of=day)
 
 
 class FigureNote(Spec):
-    """The provenance of one field where it differs from that of the whole record."""
+    """The provenance of one field, where it differs from the record's."""
 
     field: str
     provenance: Provenance
 
 
-def provenance_in(notes: Iterable[FigureNote], field: str, record: Provenance) -> Provenance:
-    """Return where the figure in `field` comes from by `notes`, or else what holds for the whole `record`."""
+def find_provenance(notes: Iterable[FigureNote], field: str, record: Provenance) -> Provenance:
+    """Return the provenance of `field` in `notes`, or else that of the whole `record`."""
     return next((note.provenance for note in notes if note.field == field), record)
 
 
 class Rate(Spec):
-    """A dense arithmetic rate; sparse rates are never stored."""
+    """A dense arithmetic rate of one number format; sparse rates are not stored."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -121,7 +121,7 @@ class Rate(Spec):
     ops_per_s: float = Field(gt=0, le=_MOST_OPS_PER_S, description="FLOP/s, or integer operations per second for int8")
     unit: Literal["vector", "tensor"] = Field(description="vector: shader cores; tensor: matrix units")
     accumulate: Literal["fp16", "fp32", "int32"] | None = Field(
-        default=None, description="the accumulator's format; none where the source does not say"
+        default=None, description="the accumulator's format; none if the source does not state it"
     )
     provenance: Provenance | None = Field(default=None, description="where it differs from the record's")
 
@@ -129,8 +129,8 @@ class Rate(Spec):
 class Gpu(Spec):
     """An accelerator card, module or chip as it is sold.
 
-    Memory and rates are totals of the card; `device_count` says into how many devices frameworks see it split
-    (2 for a Tesla K80, 4 for an A16). Unknown figures are `None`; `notes` says why where the reason is known.
+    Memory and rates are totals of the card; `device_count` is the number of devices that frameworks see
+    (2 for a Tesla K80, 4 for an A16). Unknown figures are `None`; `notes` gives the reason where it is known.
     """
 
     model_config = ConfigDict(allow_inf_nan=False)
@@ -175,7 +175,7 @@ class Gpu(Spec):
 
     board_power_watts: float | None = Field(default=None, gt=0, le=MOST_WATTS)
     power_limit_watts: float | None = Field(
-        default=None, gt=0, le=MOST_WATTS, description="what the person holds the card to; rates are without it"
+        default=None, gt=0, le=MOST_WATTS, description="power limit set by the user; the rates are without it"
     )
     form_factor: Line | None = None
     interconnect: Line | None = None
@@ -184,9 +184,9 @@ class Gpu(Spec):
     launch_price_usd: float | None = Field(default=None, gt=0, le=MOST_USD)
 
     preliminary: bool = Field(default=False, description="announced; figures may change")
-    own: bool = Field(default=False, description="added or changed by the person, not as bundled")
+    own: bool = Field(default=False, description="added or changed by the user")
     purchase_price_usd: float | None = Field(
-        default=None, gt=0, le=MOST_USD, description="what the person paid for one"
+        default=None, gt=0, le=MOST_USD, description="price that the user paid for one"
     )
     provenance: Provenance
     figure_notes: tuple[FigureNote, ...] = ()
@@ -200,7 +200,7 @@ class Gpu(Spec):
 
     @property
     def drawn_watts(self) -> float | None:
-        """Return what the card may draw: its power limit where one is set, else its board power."""
+        """Return the maximum power draw: the power limit if one is set, else the board power."""
         return self.board_power_watts if self.power_limit_watts is None else self.power_limit_watts
 
     @property
@@ -210,57 +210,57 @@ class Gpu(Spec):
 
     @property
     def is_laptop(self) -> bool:
-        """Return whether this is a part of laptops: it shares its name with a card, but neither clocks nor cores."""
+        """Return whether this is a laptop part, which shares its name with a card but not its clocks or cores."""
         return "laptop" in self.name.lower()
 
     @property
     def device_memory_bytes(self) -> int | None:
-        """Return the physical bytes of one device of the card."""
+        """Return the physical memory of one device of the card."""
         return None if self.memory_bytes is None else self.memory_bytes // self.device_count
 
     def rate(self, dtype: str) -> Rate | None:
-        """Return the dense rate for `dtype`, the tensor units' where both are known."""
+        """Return the dense rate for `dtype`, that of the tensor units if both are known."""
         return self._rates.get(dtype)
 
     @cached_property
     def _rates(self) -> dict[str, Rate]:
-        # Every estimate of time asks for several rates of each card: kept, a look takes a tenth of the time.
+        # Cached because every time estimate reads several rates of each card: ten times as fast as a search.
         vector_first = sorted(self.rates, key=lambda rate: rate.unit == "tensor")
         return {rate.dtype: rate for rate in vector_first}
 
     @property
     def search_text(self) -> str:
-        """Return what a word search looks at: name, aliases, id, vendor and architecture, in lower case."""
+        """Return the text that a search matches, in lower case: name, aliases, id, vendor and architecture."""
         squeezed = self.id.replace("-", "")  # people type rtx4090
         return "\n".join((self.name, *self.aliases, self.id, squeezed, self.vendor, self.architecture)).lower()
 
     def ops_per_s(self, dtype: str) -> float | None:
-        """Return the dense rate of a number format in operations a second; none where it is not known."""
+        """Return the dense rate of a number format in operations per second, or None if unknown."""
         rate = self.rate(dtype)
         return None if rate is None else rate.ops_per_s
 
     def provenance_of(self, field: str) -> Provenance:
-        """Return where the figure in `field` comes from; rates are named `rate.bf16`."""
+        """Return the provenance of the figure in `field`; rates are named `rate.bf16`."""
         if field.startswith("rate."):
             rate = self.rate(field.removeprefix("rate."))
             return (rate.provenance if rate else None) or self.provenance
-        return provenance_in(self.figure_notes, field, self.provenance)
+        return find_provenance(self.figure_notes, field, self.provenance)
 
 
 _LINKS: Final = re.compile(r"(?:NVLink\d|NVLink-C2C|Fabric|ICI|NeuronLink-v\d|scale-up|RoCE)[^;]*?(\d+(?:\.\d+)?) GB/s")
 
 
 def links_bytes_per_s(interconnect: str | None) -> float | None:
-    """Return what all links of one accelerator carry, both directions together, as catalogs state it.
+    """Return the total link bandwidth of one accelerator, both directions, parsed from its `interconnect` text.
 
-    None where `interconnect` names no links, or no figure of them.
+    None if the text names no links or no bandwidth.
     """
     found = _LINKS.search(interconnect or "")
     return float(found[1]) * 1e9 if found else None
 
 
 def computes_bf16(gpu: Gpu) -> bool:
-    """Return whether `gpu` computes bf16 itself; NVIDIA's cards before Ampere emulate it.
+    """Return whether `gpu` has native BF16 arithmetic; NVIDIA's cards before Ampere emulate it.
 
     **Source**: CUDA C++ Programming Guide, arithmetic instructions by compute capability: bf16 from 8.0 on.
     """

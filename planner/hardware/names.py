@@ -1,7 +1,7 @@
-"""Which accelerator or system a person or a driver means by a name: exact after normalisation, never fuzzy.
+"""Resolution of accelerator and system names as users and drivers write them: exact after normalization, not fuzzy.
 
 A name is compared as a set of words, so "A100 80GB PCIe", "a100-pcie-80gb" and "NVIDIA A100 PCIe 80 GB" are one name.
-Brand words may be left out but not be wrong: "4090" is the GeForce RTX 4090, "GTX 4090" is nothing.
+Brand words may be omitted but must not be wrong: "4090" is the GeForce RTX 4090, "GTX 4090" matches nothing.
 """
 
 import re
@@ -16,17 +16,17 @@ from planner.hardware.system import System
 Words = frozenset[str]
 
 _SUGGESTIONS: Final = 5
-_LIST_COMMAND: Final = "`gpu-planner gpus WORDS` lists what there is."
+_LIST_COMMAND: Final = "`gpu-planner gpus WORDS` lists the accelerators."
 
-# Words that never tell two accelerators apart.
+# Words that never distinguish two accelerators.
 _FILLER: Final = frozenset(
     re.split(" ", "accelerator card chip cloud core design edition generation gpu graphics oam tensor with w")
 )
-# Words that may be left out, but that a record must carry where they are written.
+# Words that may be omitted, but that must match the record if they are written.
 _BRANDS: Final = frozenset(
     re.split(" ", "amd apple arc aws center data geforce google gtx instinct intel nvidia radeon rtx rx tesla")
 )
-# Words that name a configuration of a model: "A100" means every A100 with any of these.
+# Words that name a configuration of a model: "A100" matches every A100 with any of these.
 _CONFIGURATION: Final = re.compile(
     r"\d+gb|pcie|sxm\d?|nvl|fhhl|hbm\w+|gddr\w+|server|workstation|maxq|quadro|pro|ada|blackwell|maxwell|pascal|ws"
     r"|grace|hopper|\d+core"
@@ -43,7 +43,7 @@ _SPELLINGS: Final = {"mobile": "laptop", "notebook": "laptop", "max-q": "maxq"}
 
 
 class _Name(NamedTuple):
-    """One spelling of one record, taken apart."""
+    """One spelling of one record, split into its words."""
 
     gpu: Gpu
     core: Words
@@ -51,16 +51,16 @@ class _Name(NamedTuple):
 
 
 def resolve_gpu(catalog: HardwareCatalog, text: str) -> Gpu:
-    """Return the one accelerator that `text` names: an id, a name, an alias, a driver's name or a human spelling.
+    """Return the accelerator with the id, name, alias or driver name `text`, in any spelling.
 
     Raises:
-        AmbiguousNameError: If `text` names several, such as "A100".
-        SpecError: If it names none; the hint suggests names that are written alike.
+        AmbiguousNameError: If `text` matches several, such as "A100".
+        SpecError: If it matches none; the hint suggests similar names.
     """
     exact = next((gpu for gpu in catalog.gpus if gpu.id == text), None)
     if exact is not None:
-        return exact  # plans hold ids: no need to take every name apart
-    named = named_exactly(catalog, text)
+        return exact  # plans hold ids: no need to split every name into words
+    named = find_by_name(catalog, text)
     if len(named) == 1:
         return named[0]
     several = named or candidates(catalog, text)
@@ -70,11 +70,11 @@ def resolve_gpu(catalog: HardwareCatalog, text: str) -> Gpu:
 
 
 def resolve_hardware(catalog: HardwareCatalog, text: str) -> Gpu | System:
-    """Return the one accelerator or system that `text` names; of a system, a part that no other has will do.
+    """Return the accelerator or system with the name `text`; an unambiguous part of a system's name suffices.
 
     Raises:
-        AmbiguousNameError: If `text` names several, such as "A100" or "DGX A100".
-        SpecError: If it names none; the hint suggests names that are written alike.
+        AmbiguousNameError: If `text` matches several, such as "A100" or "DGX A100".
+        SpecError: If it matches none; the hint suggests similar names.
     """
     exact = next((each for each in catalog.systems if text.strip().lower() in (each.id, each.name.lower())), None)
     if exact is not None:
@@ -94,13 +94,13 @@ def resolve_hardware(catalog: HardwareCatalog, text: str) -> Gpu | System:
 
 
 def systems_named(catalog: HardwareCatalog, text: str) -> tuple[System, ...]:
-    """Return the systems that `text` can mean, in tiers: by all their words, by all but memory sizes, by some of them.
+    """Return the systems that match `text`: by all their words, else by all but the memory size, else by some words.
 
-    "DGX A100" gives those of both memory sizes and not the DGX Station, "DGX Station" all of these.
+    "DGX A100" returns both memory sizes and not the DGX Station; "DGX Station" returns all DGX Stations.
     """
     core, brands = _take_apart(text)
     if not any(map(str.isalpha, "".join(core))):
-        return ()  # a number alone, such as 8, is in many names and means none of them
+        return ()  # a number alone, such as 8, occurs in many names and identifies none
     found = []
     for each in catalog.systems:
         words = _words(f"{each.id} {each.name}") - _FILLER
@@ -112,9 +112,9 @@ def systems_named(catalog: HardwareCatalog, text: str) -> tuple[System, ...]:
 
 
 def candidates(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
-    """Return every accelerator whose name is `text` and words of configuration only: "A100" gives all A100s.
+    """Return the accelerators whose name is `text` plus configuration words only: "A100" returns all A100s.
 
-    Laptop parts and other models of the same number ("Ti", "SUPER") are candidates only where `text` says so.
+    Laptop parts and other models of the same number ("Ti", "SUPER") match only if `text` contains these words.
     """
     core, brands = _take_apart(text)
     if not core:
@@ -127,10 +127,10 @@ def candidates(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
     return tuple(found.values())
 
 
-def named_exactly(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
-    """Return every accelerator that has `text` for a name, in any spelling; none for words that are no name."""
+def find_by_name(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
+    """Return every accelerator with the name `text`, in any spelling."""
     core, brands = _take_apart(text)
-    # Taking names apart is most of the work, and never changes a digit: records without these digits can be left out.
+    # Splitting names is most of the work and never changes a digit: skip records without these digits.
     digits = _DIGITS.findall(text)
     names = (name for gpu in catalog.gpus if _has_digits(gpu, digits) for name in _names_of(gpu))
     found = {name.gpu.id: name.gpu for name in names if name.core == core and brands <= name.brands}
@@ -148,7 +148,7 @@ def _suggestion(catalog: HardwareCatalog, text: str, only: tuple[Gpu, ...]) -> s
     close = _with_words_of(catalog, text)
     if not close and (systems := systems_named(catalog, text)):
         named = ", ".join(system.id for system in systems[:_SUGGESTIONS])
-        return f"Of systems it could be: {named}. `gpu-planner gpus --systems` lists them."
+        return f"Systems with this name: {named}. `gpu-planner gpus --systems` lists all systems."
     close = close or _spelt_alike(catalog, text)
     return f"Close names: {', '.join(close[:_SUGGESTIONS])}. {_LIST_COMMAND}" if close else _LIST_COMMAND
 
@@ -159,14 +159,14 @@ def _with_words_of(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
 
 
 def _spelt_alike(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
-    from difflib import get_close_matches  # 2 ms to load, at every start, and seldom needed
+    from difflib import get_close_matches  # 2 ms to import at every start, and rarely needed
 
     spelt = {name.lower(): gpu.id for gpu in catalog.gpus for name in (gpu.id, gpu.name, *gpu.aliases)}
     close = get_close_matches(text.lower(), spelt, n=_SUGGESTIONS, cutoff=0.6)
     return tuple(dict.fromkeys(spelt[name] for name in close))
 
 
-# Taking all names apart takes tens of milliseconds, and a refresh of prices asks for thousands of cards.
+# Splitting all names takes tens of milliseconds, and a refresh of prices resolves thousands of cards.
 @lru_cache(maxsize=4)
 def _names(catalog: HardwareCatalog) -> tuple[_Name, ...]:
     return tuple(name for gpu in catalog.gpus for name in _names_of(gpu))
@@ -176,18 +176,18 @@ def _names_of(gpu: Gpu) -> tuple[_Name, ...]:
     parts = [_take_apart(text) for text in (gpu.id, gpu.name, *gpu.aliases)]
     brands = frozenset({gpu.vendor.lower()}).union(*(brands for _, brands in parts))
     if gpu.vendor == "NVIDIA" and gpu.segment == "datacenter":
-        brands |= {"tesla"}  # the line's name until 2020, still said of its successors
+        brands |= {"tesla"}  # the product line's name until 2020, still used for its successors
     cores = dict.fromkeys(form for core, _ in parts if core for form in (core, _with_memory(core, gpu)))
     return tuple(_Name(gpu, core, brands) for core in cores)
 
 
 def _with_memory(core: Words, gpu: Gpu) -> Words:
-    """Return `core` with the card's memory, which people add to any name: "RTX 4090 24GB"."""
+    """Return `core` with the card's memory size, which users add to any name: "RTX 4090 24GB"."""
     return core if any(map(_MEMORY_SIZE.fullmatch, core)) else core | _words(gpu.memory_label)
 
 
 def _take_apart(text: str) -> tuple[Words, Words]:
-    """Return the words of `text` that tell models apart, and its brand words."""
+    """Return the words of `text` that distinguish models, and its brand words."""
     words = _words(text) - _FILLER
     return words - _BRANDS, words & _BRANDS
 
@@ -202,12 +202,12 @@ def _words(text: str) -> Words:
     return frozenset(re.findall(r"[a-z0-9.]+", plain))
 
 
-# No card's name begins so; `7900XTX` has more digits.
+# No card's name begins like this; `7900XTX` has more digits.
 _COUNTED: Final = re.compile(r"(\d{1,6})\s*(?:[x×]\s+|×)(\S.*)|(\d{1,3})x(\S.*)", re.IGNORECASE)
 
 
 def counted(text: str) -> tuple[int | None, str]:
-    """Return how many `text` asks for and of what; none, and the text as it is, where it names no number."""
+    """Split a count from a name, as in "2 x A100"; the count is None if there is none."""
     found = _COUNTED.fullmatch(text.strip())
     if found is None:
         return None, text

@@ -1,6 +1,6 @@
-"""A person's own cards, what they know better of bundled ones, and what of that does not go with the catalog.
+"""The user's own cards and changes to bundled cards, and their merge into the catalog.
 
-It lies in a file of its own, so that a newer catalog never touches it.
+They are stored in a separate file, which an update of the catalog never touches.
 """
 
 import re
@@ -13,41 +13,41 @@ from planner.base import Spec
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import MOST_USD, MOST_WATTS, Day, FigureNote, Gpu, Line, Provenance
-from planner.hardware.names import named_exactly
+from planner.hardware.names import find_by_name
 from planner.units import GIB
 
 OWN_SCHEMA: Final = 1
 OWN_FIGURE: Final = "your own figure"
-"""The source of a figure that the person gave."""
+"""The source of a figure that the user entered."""
 _BETWEEN_WORDS: Final = re.compile(r"[^a-z0-9.]+")
 _ADDED_AFTER: Final = "Added by you, after the "
 _PERSONS: Final = ("purchase_price_usd", "power_limit_watts")
-"""What only the person says of a card, never the catalog."""
+"""Fields that only the user sets, never the catalog."""
 
 
 class CardChange(Spec):
-    """What a person says of a bundled card; what is none stays as the catalog has it."""
+    """The user's changes to a bundled card; fields that are None keep the catalog's value."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
     gpu: Line = Field(description="the catalog's id of the card")
-    purchase_price_usd: float | None = Field(default=None, gt=0, le=MOST_USD, description="what was paid for one")
+    purchase_price_usd: float | None = Field(default=None, gt=0, le=MOST_USD, description="price paid for one")
     power_limit_watts: float | None = Field(default=None, gt=0, le=MOST_WATTS, description="as set with nvidia-smi -pl")
     note: Line | None = None
-    date: Day = Field(description="the day it was said")
+    date: Day = Field(description="the day it was entered")
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
         if self.purchase_price_usd is None and self.power_limit_watts is None and self.note is None:
-            raise ValueError("says nothing: give purchase_price_usd, power_limit_watts or note")
+            raise ValueError("is empty: set purchase_price_usd, power_limit_watts or note")
         return self
 
 
 def card_change(gpu_id: str, day: str, told: Mapping[str, object]) -> CardChange:
-    """Return what a person says of a card on `day`, by the names of the fields.
+    """Return the changes to a card that the user entered on `day`, from a mapping of field names to values.
 
     Raises:
-        SpecError: If a field is not what it can be, or nothing is said.
+        SpecError: If a value is not allowed, or there is no change.
     """
     try:
         return CardChange.model_validate({**told, "gpu": gpu_id, "date": day})
@@ -56,7 +56,7 @@ def card_change(gpu_id: str, day: str, told: Mapping[str, object]) -> CardChange
 
 
 class OwnHardware(Spec):
-    """Everything that a person added to the catalog of hardware."""
+    """All cards and changes that the user added to the hardware catalog."""
 
     schema_version: int = Field(default=OWN_SCHEMA, ge=1, le=OWN_SCHEMA)
     cards: tuple[Gpu, ...] = ()
@@ -71,40 +71,40 @@ class OwnHardware(Spec):
         return self
 
     def joined(self, newer: "OwnHardware") -> "OwnHardware":
-        """Return both; where both know a card or a change, the newer one's."""
+        """Merge both; `newer` wins where both have the same card or change."""
         cards = {card.id: card for card in (*self.cards, *newer.cards)}
         changes = {change.gpu: change for change in (*self.changes, *newer.changes)}
         return OwnHardware(cards=tuple(cards.values()), changes=tuple(changes.values()))
 
     def without(self, gpu_id: str) -> "OwnHardware":
-        """Return the rest: without the card of this id, and without what is said of it."""
+        """Return a copy without the card of this id and without the changes to it."""
         return OwnHardware(
             cards=tuple(card for card in self.cards if card.id != gpu_id),
             changes=tuple(change for change in self.changes if change.gpu != gpu_id),
         )
 
     def change_of(self, gpu_id: str) -> CardChange | None:
-        """Return what is said of a card, or None where nothing is."""
+        """Return the changes to a card, or None."""
         return next((change for change in self.changes if change.gpu == gpu_id), None)
 
     def saying(self, gpu_id: str, change: CardChange | None) -> "OwnHardware":
-        """Return it with `change` in place of what was said of a card, or with nothing said of it."""
+        """Return a copy with the changes to a card replaced by `change`, or removed if it is None."""
         others = tuple(each for each in self.changes if each.gpu != gpu_id)
         return OwnHardware(cards=self.cards, changes=others if change is None else (*others, change))
 
     def without_changes(self) -> "OwnHardware":
-        """Return the cards alone, without what is said of any."""
+        """Return a copy with the cards only."""
         return OwnHardware(cards=self.cards)
 
     def names(self, gpu_id: str) -> bool:
-        """Return whether it has a card of this id, or says something of it."""
+        """Return whether a card of this id was added or changed."""
         return any(card.id == gpu_id for card in self.cards) or any(each.gpu == gpu_id for each in self.changes)
 
 
 def with_own(hardware: HardwareCatalog, own: OwnHardware) -> HardwareCatalog:
-    """Return the catalog with a person's own cards first, each in place of a bundled one of its id, and their changes.
+    """Return the catalog with the user's cards first, each replacing a bundled card of the same id, and the changes.
 
-    A change of a card that the catalog does not have is kept in its file and changes nothing.
+    Changes to cards that the catalog does not have are ignored here, and stay in the file.
     """
     if not own.cards and not own.changes:
         return hardware
@@ -116,7 +116,7 @@ def with_own(hardware: HardwareCatalog, own: OwnHardware) -> HardwareCatalog:
 
 
 class CardFigures(Spec):
-    """What a card of one's own has otherwise than the one it is like; what is none is the same."""
+    """Figures in which a custom card differs from the card it is based on; None means the same."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -127,18 +127,17 @@ class CardFigures(Spec):
 
 
 def card_like(base: Gpu, name: str, figures: CardFigures, day: str) -> Gpu:
-    """Return a card of one's own that is like `base` but for its name and some figures, said on `day`.
+    """Return a custom card based on `base`, with another name and some other figures, entered on `day`.
 
-    Another memory leaves unknown what was measured of the old one. Its launch price is not that of `base`; neither is
-    what was paid for that one, nor its power limit. Remarks on `base` are taken for facts: give the card as it is
-    without what the person changed of it.
+    Another memory size discards the measured usable memory. The launch price, the purchase price and the power limit of
+    `base` are not copied, but its notes are: pass the card without the user's changes to it.
 
     Raises:
-        SpecError: If the name has neither a letter nor a digit, or a figure is not one that a card can have.
+        SpecError: If the name has neither a letter nor a digit, or a figure is out of bounds.
     """
     gpu_id = _BETWEEN_WORDS.sub("-", name.lower()).strip("-.")
     if not gpu_id:
-        raise SpecError("name", "needs a letter or a digit", "Write what the card is called, such as RTX 4090 48 GB.")
+        raise SpecError("name", "needs a letter or a digit", "Enter the name of the card, such as RTX 4090 48 GB.")
     told = figures.model_dump(exclude_none=True)
     fresh = {} if figures.memory_bytes is None else _other_memory(figures.memory_bytes)
     mine = (*told, *(field for field, value in fresh.items() if value is not None))
@@ -164,13 +163,13 @@ def _other_memory(memory_bytes: int) -> dict[str, object]:
 
 
 def unknown_changes(hardware: HardwareCatalog, own: OwnHardware) -> tuple[str, ...]:
-    """Return the ids that changes name and neither the catalog nor the person's own cards have."""
+    """Return the ids of changed cards that are neither in the catalog nor among the user's cards."""
     known = {gpu.id for gpu in (*hardware.gpus, *own.cards)}
     return tuple(change.gpu for change in own.changes if change.gpu not in known)
 
 
 def _changed(gpu: Gpu, change: CardChange | None) -> Gpu:
-    """Return the card with what is said of it; a limit above its board power, which holds nothing back, is left out."""
+    """Return the card with the user's changes; a power limit above the board power has no effect and is left out."""
     if change is None:
         return gpu
     limit = change.power_limit_watts
@@ -182,7 +181,7 @@ def _changed(gpu: Gpu, change: CardChange | None) -> Gpu:
 
 
 def is_above_board_power(gpu: Gpu, limit_watts: float) -> bool:
-    """Return whether a power limit lies above the card's board power; where that is not known, none does."""
+    """Return whether a power limit is above the card's board power; false if that is unknown."""
     return gpu.board_power_watts is not None and limit_watts > gpu.board_power_watts
 
 
@@ -196,16 +195,16 @@ def _notes(gpu: Gpu, change: CardChange, *, held: bool) -> Iterable[str]:
         limit = f"{change.power_limit_watts:,.0f} W"
         full = "" if gpu.board_power_watts is None else f" of {gpu.board_power_watts:,.0f} W"
         if held:
-            yield f"Power limit of your own: {limit}{full}; the rates are those without a limit"
+            yield f"Your power limit: {limit}{full}; the rates are without a limit"
         else:
-            yield f"Your power limit of {limit} is above the board power{full} and is left out"
+            yield f"Your power limit of {limit} is above the board power{full} and is ignored"
     if change.note is not None:
         yield change.note
 
 
-# Looked for when something is added, never in what was added before: a newer catalog must not make it unreadable.
+# Checked when something is added, never when the file is read: a newer catalog must not make the file unreadable.
 class OwnProblem(NamedTuple):
-    """What is wrong with one field of one record, and what to do."""
+    """A problem with one field of one record, and its remedy."""
 
     record: str
     field: str
@@ -214,7 +213,7 @@ class OwnProblem(NamedTuple):
 
 
 def first_problem(hardware: HardwareCatalog, added: OwnHardware) -> OwnProblem | None:
-    """Return what speaks against adding `added` to `hardware`, in which it is already joined, or None."""
+    """Return the first problem with `added`, or None; `hardware` already contains it."""
     problems = (_taken(hardware, card) for card in added.cards)
     limits = (_limit_too_high(hardware, change) for change in added.changes)
     return next((each for each in (*problems, *limits) if each is not None), None)
@@ -222,7 +221,7 @@ def first_problem(hardware: HardwareCatalog, added: OwnHardware) -> OwnProblem |
 
 def _taken(hardware: HardwareCatalog, card: Gpu) -> OwnProblem | None:
     for field, text in _names(card):
-        other = next((gpu for gpu in named_exactly(hardware, text) if gpu.id != card.id), None)
+        other = next((gpu for gpu in find_by_name(hardware, text) if gpu.id != card.id), None)
         if other is not None:
             reason = f"{text!r} is the name of {other.id} ({other.name}) already"
             return OwnProblem(card.id, field, reason, _hint(card, field))
@@ -237,7 +236,7 @@ def _names(card: Gpu) -> Iterator[tuple[str, str]]:
 
 def _hint(card: Gpu, field: str) -> str:
     if field.startswith("aliases"):
-        return "Leave this alias out."
+        return "Remove this alias."
     return f"Choose another, such as {card.name + ', mine'!r}." if field == "name" else "Choose another id."
 
 
@@ -247,4 +246,4 @@ def _limit_too_high(hardware: HardwareCatalog, change: CardChange) -> OwnProblem
     if gpu is None or limit is None or not is_above_board_power(gpu, limit):
         return None
     reason = f"{limit:,.0f} W is above the board power of {gpu.board_power_watts:,.0f} W"
-    return OwnProblem(change.gpu, "power_limit_watts", reason, "A limit holds a card below its board power.")
+    return OwnProblem(change.gpu, "power_limit_watts", reason, "A power limit must be below the board power.")

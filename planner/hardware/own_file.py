@@ -1,4 +1,4 @@
-"""Files of a person's own hardware: read with errors that name the field, written so that nothing is lost."""
+"""Reader and writer of the file with the user's own cards and changes to bundled cards."""
 
 import json
 from datetime import date
@@ -20,7 +20,7 @@ _HINT: Final = (
     "“Add a card like this one…” (menu Catalog, Your own) makes a card without a file; in a shell, "
     '`gpu-planner gpus --show "RTX 4090" --json` prints one to start from.'
 )
-_MEND: Final = "Mend it in an editor, or move it away to begin anew; until then nothing is written over it."
+_MEND: Final = "Fix it in an editor, or move it away to start over; it is not overwritten until then."
 _PRINTED_BESIDE: Final = frozenset(
     (
         *("derived", "prices", "software", "speeds", "fit", "job", "plan", "count", "totals"),
@@ -28,16 +28,16 @@ _PRINTED_BESIDE: Final = frozenset(
         *("rent_usd_per_hour", "rent_source"),
     )
 )
-"""What the command line prints beside a card's own fields: such a record can be added as it was printed."""
+"""Keys that `gpus --show --json` prints in addition to the record; they are ignored when such output is added."""
 _OWN_WORD: Final = "your own word"
 _YOURS: Final = {"basis": "yours", "certainty": "yours"}
 
 
 def read_own(path: Path, today: date | None = None) -> OwnHardware:
-    """Return the hardware in `path`: a whole file, a list of cards, or one card; nothing where there is no file.
+    """Read the hardware in `path`: a whole file, a list of cards or one card; empty if there is no file.
 
-    With `today`, the file is one to add: it has to be there, and a card without `provenance` is said to be the person's
-    own word of that day. Without, it is where the person's hardware is kept.
+    With `today`, the file is one to import: it must exist, and cards without `provenance` are marked as entered by the
+    user on that day. Without `today`, it is the file in which the user's hardware is stored.
 
     Raises:
         CatalogError: If the file cannot be read or a record does not validate; it names the record and the field.
@@ -59,7 +59,7 @@ def read_own(path: Path, today: date | None = None) -> OwnHardware:
 
 
 def write_own(path: Path, own: OwnHardware) -> None:
-    """Write `own` to `path`; the old file stays until the new one is whole.
+    """Write `own` to `path` atomically.
 
     Raises:
         CatalogError: If it cannot be written.
@@ -72,13 +72,13 @@ def write_own(path: Path, own: OwnHardware) -> None:
 
 
 def own_json(own: OwnHardware) -> str:
-    """Return `own` as a file of it reads: its version always, of the rest what is said."""
+    """Serialize `own` to JSON: the schema version and all fields that differ from their defaults."""
     said = own.model_dump(mode="json", exclude_defaults=True)
     return json.dumps({"schema_version": own.schema_version, **said}, indent=2, ensure_ascii=False)
 
 
 def _whole(content: object, today: date | None) -> object:
-    """Return the content as a whole file, with a provenance on cards that have none."""
+    """Return the content in the form of a whole file; cards without a provenance get one if `today` is given."""
     if isinstance(content, list):
         content = {"cards": content}
     elif isinstance(content, dict) and "id" in content:
@@ -91,7 +91,7 @@ def _whole(content: object, today: date | None) -> object:
 
 
 def _as_yours(content: object) -> object:
-    """Return the content with every figure of the person's own marked so: older files have them as measured."""
+    """Mark the user's own figures as `yours`: older files have them as `measured`."""
     if isinstance(content, list):
         return [_as_yours(each) for each in content]
     if not isinstance(content, dict):
@@ -101,7 +101,7 @@ def _as_yours(content: object) -> object:
 
 
 def _record(card: dict[str, object]) -> dict[str, object]:
-    """Return a printed card without what is printed beside its record."""
+    """Return a printed card without the keys that are not part of its record."""
     return {name: value for name, value in card.items() if name not in _PRINTED_BESIDE}
 
 

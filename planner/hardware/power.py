@@ -1,4 +1,4 @@
-"""Power and cooling of a build of several cards: from the cards to the wall, to circuits, and as heat into the room.
+"""Power and cooling of a multi-GPU build: power supply, wall power, circuits, heat and airflow.
 
 A build is sized by its worst case: every card at its board power, with the processor busy as well.
 """
@@ -12,22 +12,22 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.system import System
 
 CONTINUOUS: Final = 0.8
-"""The share of a circuit that a load of three hours or more may take. **Source** NEC 210.19 and 210.20: 125 %."""
+"""Maximum share of a circuit's rating for loads of three hours or more. **Source** NEC 210.19 and 210.20: 125 %."""
 BTU_PER_HOUR_PER_WATT: Final = 3.412
 _CFM_CONSTANT: Final = 1.085
-"""Heat that a cubic foot a minute carries by the degree Fahrenheit, BTU/h.
+"""Heat that one cubic foot per minute of air removes per degree Fahrenheit, BTU/h.
 
 **Source** https://insidehpc.com/2011/04/calculating-cfms-for-hpc-power-and-cooling/."""
 _M3_PER_HOUR_PER_CFM: Final = 1.699
 WARMING_F: Final = 20.0
-"""The lower end of 20 to 30 °F between intake and exhaust that the same article measured."""
-_NEC: Final = "NEC 210.19 and 210.20; outside North America the 80 % are a custom, not a rule"
+"""Lower end of the 20 to 30 °F between intake and exhaust that the same article measured."""
+_NEC: Final = "NEC 210.19 and 210.20; outside North America the 80 % is customary, not a rule"
 _AIR: Final = "insidehpc.com 2011-04: air warms by 20 to 30 °F"
 
 
 @dataclass(frozen=True, slots=True)
 class Circuit:
-    """A circuit that a machine may hang on."""
+    """An electrical circuit that supplies a machine."""
 
     name: str
     volts: int
@@ -35,16 +35,16 @@ class Circuit:
 
     @property
     def mains(self) -> int:
-        """Return the voltage that supplies are rated at: 120 or 230."""
+        """Return the mains voltage at which power supplies are rated: 120 or 230."""
         return 120 if self.volts < 200 else 230
 
     @property
     def continuous_watts(self) -> float:
-        """Return what may be drawn for hours. **Formula** volts × amperes × 0.8."""
+        """Return the maximum continuous load. **Formula** volts × amperes × 0.8."""
         return self.volts * self.amperes * CONTINUOUS
 
     def needed(self, watts: float) -> int:
-        """Return how many such circuits carry `watts` for hours."""
+        """Return the number of such circuits for a continuous load of `watts`."""
         return max(1, ceil(watts / self.continuous_watts))
 
 
@@ -58,12 +58,12 @@ CIRCUITS: Final[dict[str, Circuit]] = {
 }
 """Outlets of North America, of most of Europe, and of the United Kingdom (whose plug has a fuse of 13 A)."""
 USUAL_CIRCUIT: Final = CIRCUITS["120V-15A"]
-"""The smallest one, with which nothing is overlooked."""
+"""The smallest circuit, so that no overload goes unnoticed."""
 
 
 @dataclass(frozen=True, slots=True)
 class PowerFigure:
-    """One figure of a build, with its formula in numbers and its source; none where an input is not known."""
+    """One figure of a build, with its formula in numbers and its source; the value is None if an input is unknown."""
 
     key: str
     title: str
@@ -83,12 +83,12 @@ WALL_TITLES: Final = (
 )
 
 
-def wall_steps(
+def wall_figures(
     circuit: Circuit, watts: float, formula: str, source: str, warming_f: float = WARMING_F
 ) -> tuple[PowerFigure, ...]:
-    """Return what follows from `watts` drawn from the wall, which themselves come from `formula` and `source`.
+    """Return wall power, current, circuits, heat and airflow for `watts`, which have the given formula and source.
 
-    `warming_f` is by how many degrees Fahrenheit the air may warm. **Assumes** that all power becomes heat in the air.
+    `warming_f` is the allowed warming of the air in degrees Fahrenheit. **Assumes** that all power becomes heat.
     """
     heat = watts * BTU_PER_HOUR_PER_WATT
     cfm = heat / (_CFM_CONSTANT * warming_f)
@@ -108,7 +108,7 @@ def wall_steps(
 
 
 def least_circuit(watts: float) -> Circuit:
-    """Return the smallest circuit that carries `watts` for hours, or the largest where it takes several."""
+    """Return the smallest circuit for a continuous load of `watts`, or the largest if one does not suffice."""
     by_size = sorted(CIRCUITS.values(), key=lambda circuit: circuit.continuous_watts)
     return next((circuit for circuit in by_size if circuit.continuous_watts >= watts), by_size[-1])
 
@@ -116,12 +116,13 @@ def least_circuit(watts: float) -> Circuit:
 Rating = Literal["bronze", "gold", "platinum", "titanium"]
 
 HOST_WATTS: Final = 450.0
-"""A processor of 300 W and 150 W for the rest. **Source** Intel's budget for ATX 3.0 supplies, quoted by
-https://www.tweaktown.com/news/85717/ (2022-04)."""
+"""Power of the host: 300 W for the CPU and 150 W for the rest.
+
+**Source** Intel's budget for ATX 3.0 supplies, quoted by https://www.tweaktown.com/news/85717/ (2022-04)."""
 EXCURSION: Final = 3.0
-"""How far a card may exceed its power for 100 µs. **Source** PCIe CEM 5.0, as told by Intel in the same article."""
+"""Allowed power excursion of a card for 100 µs, as a factor. **Source** PCIe CEM 5.0, in the same article."""
 SUPPLY_EXCURSION: Final = 2.0
-"""How far a supply above 450 W with a 12VHPWR connector carries an excursion of 100 µs, as a share of its rating.
+"""Excursion of 100 µs that a supply above 450 W with a 12VHPWR connector tolerates, as a multiple of its rating.
 
 **Source** Intel ATX12VO design guide, table 3-3 (https://www.easymanua.ls/intel/atx12vo/manual?p=23)."""
 EFFICIENCY: Final[dict[Rating, dict[int, tuple[float, float]]]] = {
@@ -130,7 +131,7 @@ EFFICIENCY: Final[dict[Rating, dict[int, tuple[float, float]]]] = {
     "platinum": {120: (0.92, 0.89), 230: (0.94, 0.90)},
     "titanium": {120: (0.94, 0.90), 230: (0.96, 0.94)},
 }
-"""80 PLUS: the least efficiency at half and at full load, by rating and mains voltage.
+"""Minimum efficiency of 80 PLUS supplies at half and at full load, by rating and mains voltage.
 
 **Source** https://www.tomshardware.com/uk/reviews/80-plus-psu-efficiency,4848-2.html (115 V; 230 V EU internal)."""
 _SLOT_WATTS: Final = 75.0
@@ -142,13 +143,13 @@ _BOARD_SLOTS: Final = 7
 _SLOTS: Final = {"Single-slot": 1, "Dual-slot": 2, "Triple-slot": 3}
 _SUPPLY_STEP_WATTS: Final = 50
 _LEAST_LIMIT: Final = 0.5
-NOISE: Final = "no maker publishes a noise class per card; coolers of partners differ"
-"""Why a build has no figure for its noise."""
+NOISE: Final = "unknown: vendors publish no noise level per card, and partner coolers differ"
+"""Reason why a build has no noise figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildCards:
-    """So many of one card, each held to `limit_watts` where a power limit is set."""
+    """A number of equal cards, each with the power limit `limit_watts` if set."""
 
     gpu: Gpu
     count: int
@@ -156,13 +157,13 @@ class BuildCards:
 
     @property
     def watts_each(self) -> float | None:
-        """Return what one card may draw: with the limit of the build, else with its own; None where that is unknown."""
+        """Return the maximum power of one card: the build's limit, else the card's; None if unknown."""
         return self.gpu.drawn_watts if self.limit_watts is None else self.limit_watts
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Cards in one machine, with its host and its supply."""
+    """Cards in one machine, with its host, power supply and circuit."""
 
     cards: tuple[BuildCards, ...]
     host_watts: float = HOST_WATTS
@@ -173,25 +174,25 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class PowerAndCooling:
-    """What a build needs, figure by figure, and what does not fit together."""
+    """Power and cooling figures of a build, its power connectors, and warnings."""
 
     steps: tuple[PowerFigure, ...]
     connectors: tuple[str, ...]
     warnings: tuple[str, ...]
 
     def value(self, key: str) -> float | None:
-        """Return the figure of this key."""
+        """Return the value of the figure `key`."""
         return next(step.value for step in self.steps if step.key == key)
 
 
 def power_and_cooling(build: Build) -> PowerAndCooling:
-    """Return what `build` draws, needs and gives off.
+    """Compute the power and cooling figures of `build`.
 
-    **Assumes** that all cards and the host are at their highest at the same time, and that all power becomes heat.
+    **Assumes** that all cards and the host draw their maximum at the same time, and that all power becomes heat.
     """
     drawn = _cards_watts(build)
     if drawn is None:
-        unknown = (f"The board power of {each.gpu.name} is not known." for each in build.cards if not each.watts_each)
+        unknown = (f"The board power of {each.gpu.name} is unknown." for each in build.cards if not each.watts_each)
         steps = tuple(PowerFigure(key, title, None, unit, "", "") for key, title, unit in _TITLES)
         return PowerAndCooling(steps, tuple(_connectors(build)), (*unknown, *_board_warnings(build)))
     steps = tuple(_steps(build, drawn))
@@ -199,18 +200,18 @@ def power_and_cooling(build: Build) -> PowerAndCooling:
 
 
 def machine_steps(system: System, circuit: Circuit) -> tuple[PowerFigure, ...]:
-    """Return what feeds and cools a whole machine; none where its power is not known.
+    """Return the power and cooling figures of a complete system; empty if its power is unknown.
 
-    **Assumes** that its highest power is drawn from the wall, as makers state it, and all becomes heat in the air.
+    **Assumes** that the stated maximum power is wall power, and that all of it becomes heat.
     """
     watts = system.max_power_watts
     if watts is None:
         return ()
-    return wall_steps(circuit, watts, "highest power, at the input", system.provenance_of("max_power_watts").source)
+    return wall_figures(circuit, watts, "maximum input power", system.provenance_of("max_power_watts").source)
 
 
 def wall_watts(build: Build) -> float | None:
-    """Return what the build draws from the wall, or None where a card's power is not known.
+    """Return the wall power of the build, or None if a card's power is unknown.
 
     **Formula** (cards + host) ÷ the supply's efficiency at that load.
     """
@@ -219,24 +220,24 @@ def wall_watts(build: Build) -> float | None:
 
 
 def spikes_watts(cards_watts: float, host_watts: float) -> float:
-    """Return what the build may draw for 100 µs: three times the cards' power, and the host's."""
+    """Return the peak power for 100 µs: three times the cards' power plus the host's."""
     return EXCURSION * cards_watts + host_watts
 
 
 def supply_watts(cards_watts: float, host_watts: float) -> float:
-    """Return the least rating of an ATX 3 supply that carries the load and the cards' spikes, rounded up to 50 W.
+    """Return the minimum rating of an ATX 3 supply for the load and the cards' spikes, rounded up to 50 W.
 
-    Where the host takes as much as the cards, both need the same: the spikes are then twice the load.
+    Both conditions are equal if the host draws as much as the cards: the spikes are then twice the load.
 
     **Formula** max(cards + host, (3 × cards + host) ÷ 2).
-    **Assumes** that all cards may rise at once, which is rare; older supplies (ATX 2) need more.
+    **Assumes** that all cards may spike at once, which is rare; older supplies (ATX 2) need a higher rating.
     """
     needed = max(cards_watts + host_watts, spikes_watts(cards_watts, host_watts) / SUPPLY_EXCURSION)
     return ceil(needed / _SUPPLY_STEP_WATTS) * float(_SUPPLY_STEP_WATTS)
 
 
 def efficiency(build: Build, cards_watts: float) -> float:
-    """Return the least efficiency that the supply's rating promises: at half load up to there, at full load above."""
+    """Return the supply's guaranteed efficiency: that at half load up to half load, else that at full load."""
     half, full = EFFICIENCY[build.rating][build.circuit.mains]
     rated = supply_watts(cards_watts, build.host_watts)
     return half if cards_watts + build.host_watts <= rated / 2 else full
@@ -274,7 +275,7 @@ def _steps(build: Build, drawn: float) -> Iterator[PowerFigure]:
     for (key, title, unit), (value, formula, source) in zip(_TITLES, figures, strict=False):
         yield PowerFigure(key, title, value, unit, formula, source)
     efficient = f"{load:,.0f} ÷ {share:.2f} (80 PLUS {build.rating})"
-    yield from wall_steps(build.circuit, wall, efficient, _RATING_SOURCE, build.warming_f)
+    yield from wall_figures(build.circuit, wall, efficient, _RATING_SOURCE, build.warming_f)
     yield PowerFigure("slots", "Slots", None if slots is None else float(slots), "", "", _FORM)
 
 
@@ -294,18 +295,18 @@ def _slots_of(gpu: Gpu) -> int | None:
 
 
 def _connectors(build: Build) -> Iterator[str]:
-    """Yield what feeds each kind of card at least; which connector it has, its maker's manual says."""
+    """Yield the minimum power connectors of each kind of card; the vendor's manual states the actual ones."""
     for each in build.cards:
         watts = each.gpu.board_power_watts
         if _slots_of(each.gpu) is None:
-            yield f"{each.gpu.name}: fed by its baseboard or machine, not by cables of a supply."
+            yield f"{each.gpu.name}: powered by its baseboard or system, not by cables from the power supply."
         elif watts is not None and watts <= _SLOT_WATTS:
-            yield f"{each.gpu.name}: none, the slot gives 75 W."
+            yield f"{each.gpu.name}: none; the slot supplies 75 W."
         elif watts is not None:
             whose = "for each card " if each.count > 1 else ""
             eights = ceil((watts - _SLOT_WATTS) / _EIGHT_PIN_WATTS)
             sixteen = ", or one 16-pin plug (12V-2x6)" if watts <= _SIXTEEN_PIN_WATTS else ""
-            yield f"{each.gpu.name}: {whose}{eights} or more 8-pin plugs{sixteen}, each on a cable of its own."
+            yield f"{each.gpu.name}: {whose}{eights} or more 8-pin plugs{sixteen}, each on its own cable."
 
 
 def _circuit_warnings(build: Build) -> Iterator[str]:
@@ -317,15 +318,15 @@ def _circuit_warnings(build: Build) -> Iterator[str]:
     limit = _limit_that_fits(build)
     instead = f", or a power limit of {limit:,.0f} W on each card" if limit else ""
     yield (
-        f"{named} {draw} {wall:,.0f} W from the wall; one circuit of {circuit.name} carries "
-        f"{circuit.continuous_watts:,.0f} W for hours: {circuit.needed(wall)} circuits{instead}."
+        f"{named} {draw} {wall:,.0f} W from the wall; one {circuit.name} circuit supplies "
+        f"{circuit.continuous_watts:,.0f} W continuously: use {circuit.needed(wall)} circuits{instead}."
     )
 
 
 def _limit_that_fits(build: Build) -> float | None:
-    """Return the power limit of every card with which one circuit carries the build, None where none does.
+    """Return the power limit per card at which one circuit suffices for the build, or None if none is practical.
 
-    **Assumes** that nobody wants less than half of a card's power: drivers refuse limits that are much lower.
+    **Assumes** that limits below half of the board power are impractical: drivers refuse much lower ones.
     """
     _, full = EFFICIENCY[build.rating][build.circuit.mains]
     left = build.circuit.continuous_watts * full - build.host_watts
@@ -337,15 +338,15 @@ def _limit_that_fits(build: Build) -> float | None:
 def _board_warnings(build: Build) -> Iterator[str]:
     slots = _slots(build)
     if slots is not None and slots > _BOARD_SLOTS:
-        yield f"The cards take {slots} slots and an ATX board has {_BOARD_SLOTS}: risers, or narrower cards."
+        yield f"The cards occupy {slots} slots, but an ATX board has {_BOARD_SLOTS}: use risers or narrower cards."
     if modules := _modules(build):
-        host = f"{build.host_watts:,.0f} W are those of a PC's host, and a server takes more"
-        yield f"{' and '.join(modules)}: no cards for a slot, but sold with their baseboard or machine. {host}."
+        host = f"The host's {build.host_watts:,.0f} W is for a PC; a server draws more"
+        yield f"{' and '.join(modules)}: not a slot card; sold with a baseboard or system. {host}."
     passive = [each.gpu.name for each in build.cards if each.gpu.segment == "datacenter" and _slots_of(each.gpu)]
     if passive:
-        yield f"{' and '.join(passive)}: most data-centre cards have no fans; a server's airflow has to cool them."
+        yield f"{' and '.join(passive)}: most data-center cards have no fans and need a server's airflow."
 
 
 def _modules(build: Build) -> list[str]:
-    """Return the names of what has no slot: modules on a baseboard, laptops, chips."""
+    """Return the names of accelerators that are not slot cards: modules on a baseboard, laptop parts, chips."""
     return [each.gpu.name for each in build.cards if _slots_of(each.gpu) is None]

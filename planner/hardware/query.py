@@ -1,4 +1,4 @@
-"""Filtering, sorting and counting records of one kind; the window and the command line both use it."""
+"""Filtering, sorting and counting of catalog records, shared by the window and the command line."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,16 +20,16 @@ _Test = Callable[[Any], bool]
 
 
 class Query(Spec):
-    """What to look for. Everything that is set must hold; an empty query finds everything in the catalog's order.
+    """A filter and sort order of records; an empty query returns all records in the catalog's order.
 
-    Queries of each kind of record say in which `words`, and have a field for the values chosen in each facet. A bad
-    expression or sort key raises SpecError when the query is made.
+    All conditions must hold. A subclass for each kind of record defines its schema in `words` and an attribute for the
+    selected values of each facet. An invalid expression or sort key raises SpecError when the query is created.
     """
 
     words: ClassVar[Vocabulary[Any]]
-    text: str = Field(default="", description="words that name, alias, vendor or architecture must contain")
+    text: str = Field(default="", description="words that must occur in name, aliases, vendor or architecture")
     where: str = Field(default="", description='such as memory_gib >= 24 and vendor == "NVIDIA"')
-    sort: tuple[str, ...] = Field(default=(), description="query words, - before one for descending")
+    sort: tuple[str, ...] = Field(default=(), description="query fields; a leading - sorts descending")
 
     @field_validator("where")
     @classmethod
@@ -44,17 +44,17 @@ class Query(Spec):
         for key in keys:
             word = key.removeprefix("-")
             if word not in cls.words.fields:
-                hint = f"{cls.words.missing(word)} Write - before one for descending."
+                hint = f"{cls.words.missing(word)} A leading - sorts descending."
                 raise SpecError("sort", f"there is no field {word!r}", hint=hint)
         return keys
 
     def within(self) -> list[_Test]:
-        """Return tests of the ranges that are fields of their own."""
+        """Return the tests of range attributes; subclasses with such attributes override this."""
         return []
 
 
 class GpuQuery(Query):
-    """What to look for among accelerators."""
+    """A query of accelerators."""
 
     words = GPU_WORDS
     vendors: tuple[Vendor, ...] = ()
@@ -66,7 +66,7 @@ class GpuQuery(Query):
     year_max: int | None = None
 
     def within(self) -> list[_Test]:
-        """Return tests of the ranges of memory and years."""
+        """Return the tests of the ranges of memory and release year."""
         ranges: tuple[tuple[Callable[[Gpu], int | None], int | None, int | None], ...] = (
             (lambda gpu: gpu.memory_bytes, self.memory_min_bytes, self.memory_max_bytes),
             (lambda gpu: gpu.year, self.year_min, self.year_max),
@@ -79,9 +79,9 @@ def select(
 ) -> tuple[AnyRecord, ...]:
     """Return the records that pass `query`, sorted.
 
-    `fits` says what a plan comes to on each record, by its id, `prices` what it is sold and rented for by price word.
+    `fits` are the plan's results and `prices` the prices by field, both by record id.
 
-    Unknown values, and those without an order, come last both ways; equal records stay in their order.
+    Unknown and unordered values sort last in both directions; the sort is stable.
 
     Raises:
         SpecError: If the query uses a word that needs a plan, or prices, and `fits` or `prices` is not given.
@@ -97,9 +97,9 @@ def select(
 def facet_counts(
     records: Iterable[AnyRecord], query: Query, fits: Fits | None = None, prices: Prices | None = None
 ) -> Mapping[str, Mapping[str | None, int]]:
-    """Return how many records each value of a facet would show, as if nothing were chosen in that facet itself.
+    """Return the number of matching records for each value of each facet, ignoring that facet's own selection.
 
-    The value of records of which it is not known is None.
+    Records with an unknown value count under None.
 
     Raises:
         SpecError: If the query uses a word that needs a plan, or prices, and `fits` or `prices` is not given.
@@ -114,7 +114,7 @@ def facet_counts(
 
 
 def used_words(query: Query) -> frozenset[str]:
-    """Return the words that the query filters or sorts by."""
+    """Return the fields that the query filters or sorts by."""
     used = {key.removeprefix("-") for key in query.sort}
     return frozenset(used | parse_expression(query.where, query.words).fields if query.where.strip() else used)
 
@@ -122,10 +122,10 @@ def used_words(query: Query) -> frozenset[str]:
 def _known(query: Query, fits: Fits | None, prices: Prices | None) -> Known:
     used = used_words(query)
     if fits is None and (words := used.intersection(query.words.judged)):
-        raise SpecError(min(words), "needs a model to judge by", hint=f"Name a model, or leave `{min(words)}` out.")
+        raise SpecError(min(words), "needs a model", hint=f"Name a model, or remove `{min(words)}`.")
     if prices is None and (words := used.intersection(query.words.priced)):
         reason = f"needs the prices of {query.words.noun}"
-        raise SpecError(min(words), reason, hint="`price` is known without them.")
+        raise SpecError(min(words), reason, hint="`price` works without them.")
     return Known(fits or {}, prices or {})
 
 
@@ -154,7 +154,7 @@ def _is_among(values: frozenset[str | None], read: Callable[[Any], str | None]) 
 
 
 def _with_words(records: Iterable[AnyRecord], text: str) -> list[AnyRecord]:
-    """Return the records whose text has every word; a plain loop, since this runs with every letter typed."""
+    """Return the records whose search text contains every word; a plain loop, because it runs at every keystroke."""
     found = list(records)
     for word in text.lower().split():
         found = [record for record in found if word in record.search_text]
@@ -177,7 +177,7 @@ def _sorted(records: list[AnyRecord], field: QueryField[AnyRecord], descending: 
 
 
 def _order(field: QueryField[AnyRecord], value: Value) -> Value:
-    """Return what `value` sorts by: text without regard to case, and no place for what is not a version."""
+    """Return the sort key of `value`: text in lower case; None for text in a version field."""
     if not isinstance(value, str):
         return value
     return None if field.kind == "version" else value.lower()

@@ -1,7 +1,7 @@
-"""What software runs on a card: number formats, kernels, and the versions of frameworks that still know it.
+"""Software support of accelerators: number formats, kernels and supported framework versions.
 
-Facts are about what software is built for, a compute capability, an AMD target or an architecture, not about a card:
-every card of it shares them.
+A fact applies to a target of software builds (a compute capability, an AMD target or an architecture) and so to every
+card of that target.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,18 +33,18 @@ FEATURES: Final[dict[Feature, str]] = {
     "jax": "JAX",
     "rocm": "ROCm",
 }
-"""The features that are shown, with their titles and in their order; the other formats are only told where lacking."""
+"""The features that are shown, in order, with their titles; other formats are mentioned only if unsupported."""
 _FORMATS: Final[frozenset[Feature]] = frozenset(("fp64", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"))
 _ONLY_NVIDIA: Final[frozenset[Feature]] = frozenset(("marlin", "mig", "cuda", "driver", "flash-attention-3"))
-_NOT_READ: Final = "no source that was read says it of this card"
+_NOT_READ: Final = "no source that was read states it for this card"
 _HAS_RATE: Final = "a rate is published for it"
 
 
 class SoftwareFact(Spec):
-    """What one source says of one feature on some targets, as `target_of` names them.
+    """Support of a feature on some targets according to one source.
 
-    `oldest` and `newest` are the first and the last version with support; none where there is no end, or where the
-    note says why it is not known.
+    `targets` are as `target_of` returns them. `oldest` and `newest` are the first and the last supported version; None
+    if the range is open, or if the note explains why the version is unknown.
     """
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
@@ -59,7 +59,7 @@ class SoftwareFact(Spec):
 
 
 class FeatureSupport(NamedTuple):
-    """What is known of one feature on one card; `support` is none where nothing is, and `reason` then says why."""
+    """Support of a feature on one card; `support` is None if unknown, for the given `reason`."""
 
     feature: Feature
     support: Support | None
@@ -71,29 +71,29 @@ class FeatureSupport(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Return the name of the feature."""
+        """Return the title of the feature."""
         return FEATURES[self.feature]
 
     @property
     def versions(self) -> str:
-        """Return `from 9.0 to 12.x`, `to 2.14`, or nothing where no version is named."""
+        """Return the supported versions: `from 9.0 to 12.x`, `to 2.14`, or an empty text."""
         parts = (f"from {self.oldest}" if self.oldest else "", f"to {self.newest}" if self.newest else "")
         return " ".join(part for part in parts if part)
 
 
 def target_of(gpu: Gpu) -> str:
-    """Return what software is built for on `gpu`.
+    """Return the build target of software for `gpu`.
 
-    That is a compute capability (8.9), an AMD target (gfx942) or, where it has neither, its architecture (TPU v5e).
+    That is a compute capability (8.9), an AMD target (gfx942), or else the architecture (TPU v5e).
     """
     return gpu.compute_capability or gpu.architecture
 
 
 def software_of(gpu: Gpu, facts: Iterable[SoftwareFact]) -> tuple[FeatureSupport, ...]:
-    """Return what is known of every feature that `gpu` can have, in the order of `FEATURES`.
+    """Return the support of every feature that applies to `gpu`, in the order of `FEATURES`.
 
-    CUDA and its kernels are left out for cards that are not NVIDIA's, ROCm for those that are not AMD's. A format for
-    which the card has a published rate is one that it computes in, though no fact says so.
+    CUDA features apply to NVIDIA cards only, ROCm to AMD cards only. A number format with a published rate counts as
+    supported even without a fact.
     """
     target = target_of(gpu)
     known = {fact.feature: fact for fact in facts if target in fact.targets}
@@ -101,7 +101,7 @@ def software_of(gpu: Gpu, facts: Iterable[SoftwareFact]) -> tuple[FeatureSupport
 
 
 def lacking_formats(facts: Iterable[SoftwareFact]) -> Mapping[str, Mapping[str, SoftwareFact]]:
-    """Return the number formats that a chip does not compute in, and who says so, by its target."""
+    """Return the unsupported number formats of each target, with the fact that states it."""
     lacking: dict[str, dict[str, SoftwareFact]] = {}
     for fact in facts:
         if fact.feature in _FORMATS and fact.support == "no":
@@ -131,19 +131,19 @@ def _concerns(gpu: Gpu, feature: Feature) -> bool:
 OTHER_MACHINES: Final[dict[str, str]] = {
     "TPU": (
         "TPUs are Google's accelerators for large matrix products, rented in slices and programmed through XLA (JAX, "
-        "PyTorch/XLA): for those who train or serve at scale in Google's cloud."
+        "PyTorch/XLA): for training and serving at scale in Google's cloud."
     ),
     "FPGA": (
-        "FPGAs are chips whose circuits are set after they are made: for fixed networks that must answer within "
+        "FPGAs are chips whose circuits are configured after manufacture: for fixed networks that must answer within "
         "microseconds or on few watts, and not for training or for models that change."
     ),
     "CPU": (
-        "A processor runs what fits into its own memory; when it writes text, memory bandwidth sets the pace, as on "
-        "a card, and two channels of DDR5-5600 give 90 GB/s, a tenth of a GeForce RTX 4090; to plan for one, let "
-        "llama.cpp run the model with no layer on the card."
+        "A CPU runs models that fit into its own memory; when it generates text, memory bandwidth limits the speed, as "
+        "on a GPU, and two channels of DDR5-5600 give 90 GB/s, a tenth of a GeForce RTX 4090; to plan for a CPU, let "
+        "llama.cpp run the model with 0 GPU layers."
     ),
 }
-"""One sentence each on machines of another kind than the cards of the table.
+"""One sentence on each kind of hardware that the table does not list.
 
 **Source** TPU: https://cloud.google.com/tpu/docs/intro-to-tpu. FPGA: Umuroglu et al., FINN, FPGA 2017.
 CPU: channels × 8 bytes × transfers per second, 2 × 8 × 5.6e9 = 89.6 GB/s (JEDEC JESD79-5); RTX 4090: 1,008 GB/s.
@@ -151,7 +151,7 @@ CPU: channels × 8 bytes × transfers per second, 2 × 8 × 5.6e9 = 89.6 GB/s (J
 
 
 def about_other_machines(words: str) -> str:
-    """Return the sentence on each kind of machine that `words` name and the table does not have; or nothing."""
+    """Return a sentence on each unlisted kind of hardware that `words` mention, or an empty text."""
     named = set(words.upper().split())
     asked = (name for name, also in _ALSO_CALLED.items() if named & {name, *also})
     return " ".join(OTHER_MACHINES[name] for name in asked)

@@ -1,4 +1,4 @@
-"""What was measured on a card and published: a few speeds of each, with model, precision and source."""
+"""Published benchmark results of accelerators, with model, precision, settings and source."""
 
 from collections.abc import Iterable
 from typing import Final, Literal
@@ -21,19 +21,19 @@ TASK_WORDS: Final[dict[SpeedTask, str]] = {
     "image-inference": "images, inference",
     "image-training": "images, training",
 }
-"""Every task in the order in which it is shown, with its words."""
+"""Every task in display order, with its title."""
 _SECONDS_PER_HOUR: Final = 3_600.0
 _MILLION: Final = 1e6
 
 
 class MeasuredSpeed(Spec):
-    """One published measurement by a source that states its settings; what it does not state is none."""
+    """One published measurement; settings that the source does not state are None."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
     gpu: str = Field(min_length=1, description="the catalog's id of the card")
     gpu_count: int = Field(ge=1)
     task: SpeedTask
-    model: str = Field(min_length=1, description="as the source calls it")
+    model: str = Field(min_length=1, description="name in the source")
     precision: str | None = None
     batch: str | None = None
     length: str | None = Field(default=None, description="of the sequence, the prompt or the image")
@@ -42,24 +42,24 @@ class MeasuredSpeed(Spec):
     framework: str = Field(min_length=1)
     value_per_second: float = Field(gt=0, allow_inf_nan=False)
     unit: SpeedUnit
-    per_gpu: bool = Field(default=False, description="the value is that of one card, not of all together")
+    per_gpu: bool = Field(default=False, description="the value is for one card, not the total")
     source: str = Field(min_length=3)
     as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day the source was read")
 
     @property
     def total_per_second(self) -> float:
-        """Return the speed of all cards together."""
+        """Return the total speed of all cards."""
         return self.value_per_second * self.gpu_count if self.per_gpu else self.value_per_second
 
     @property
     def settings(self) -> str:
-        """Return what the source states of the run: `BF16, batch 1, length 512, vLLM 0.13.0`."""
+        """Return the stated settings of the run: `BF16, batch 1, length 512, vLLM 0.13.0`."""
         named = (("batch", self.batch), ("length", self.length), ("output", self.output_length))
         parts = (self.precision, *(f"{name} {value}" for name, value in named if value), self.parallelism)
         return ", ".join(part for part in (*parts, self.framework) if part)
 
     def usd_per_million(self, usd_per_gpu_hour: float) -> float:
-        """Return what a million tokens, samples or images cost at a price of one card and hour.
+        """Return the cost of a million tokens, samples or images at a price per card and hour.
 
         **Formula** price × cards ÷ (speed × 3600) × 10⁶. **Assumes** that the cards run at this speed all the time.
         """
@@ -67,7 +67,7 @@ class MeasuredSpeed(Spec):
 
 
 def speeds_of(gpu_id: str, speeds: Iterable[MeasuredSpeed]) -> tuple[MeasuredSpeed, ...]:
-    """Return what was measured on this card, by number of cards and in the order of tasks."""
+    """Return the published speeds of a card, sorted by number of cards and task."""
     tasks = list(TASK_WORDS)
     found = (speed for speed in speeds if speed.gpu == gpu_id)
     return tuple(sorted(found, key=lambda speed: (speed.gpu_count, tasks.index(speed.task))))

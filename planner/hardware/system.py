@@ -1,4 +1,4 @@
-"""Whole machines as they are sold, a DGX, an NVL72 rack, a TPU slice, and what their accelerators add to them."""
+"""Complete systems as they are sold or rented: servers, racks, workstations, cloud instances and TPU slices."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,10 +6,10 @@ from typing import Literal
 from pydantic import Field
 
 from planner.base import Spec
-from planner.hardware.gpu import FigureNote, Gpu, Provenance, links_bytes_per_s, provenance_in
+from planner.hardware.gpu import FigureNote, Gpu, Provenance, find_provenance, links_bytes_per_s
 
 SystemKind = Literal["server", "baseboard", "rack", "workstation", "cloud instance", "pod slice", "pod"]
-"""What is sold or rented as one: a baseboard goes into a server, a rack may be several, a slice is part of a pod."""
+"""Kinds of systems: a baseboard is part of a server, a rack holds several servers, a slice is part of a pod."""
 Topology = Literal["switch", "full mesh", "hybrid cube mesh", "hypercube", "2D torus", "3D torus"]
 PriceKind = Literal["list", "street", "used", "estimate"]
 
@@ -25,13 +25,15 @@ class System(Spec):
     gpu_id: str | None = Field(default=None, description="the accelerator's id in the catalog")
     gpu_count: int | None = Field(default=None, ge=1)
     memory_label: str | None = Field(default=None, description="accelerator memory as marketed")
-    memory_bytes: int | None = Field(default=None, gt=0, description="accelerator memory, all together")
+    memory_bytes: int | None = Field(default=None, gt=0, description="total accelerator memory")
     host_cpu: str | None = None
     host_memory_bytes: int | None = Field(default=None, gt=0)
     interconnect: str | None = None
-    topology: Topology | None = Field(default=None, description="how the links join the accelerators")
+    topology: Topology | None = Field(default=None, description="topology of the links between accelerators")
     performance_label: str | None = Field(default=None, description="as marketed; see performance_basis")
-    performance_basis: str | None = Field(default=None, description="dense, sparse, vector or tensor, and of what")
+    performance_basis: str | None = Field(
+        default=None, description="dense or sparse, vector or tensor, and the number format"
+    )
     max_power_watts: float | None = Field(default=None, gt=0, description="of the whole machine, at its input")
     price_usd: float | None = Field(default=None, gt=0)
     price_kind: PriceKind | None = None
@@ -41,18 +43,18 @@ class System(Spec):
     notes: tuple[str, ...] = ()
 
     def provenance_of(self, field: str) -> Provenance:
-        """Return where the figure in `field` comes from."""
-        return provenance_in(self.figure_notes, field, self.provenance)
+        """Return the provenance of the figure in `field`."""
+        return find_provenance(self.figure_notes, field, self.provenance)
 
 
 def together(count: int | None, each: float | None) -> float | None:
-    """Return a figure of `count` equal accelerators, or None where the figure of one or their number is not known."""
+    """Return `count` times the figure of one accelerator, or None if either is unknown."""
     return None if count is None or each is None else count * each
 
 
 @dataclass(frozen=True, slots=True)
 class EquippedSystem:
-    """A system and the accelerator in it, none where the catalog does not say which that is."""
+    """A system with its accelerator, which is None if the catalog does not name it."""
 
     system: System
     gpu: Gpu | None
@@ -69,13 +71,13 @@ class EquippedSystem:
 
     @property
     def accelerators(self) -> str | None:
-        """Return `8 × H100 SXM5 80 GB`, or the name alone where the number is not known."""
+        """Return `8 × H100 SXM5 80 GB`, or the name alone if the number is unknown."""
         name, count = self.chip, self.system.gpu_count
         return f"{count:,} × {name}" if name and count else name
 
     @property
     def search_text(self) -> str:
-        """Return what a word search looks at: name, id, vendor, kind and accelerator, in lower case."""
+        """Return the text that a search matches, in lower case: name, id, vendor, kind and accelerator."""
         system = self.system
         return "\n".join((system.name, system.id, system.vendor, system.kind, self.accelerators or "")).lower()
 
@@ -86,17 +88,17 @@ class EquippedSystem:
 
     @property
     def provenance(self) -> Provenance:
-        """Return where the system's record comes from."""
+        """Return the provenance of the system's record."""
         return self.system.provenance
 
     @property
     def preliminary(self) -> bool:
-        """Return whether figures of the system or of its accelerators may change."""
+        """Return whether figures of the system or its accelerators may still change."""
         return self.system.provenance.certainty == "preliminary" or (self.gpu is not None and self.gpu.preliminary)
 
     @property
     def architecture(self) -> str | None:
-        """Return the family of its accelerators."""
+        """Return the architecture of its accelerators."""
         return None if self.gpu is None else self.gpu.architecture
 
     @property
@@ -106,9 +108,9 @@ class EquippedSystem:
 
     @property
     def links_bytes_per_s(self) -> float | None:
-        """Return what the links of each accelerator carry, both directions together, where its record tells it."""
+        """Return the link bandwidth of each accelerator, both directions, or None if unknown."""
         return None if self.gpu is None else links_bytes_per_s(self.gpu.interconnect)
 
     def together(self, each: float | None) -> float | None:
-        """Return a figure of all its accelerators from that of one."""
+        """Return the total of all accelerators from the figure of one."""
         return together(self.system.gpu_count, each)

@@ -1,4 +1,4 @@
-"""The words that queries of systems know. A word that accelerators have too is of the same figure in the same unit."""
+"""Query fields of systems. Fields that accelerators also have mean the same figure in the same unit."""
 
 from collections.abc import Callable, Mapping
 from operator import attrgetter
@@ -7,12 +7,12 @@ from typing import Final
 from planner.hardware.fields import TERA
 from planner.hardware.query import Query
 from planner.hardware.system import EquippedSystem, PriceKind, SystemKind, Topology
-from planner.hardware.vocabulary import Facet, QueryField, Vocabulary, Words
+from planner.hardware.vocabulary import Facet, FieldFactory, QueryField, Vocabulary
 from planner.units import GB, GIB
 
 RENT: Final = "rent"
-"""The word of the one price that is not in a system's record."""
-_OF: Final = Words[EquippedSystem]()
+"""The field of the rental price, which is not part of a system's record."""
+_OF: Final = FieldFactory[EquippedSystem]()
 _KINDS: Final = "server, baseboard, rack, workstation, cloud instance, pod slice or pod"
 _TOPOLOGIES: Final = "switch, full mesh, hybrid cube mesh, hypercube, 2D torus or 3D torus"
 _LINKS: Final = "of each accelerator to the others, both directions together"
@@ -63,13 +63,13 @@ SYSTEM_FIELDS: Final[Mapping[str, QueryField[EquippedSystem]]] = {
         _OF.number("fp16_dense", "FP16", "TFLOPS", "dense FP16 rate of all accelerators together", _rate("fp16"), TERA),
         _OF.number("link", "Links", "GB/s", _LINKS, lambda machine: machine.links_bytes_per_s, GB),
         _OF.number(
-            "power", "Power", "W", "the most that all of it draws", lambda machine: machine.system.max_power_watts
+            "power", "Power", "W", "maximum power of the whole system", lambda machine: machine.system.max_power_watts
         ),
         _OF.number("price", "Price", "USD", "of the kind in price_kind", lambda machine: machine.system.price_usd),
         _OF.text(
             "price_kind", "Kind of price", "list, street, used or estimate", lambda machine: machine.system.price_kind
         ),
-        _OF.price(RENT, "Rent", "lowest price of all of it for an hour, on demand"),
+        _OF.price(RENT, "Rent", "lowest on-demand price of the whole system per hour"),
         _OF.flag("preliminary", "Preliminary", "true where figures may change", lambda machine: machine.preliminary),
         _OF.text("certainty", "Certainty", _CERTAINTY, lambda machine: machine.system.provenance.certainty),
         _OF.verdict(),
@@ -91,11 +91,11 @@ SYSTEM_WORDS: Final = Vocabulary(
     ("fits",),
     (RENT,),
 )
-"""What systems are asked for and counted by."""
+"""Fields and facets of systems."""
 
 
 class SystemQuery(Query):
-    """What to look for among systems; None among chosen values finds those of which it is not known."""
+    """A query of systems; None among the selected values of a facet matches systems where it is unknown."""
 
     words = SYSTEM_WORDS
     vendors: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
-"""How much of a device's memory a process can use: measured where it was, else assumed from the device's family.
+"""Usable memory of a device: measured, or estimated from measured devices of the same family.
 
-The label on the box, the physical bytes and the usable bytes are three different numbers. The usable bytes are the
-total that `cudaMemGetInfo` reports on Linux (and PyTorch prints as "total capacity"): the driver, error correction and
-page tables have taken their part. Windows reports nearly the physical bytes, but keeps some of them from each process.
+The marketed size, the physical memory and the usable memory are three different numbers. Usable memory is the total
+that `cudaMemGetInfo` reports on Linux (and PyTorch prints as "total capacity"), after the share of the driver, error
+correction and page tables. Windows reports nearly the physical memory, but withholds some of it from each process.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,14 +14,14 @@ from planner.base import Spec
 from planner.hardware.gpu import Gpu
 from planner.units import GIB
 
-Family = tuple[str, ...]
+DeviceFamily = tuple[str, ...]
 
 _ENOUGH_DEVICES: Final = 3
 _APPLE_LARGE_BYTES: Final = 32 * GIB
 
 
 class UsableMemory(Spec):
-    """The memory that a process can use on one device, as an interval; `bytes` is the figure to plan with."""
+    """Usable memory of one device with its uncertainty interval; `bytes` is the figure to plan with."""
 
     bytes: int
     low_bytes: int
@@ -32,8 +32,8 @@ class UsableMemory(Spec):
 
 
 @dataclass(frozen=True)
-class Spread:
-    """The lowest, middle and highest of one quantity over the measured devices of a family."""
+class FamilySpread:
+    """Lowest, median and highest value of a quantity over the measured devices of a family."""
 
     low: float
     middle: float
@@ -42,19 +42,19 @@ class Spread:
 
 
 class UsableShares(NamedTuple):
-    """What the measured devices of each family lose.
+    """Memory losses of the measured devices of each family.
 
-    `lost_share` is 1 − usable ÷ physical bytes; `smi_gap_bytes` is what nvidia-smi's total has above the usable bytes.
+    `lost_share` is 1 − usable ÷ physical bytes; `smi_gap_bytes` is nvidia-smi's total minus the usable bytes.
     """
 
-    lost_share: Mapping[Family, Spread]
-    smi_gap_bytes: Mapping[Family, Spread]
+    lost_share: Mapping[DeviceFamily, FamilySpread]
+    smi_gap_bytes: Mapping[DeviceFamily, FamilySpread]
 
 
 def measured_shares(records: Iterable[Gpu]) -> UsableShares:
-    """Return the spreads of every family in `records` that has measured devices."""
-    lost: dict[Family, list[float]] = {}
-    gaps: dict[Family, list[float]] = {}
+    """Return the losses of every family in `records` that has measured devices."""
+    lost: dict[DeviceFamily, list[float]] = {}
+    gaps: dict[DeviceFamily, list[float]] = {}
     for gpu in records:
         if gpu.usable_memory_bytes is None:
             continue
@@ -70,13 +70,13 @@ def measured_shares(records: Iterable[Gpu]) -> UsableShares:
 
 
 def usable_memory(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
-    """Return what a process can see of one device of `gpu`, or None where nothing is known to tell it from.
+    """Return the usable memory of one device of `gpu`, or None if there is no basis for an estimate.
 
-    **Formula** In this order: the measured figure; the limit of the platform for shared memory; nvidia-smi's total
-    minus the family's median gap; physical bytes × (1 − the family's median loss). The interval of an assumed figure
-    is the spread of the family's measured devices; where there is one, from no loss to twice its loss.
-    **Assumes** that devices of one family (maker, architecture, market segment, kind of memory) lose alike, and where
-    fewer than three of them were measured, that those of a wider family do.
+    **Formula** The first that is known of: the measured figure; the platform's default limit for unified memory;
+    nvidia-smi's total minus the family's median gap; physical bytes × (1 − the family's median loss). The interval of
+    an estimate is the range over the family's measured devices; with a single one, from no loss to twice its loss.
+    **Assumes** that devices of one family (vendor, architecture, market segment, type of memory) have similar losses;
+    if fewer than three of them were measured, those of a wider family count.
     """
     if gpu.usable_memory_bytes is not None:
         return _measured(gpu, gpu.usable_memory_bytes)
@@ -99,7 +99,7 @@ def _measured(gpu: Gpu, usable: int) -> UsableMemory:
 
 
 def _shared_limit(gpu: Gpu) -> UsableMemory | None:
-    """Return the limit that the platform sets by default where a processor and its GPU have one memory.
+    """Return the platform's default limit for unified memory.
 
     **Source** Apple: macOS wires about 67 % of 32 GB or less, and 75 % above. Ryzen AI Max: Windows assigns at most
     75 % (96 of 128 GB), Linux about 108 to 120 of 128 GB. MI300A: the ROCm documentation, 96 of 128 GiB.
@@ -110,14 +110,14 @@ def _shared_limit(gpu: Gpu) -> UsableMemory | None:
     if gpu.vendor == "Apple":
         lost = 1 / 3 if memory <= _APPLE_LARGE_BYTES else 1 / 4
         text = "macOS lets the GPU wire about 67 % of memory up to 32 GB and 75 % above"
-        return _assumed(memory, Spread(1 / 4, lost, 1 / 3, 0), "macOS default GPU memory limit", text)
+        return _assumed(memory, FamilySpread(1 / 4, lost, 1 / 3, 0), "macOS default GPU memory limit", text)
     if gpu.vendor == "AMD" and gpu.segment == "soc":
         text = "Windows assigns the GPU at most 75 % of memory, Linux about 108 to 120 of 128 GB"
-        return _assumed(memory, Spread(8 / 128, 1 / 4, 1 / 4, 0), "Ryzen AI Max default GPU memory limit", text)
+        return _assumed(memory, FamilySpread(8 / 128, 1 / 4, 1 / 4, 0), "Ryzen AI Max default GPU memory limit", text)
     if gpu.vendor == "AMD":
         text = "ROCm lets device allocators have 96 of 128 GiB unless the limit is raised"
         return _assumed(
-            memory, Spread(0.0, 1 / 4, 1 / 4, 0), "https://github.com/ROCm/legacy-rocm-build/pull/3587", text
+            memory, FamilySpread(0.0, 1 / 4, 1 / 4, 0), "https://github.com/ROCm/legacy-rocm-build/pull/3587", text
         )
     return None
 
@@ -146,7 +146,7 @@ def _from_physical(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
     return _assumed(gpu.device_memory_bytes, lost, gpu.provenance_of("memory_bytes").source, text)
 
 
-def _assumed(memory_bytes: int, lost: Spread, source: str, text: str) -> UsableMemory:
+def _assumed(memory_bytes: int, lost: FamilySpread, source: str, text: str) -> UsableMemory:
     return UsableMemory(
         bytes=round(memory_bytes * (1 - lost.middle)),
         low_bytes=round(memory_bytes * (1 - lost.high)),
@@ -157,10 +157,10 @@ def _assumed(memory_bytes: int, lost: Spread, source: str, text: str) -> UsableM
     )
 
 
-def _families(gpu: Gpu) -> tuple[Family, ...]:
-    """Return the families of a device from the narrowest to the widest.
+def _families(gpu: Gpu) -> tuple[DeviceFamily, ...]:
+    """Return the families of a device, the narrowest first.
 
-    The kind of memory belongs to each, because error correction takes a sixteenth of GDDR but nothing of HBM.
+    Each includes the type of memory, because error correction takes a sixteenth of GDDR but nothing of HBM.
     """
     kind = _memory_kind(gpu)
     return (
@@ -176,19 +176,19 @@ def _memory_kind(gpu: Gpu) -> str:
     return "HBM" if (gpu.memory_type or "").startswith("HBM") else "GDDR"
 
 
-def _nearest(gpu: Gpu, spreads: Mapping[Family, Spread]) -> tuple[Family, Spread] | None:
-    """Return the narrowest family with enough measured devices to show a spread, else the widest with any."""
+def _nearest(gpu: Gpu, spreads: Mapping[DeviceFamily, FamilySpread]) -> tuple[DeviceFamily, FamilySpread] | None:
+    """Return the narrowest family with enough measured devices for a range, else the widest with any."""
     known = [(family, spreads[family]) for family in _families(gpu) if family in spreads]
     several = [found for found in known if found[1].count >= _ENOUGH_DEVICES]
     return next(iter(several or reversed(known)), None)
 
 
-def _spread(values: list[float]) -> Spread:
+def _spread(values: list[float]) -> FamilySpread:
     if len(values) == 1:
-        return Spread(low=0.0, middle=values[0], high=2 * values[0], count=1)
-    return Spread(low=min(values), middle=median(values), high=max(values), count=len(values))
+        return FamilySpread(low=0.0, middle=values[0], high=2 * values[0], count=1)
+    return FamilySpread(low=min(values), middle=median(values), high=max(values), count=len(values))
 
 
-def _cards(family: Family, spread: Spread) -> str:
+def _cards(family: DeviceFamily, spread: FamilySpread) -> str:
     devices = "1 measured device" if spread.count == 1 else f"{spread.count} measured devices"
     return f"{devices} of {' '.join(family)}"

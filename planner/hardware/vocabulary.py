@@ -1,4 +1,4 @@
-"""What queries know of one kind of record: the words for its figures, and the facets that it is counted by."""
+"""Schema of catalog queries: the fields that can be filtered and sorted by, and the facets that are counted."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,15 +13,15 @@ _VERSION: Final = re.compile(r"\d+(\.\d+)*")
 
 
 class Record(Protocol):
-    """A record that is found by words."""
+    """A record that queries can search."""
 
     @property
     def id(self) -> str:
-        """Return the name that no other record has."""
+        """Return the unique id."""
 
     @property
     def search_text(self) -> str:
-        """Return what a word search looks at, in lower case."""
+        """Return the text that a search matches, in lower case."""
 
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
@@ -29,7 +29,7 @@ AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a plan comes to on one record: its verdict, and what its job takes and costs there; none where not known."""
+    """The plan's result on one record: verdict, hours and cost of the job; None where unknown."""
 
     verdict: str | None = None
     hours: float | None = None
@@ -38,29 +38,29 @@ class Judged:
 
 
 Fits = Mapping[str, Judged]
-"""What a plan comes to on each record, by the record's id."""
+"""The plan's result on each record, by record id."""
 _NOT_JUDGED: Final = Judged()
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known beside the records, by id: what the plan comes to, and prices by their word, in USD."""
+    """Data outside the records, by record id: the plan's results, and prices in USD by query field."""
 
     fits: Fits = field(default_factory=dict)
     prices: Prices = field(default_factory=dict)
 
     def judged(self, record: Record) -> Judged:
-        """Return what the plan comes to on a record; nothing of it is known of one that was not judged."""
+        """Return the plan's result on a record, with unknown figures if the record was not evaluated."""
         return self.fits.get(record.id, _NOT_JUDGED)
 
     def price(self, record: Record, word: str) -> float | None:
-        """Return the price of a record that `word` stands for, none where it is not known."""
+        """Return the price of a record in the field `word`, or None if unknown."""
         return self.prices.get(record.id, {}).get(word)
 
 
 @dataclass(frozen=True)
 class QueryField(Generic[AnyRecord]):
-    """One word of the query language; `read` gives None where the figure is unknown."""
+    """A field of the query language; `read` returns None where the figure is unknown."""
 
     name: str
     title: str
@@ -70,21 +70,21 @@ class QueryField(Generic[AnyRecord]):
     read: Callable[[AnyRecord, Known], Value]
 
 
-class Words(Generic[AnyRecord]):
-    """Declares the words of one kind of record."""
+class FieldFactory(Generic[AnyRecord]):
+    """Factory of the query fields of one kind of record."""
 
     def text(self, name: str, title: str, said: str, read: Callable[[AnyRecord], str | None]) -> QueryField[AnyRecord]:
-        """Return a word of text."""
+        """Return a text field."""
         return QueryField(name, title, "", said, "text", lambda record, _: read(record))
 
     def flag(self, name: str, title: str, said: str, read: Callable[[AnyRecord], bool | None]) -> QueryField[AnyRecord]:
-        """Return a word that is true or false."""
+        """Return a field that is true or false."""
         return QueryField(name, title, "", said, "flag", lambda record, _: read(record))
 
     def number(
         self, name: str, title: str, unit: str, said: str, read: Callable[[AnyRecord], float | None], per: float = 1
     ) -> QueryField[AnyRecord]:
-        """Return a word of a number, read in base units and told in `unit`, of which one is `per` of those."""
+        """Return a number field that is read in base units and shown in `unit`, which is `per` base units."""
 
         def scaled(record: AnyRecord, _: Known) -> Value:
             value = read(record)
@@ -93,24 +93,24 @@ class Words(Generic[AnyRecord]):
         return QueryField(name, title, unit, said, "number", scaled)
 
     def price(self, name: str, title: str, said: str) -> QueryField[AnyRecord]:
-        """Return the word of a price that is not in a record."""
+        """Return the field of a price that is not part of the record."""
         return QueryField(name, title, "USD", said, "number", lambda record, known: known.price(record, name))
 
     def verdict(self) -> QueryField[AnyRecord]:
-        """Return the word of the plan's verdict."""
+        """Return the field of the plan's verdict."""
         said = "the plan's verdict: fits, tight or does-not-fit"
         return QueryField("fits", "Fits", "", said, "text", lambda record, known: known.judged(record).verdict)
 
     def judged(
         self, name: str, title: str, unit: str, said: str, read: Callable[[Judged], float | None]
     ) -> QueryField[AnyRecord]:
-        """Return the word of a figure of the plan."""
+        """Return the field of a figure of the plan's result."""
         return QueryField(name, title, unit, said, "number", lambda record, known: read(known.judged(record)))
 
 
 @dataclass(frozen=True)
 class Facet(Generic[AnyRecord]):
-    """A word whose values are counted and chosen from; `chosen` is the field of a query that holds the chosen ones."""
+    """A field whose values are counted for filters; `chosen` is the attribute of a query with the selected values."""
 
     name: str
     title: str
@@ -120,10 +120,10 @@ class Facet(Generic[AnyRecord]):
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary(Generic[AnyRecord]):
-    """The words and the facets of one kind of record, called `noun`.
+    """The query fields and facets of one kind of record, called `noun`.
 
-    `judged` are the words that need a plan, `priced` those that need prices. Two vocabularies are equal only if they
-    are the same object, so that what was parsed may be kept by it.
+    `judged` are the fields that need a plan, `priced` those that need prices. Schemas compare by identity, so that
+    parsed expressions can be cached by schema.
     """
 
     noun: str
@@ -133,8 +133,8 @@ class Vocabulary(Generic[AnyRecord]):
     priced: tuple[str, ...]
 
     def missing(self, word: str) -> str:
-        """Return what to say of a word that is none of these: which are spelt alike, and which there are."""
-        from difflib import get_close_matches  # 2 ms to load, at every start, and seldom needed
+        """Return the hint for an unknown field: similar names, and the list of all fields."""
+        from difflib import get_close_matches  # 2 ms to import at every start, and rarely needed
 
         parts = [name for name in self.fields if word in name.split("_") or name in word.split("_")]
         alike = tuple(dict.fromkeys((*get_close_matches(word, self.fields, _SUGGESTIONS), *parts)))[:_SUGGESTIONS]
@@ -143,7 +143,7 @@ class Vocabulary(Generic[AnyRecord]):
 
 
 def parse_version(text: str) -> tuple[int, ...] | None:
-    """Return a version such as "8.9" as numbers that compare, or None for anything else ("gfx942")."""
+    """Parse a version such as "8.9" into comparable numbers; None for other text ("gfx942")."""
     if not _VERSION.fullmatch(text):
         return None
     parts = tuple(int(part) for part in text.split("."))

@@ -1,1 +1,1 @@
-"""What you want to run: architectures and the readers that make them from files."""
+"""Model architectures, and the readers that build them from model files."""

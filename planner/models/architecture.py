@@ -1,8 +1,8 @@
-"""A neural network as the estimator sees it: which tensors it holds and what each kind of layer does.
+"""Architecture of a neural network: its tensors, and the properties of each kind of layer.
 
-An `Architecture` is a few `Stack`s (a decoder, an encoder, a vision tower) of `LayerGroup`s: runs of identical layers
-with their number. Nothing in here is per layer, so estimates cost the same for 2 layers as for 200. A diffusion
-pipeline has components instead, each with a network of its own.
+An `Architecture` is a few `Stack`s (a decoder, an encoder, a vision tower) of `LayerGroup`s, which are a number of
+identical layers, so that estimates take the same time for 2 layers as for 200. A diffusion pipeline has components
+instead, each with its own network.
 """
 
 from functools import cached_property
@@ -19,7 +19,7 @@ from planner.models.layers import (
     LatentAttention,
     Layer,
     LayerGroup,
-    LossReads,
+    LossInput,
     Mixer,
     Mlp,
     Moe,
@@ -41,7 +41,7 @@ __all__ = [
     "LatentAttention",
     "Layer",
     "LayerGroup",
-    "LossReads",
+    "LossInput",
     "Mixer",
     "Mlp",
     "Moe",
@@ -59,10 +59,10 @@ _PLAIN_FORMATS: Final = {"BF16": "bf16", "F16": "fp16", "F32": "fp32"}
 
 
 class Architecture(Spec):
-    """A whole network.
+    """The architecture of a whole network.
 
-    **Assumes** that tied tensors (an output head that is the input embedding) are listed once, in `before`, and that
-    `tied_head` says so.
+    **Assumes** that tied tensors (an output head that is the input embedding) are listed once, in `before`, with
+    `tied_head` set.
     """
 
     model_type: str = Field(description="of the Hugging Face configuration")
@@ -86,7 +86,7 @@ class Architecture(Spec):
         default=(), description="what the checkpoint's files hold of this network; empty where they were not read"
     )
     labels: int | None = Field(default=None, ge=1, description="classes of an encoder's classification head")
-    loss_reads: LossReads = Field(
+    loss_reads: LossInput = Field(
         default="fp32-copy",
         description="what the loss is computed from: an fp32 copy of the logits, the logits, or their sum with an fp32 "
         "bias that is no part of the head (BART)",
@@ -103,35 +103,35 @@ class Architecture(Spec):
 
     @property
     def main(self) -> Stack:
-        """Return the stack that makes the output; a diffusion pipeline has none."""
+        """Return the stack that produces the output; a diffusion pipeline has none."""
         return self.stacks[-1]
 
     @property
     def fixed_length(self) -> int | None:
-        """Return the length of the main stack's input where that is fixed, as an image encoder's is."""
+        """Return the input length of the main stack if it is fixed, as for image encoders."""
         return self.stacks[-1].positions if self.stacks else None
 
     @property
     def takes_lengths(self) -> bool:
-        """Return whether people choose how long its input is, as for text."""
+        """Return whether the input has a variable length, as for text."""
         return bool(self.stacks) and self.fixed_length is None
 
     @property
     def depth(self) -> int:
-        """Return the layers of the main stack, 0 for a diffusion pipeline."""
+        """Return the number of layers of the main stack; 0 for a diffusion pipeline."""
         return self.stacks[-1].layer_count if self.stacks else 0
 
     @cached_property
     def stored_bytes(self) -> int:
-        """Return the bytes of the network's tensors in the checkpoint's files, 0 where these were not read."""
+        """Return the size of the network's tensors in the checkpoint; 0 if its files were not read."""
         parts = (*self.stored, *(part for component in self.components for part in component.stored))
         return sum(part.bytes for part in parts)
 
     @cached_property
     def stored_as(self) -> str:
-        """Return the weight format of the checkpoint: a scheme's name, or `AS_STORED` for bytes that no scheme gives.
+        """Return the weight format of the checkpoint: a scheme's name, or `AS_STORED` if no scheme matches its size.
 
-        Without any information it is bf16.
+        The default is bf16.
         """
         plain = {_PLAIN_FORMATS.get(part.format) for part in self.stored}
         if self.quantization is None and plain and plain != {self.stored_dtype}:
@@ -140,15 +140,15 @@ class Architecture(Spec):
 
     @cached_property
     def parameters(self) -> int:
-        """Return the exact number of parameters, tied ones counted once."""
+        """Return the exact number of parameters; tied parameters count once."""
         inside = sum(stack.parameters for stack in self.stacks) + sum(tensor.parameters for tensor in self.head)
         return inside + sum(component.parameters for component in self.components)
 
     @cached_property
     def active_parameters(self) -> int:
-        """Return the parameters that one token passes through, embeddings included.
+        """Return the number of parameters that one token passes through, embeddings included.
 
-        **Formula**: all parameters less the routed experts a token does not visit, experts · (1 − top_k / E).
+        **Formula**: all parameters less those of the experts that are not selected, experts · (1 − top_k / E).
         """
         return self.parameters - sum(_idle(group) for stack in self.stacks for group in stack.groups)
 

@@ -1,4 +1,4 @@
-"""The models that are known by name: read at once, built into architectures only when asked for."""
+"""The catalog of models: records loaded from JSON, and architectures built from them on first use."""
 
 import re
 from collections.abc import Mapping
@@ -20,21 +20,21 @@ _SUGGESTIONS: Final = 5
 _SEPARATORS: Final = re.compile(r"[\s_-]+")
 _CONTEXT_FIELDS: Final = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
 _LIST_COMMAND: Final = (
-    "The window's list of models, or `gpu-planner models WORDS` in a shell, says what there is; "
-    "a config.json is read as well."
+    "The window's list of models, or `gpu-planner models WORDS` in a shell, shows all models; "
+    "a config.json can be used as well."
 )
 
 
 class Published(Spec):
-    """The size that a publisher states, usually rounded."""
+    """The model size that the publisher states, usually rounded."""
 
     value: str
     source: str = Field(min_length=3)
-    difference: str | None = Field(default=None, description="why it is not the count, rounded")
+    difference: str | None = Field(default=None, description="reason why it differs from the exact count")
 
 
 class ModelRecord(Spec):
-    """One model of the catalog: its configuration and how sure it is."""
+    """One model of the catalog: its configuration, sources and verification."""
 
     id: str = Field(pattern=r"^[\w.-]+(/[\w.-]+)?$")
     aliases: tuple[str, ...] = ()
@@ -78,18 +78,18 @@ class ModelRecord(Spec):
 
     @property
     def context(self) -> int | None:
-        """Return the tokens that the configuration states as its maximum."""
+        """Return the maximum context length that the configuration states, in tokens."""
         text = self.config.get("text_config", self.config)
         return next((text[name] for name in _CONTEXT_FIELDS if name in text), None)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return every name that means this network, the id first."""
+        """Return every name of this network, the id first."""
         return (self.id, *self.aliases, *self.variants)
 
 
 class NotBuilt(Spec):
-    """A model whose architecture is not known well enough to be counted, with the reason."""
+    """A model whose architecture is not known well enough to be built, with the reason."""
 
     id: str
     family: str
@@ -99,14 +99,14 @@ class NotBuilt(Spec):
 
 @dataclass(frozen=True, eq=False)
 class ModelCatalog:
-    """What can be run. Two catalogs are equal only if they are the same object, so caches may key on one."""
+    """All models. Catalogs compare by identity, so that a catalog can be a cache key."""
 
     records: tuple[ModelRecord, ...]
     not_built: tuple[NotBuilt, ...] = ()
     _built: dict[str, Architecture] = field(default_factory=dict, init=False, repr=False)
 
     def record(self, name: str) -> ModelRecord:
-        """Return the record with exactly this id, alias or variant; `resolve_model` takes what people write.
+        """Return the record with exactly this id, alias or variant; `resolve_model` accepts other spellings.
 
         Raises:
             SpecError: If there is none.
@@ -117,7 +117,7 @@ class ModelCatalog:
             raise SpecError("model", f"there is no model with the id {name!r}", hint=_LIST_COMMAND) from None
 
     def model(self, name: str) -> Architecture:
-        """Return the architecture with exactly this id, alias or variant, built when first asked for.
+        """Return the architecture with exactly this id, alias or variant, built on first use.
 
         Raises:
             SpecError: If there is none.
@@ -133,7 +133,7 @@ class ModelCatalog:
 
     @cached_property
     def names_as_written(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the names by their normalised spelling, with and without their owner."""
+        """Return all names by their normalized spelling, with and without the owner."""
         found: dict[str, dict[str, None]] = {}
         for name in self._by_name:
             for spelling in {normalised(name), normalised(name.rpartition("/")[2])}:
@@ -157,11 +157,11 @@ def load_models(folder: Path) -> ModelCatalog:
 
 
 def resolve_model(catalog: ModelCatalog, text: str) -> str:
-    """Return the name in the catalog that `text` means, whatever its case and separators; the owner may be left out.
+    """Return the catalog's name for `text`, ignoring case and separators; the owner may be omitted.
 
     Raises:
         AmbiguousNameError: If several networks have this name.
-        SpecError: If none has; the hint suggests names that are written alike.
+        SpecError: If there is none; the hint suggests similar names.
     """
     found = catalog.names_as_written.get(normalised(text), ())
     owners = {catalog.record(name).id for name in found}
@@ -173,7 +173,7 @@ def resolve_model(catalog: ModelCatalog, text: str) -> str:
 
 
 def normalised(name: str) -> str:
-    """Return a name without the differences that people do not mean: case, and which separator."""
+    """Return a name in lower case with uniform separators."""
     return _SEPARATORS.sub("-", name.strip().casefold())
 
 
@@ -186,7 +186,7 @@ def _unknown(catalog: ModelCatalog, text: str) -> str:
 
 
 def _suggestion(catalog: ModelCatalog, text: str) -> str:
-    from difflib import get_close_matches  # takes a while to load, and is seldom needed
+    from difflib import get_close_matches  # slow to import and rarely needed
 
     asked = normalised(text)
     spellings = catalog.names_as_written
@@ -206,5 +206,5 @@ def _build(record: ModelRecord, name: str) -> Architecture:
         return built
     if SCHEMES[scheme].family == "plain":
         return built.evolve(stored_dtype=scheme, quantization=None)
-    note = f"stored as {scheme}: the format is the one in the checkpoint's name"
+    note = f"stored as {scheme}, according to the checkpoint's name"
     return built.evolve(quantization=scheme, reader_notes=(*built.reader_notes, note))

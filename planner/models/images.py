@@ -1,4 +1,4 @@
-"""How many patches and tokens an image is for a network, at its own size or at another."""
+"""Numbers of patches and tokens of images for vision encoders and vision-language models."""
 
 from functools import lru_cache
 from math import isqrt
@@ -9,26 +9,26 @@ from planner.models.layers import Stack
 from planner.units import ceil_div
 
 DEFAULT_SIDE = 1_024
-"""Pixels of the images that are assumed where a network reads any size: `image_size` says otherwise."""
+"""Default width and height in pixels of images for networks that accept any size."""
 
 
 @lru_cache(maxsize=256)
 def at_image_size(architecture: Architecture, size: tuple[int, int] | None) -> Architecture:
-    """Return an image encoder that reads images of `size`, its width and height; other networks as they are.
+    """Return an image encoder adapted to images of `size` (width, height); other networks are returned unchanged.
 
-    Its parameters stay: the table of positions is interpolated, as `interpolate_pos_encoding` of transformers does.
+    The parameters stay the same: position embeddings are interpolated, as by transformers' `interpolate_pos_encoding`.
 
-    **Assumes** that what its sequence has beside a square of patches, such as a class token, stays too.
+    **Assumes** that tokens other than the square of patches, such as a class token, stay the same.
 
     Raises:
-        SpecError: If the image is smaller than a patch, or the network does not cut images into patches.
+        SpecError: If the image is smaller than a patch, or the network does not divide images into patches.
     """
     if size is None or architecture.kind != "vision-encoder":
         return architecture
     tower = architecture.main
     side = tower.patch_side
     if side is None or tower.positions is None:
-        raise SpecError("image_size", f"{architecture.model_type} does not cut images into patches", "Leave it out.")
+        raise SpecError("image_size", f"{architecture.model_type} does not divide images into patches", "Remove it.")
     if min(size) < side:
         raise SpecError("image_size", f"is smaller than a patch of {side} × {side} pixels")
     more = tower.positions - isqrt(tower.positions) ** 2
@@ -37,7 +37,7 @@ def at_image_size(architecture: Architecture, size: tuple[int, int] | None) -> A
 
 
 def reads_images(architecture: Architecture) -> bool:
-    """Return whether images become tokens of the prompt: not where layers attend to them across, as in Llama 3.2."""
+    """Return whether images become prompt tokens; false for models with cross-attention to images, as in Llama 3.2."""
     if architecture.kind != "vision-language" or architecture.stacks[0].name != "vision":
         return False
     return all(group.layer.cross_attention is None for group in architecture.main.groups) and (
@@ -46,9 +46,9 @@ def reads_images(architecture: Architecture) -> bool:
 
 
 def patches_of_image(tower: Stack, size: tuple[int, int] | None) -> int:
-    """Return the sequence that a tower makes of an image: what it is built for, or as many patches as `size` has.
+    """Return the sequence length of an image in a vision tower: its fixed length, or the patches of `size`.
 
-    Towers that read any size round it to whole squares of the patches that they merge.
+    Towers that accept any size round it up to whole squares of merged patches.
     """
     if tower.positions is not None:
         return tower.positions
@@ -59,9 +59,9 @@ def patches_of_image(tower: Stack, size: tuple[int, int] | None) -> int:
 
 
 def elements_of_image(tower: Stack, patches: int) -> int:
-    """Return the elements of an image that is cut into `patches`; 0 where no convolution cuts it.
+    """Return the number of input elements of an image with `patches`; 0 if the tower has no patch convolution.
 
-    What the sequence has beside a square of patches, such as a class token, is no part of the image.
+    Tokens other than the square of patches, such as a class token, are not part of the image.
     """
     cut = next((tensor for tensor in tower.before if tensor.role == "conv" and len(tensor.shape) > 3), None)
     if cut is None:
@@ -71,5 +71,5 @@ def elements_of_image(tower: Stack, patches: int) -> int:
 
 
 def tokens_of_image(tower: Stack, size: tuple[int, int] | None) -> int:
-    """Return the tokens of the language model that an image becomes."""
+    """Return the number of language-model tokens of an image."""
     return max(1, patches_of_image(tower, size) // (tower.merge or 1))

@@ -1,4 +1,4 @@
-"""What networks are made of: tensors, norms, mixers, feed-forward blocks, layers and stacks of them."""
+"""Building blocks of architectures: tensors, norms, token mixers, feed-forward blocks, layers and stacks."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -13,16 +13,16 @@ Activation = Literal[
     "silu", "gelu", "gelu-tanh", "gelu-new", "gelu-bloom", "quick-gelu", "relu", "relu2", "clamped-swiglu"
 ]
 Grouping = Literal["native", "broadcast", "copied"]
-LossReads = Literal["fp32-copy", "logits", "biased-logits"]
+LossInput = Literal["fp32-copy", "logits", "biased-logits"]
 
 
 class Tensor(Spec):
-    """One parameter tensor, or several of the same shape."""
+    """A parameter tensor, or several copies of the same shape."""
 
     name: str = Field(description="as in the checkpoint, without the layer's prefix: self_attn.q_proj.weight")
     shape: tuple[int, ...]
     role: Role
-    copies: int = Field(default=1, ge=1, description="how many such tensors one layer holds (experts)")
+    copies: int = Field(default=1, ge=1, description="number of such tensors per layer (experts)")
 
     @property
     def size(self) -> int:
@@ -39,7 +39,7 @@ class Tensor(Spec):
 
 
 class Norm(Spec):
-    """The normalisation that a layer uses throughout."""
+    """The kind of normalization that a layer uses throughout."""
 
     kind: Literal["rms", "layer"]
     bias: bool = False
@@ -63,7 +63,9 @@ class Attention(Spec):
     heads: int = Field(ge=1)
     kv_heads: int = Field(ge=1)
     head_dim: int = Field(ge=1)
-    window: int | None = Field(default=None, ge=1, description="tokens a sliding or chunked layer looks back")
+    window: int | None = Field(
+        default=None, ge=1, description="tokens that a sliding-window or chunked layer attends to"
+    )
     qk_norm: Literal["none", "head", "all", "bare"] = Field(
         default="none", description="norm of queries and keys: per head, over all heads together, or without weights"
     )
@@ -79,12 +81,12 @@ class Attention(Spec):
     )
     grouping: Grouping = Field(
         default="native",
-        description="how fewer keys and values reach the kernel: told so, unsaid (Falcon with one), or copied for "
-        "each query head before they are cached (Falcon's new decoder)",
+        description="how grouped keys and values reach the kernel: as groups, broadcast (Falcon with one) or copied "
+        "for each query head before they are cached (Falcon's new decoder)",
     )
     fp32_scores: bool = Field(default=False, description="eager scores are computed from fp32 copies (GPT-J)")
     returns_scores: bool = Field(
-        default=False, description="eager probabilities are handed out, and live on in the next layer (BLOOM)"
+        default=False, description="eager probabilities are returned and stay alive during the next layer (BLOOM)"
     )
     position_bias: bool = Field(default=False, description="a learned number for each head and distance is added (T5)")
     softcap: bool = Field(default=False, description="scores pass through tanh (Gemma 2), in the eager implementation")
@@ -97,17 +99,17 @@ class Attention(Spec):
 
     @property
     def q_dim(self) -> int:
-        """Return the width of all queries together."""
+        """Return the total width of the queries."""
         return self.heads * self.head_dim
 
     @property
     def kv_dim(self) -> int:
-        """Return the width of all keys (or all values) together."""
+        """Return the total width of the keys, which is also that of the values."""
         return self.kv_heads * self.head_dim
 
     @property
     def cached_dim(self) -> int:
-        """Return the width of the keys (or the values) as they are cached."""
+        """Return the width of the cached keys, which is also that of the cached values."""
         return self.q_dim if self.grouping == "copied" else self.kv_dim
 
 
@@ -125,23 +127,25 @@ class LatentAttention(Spec):
 
     @property
     def latent_dim(self) -> int:
-        """Return the elements cached per token."""
+        """Return the number of cached elements per token."""
         return self.kv_lora_rank + self.qk_rope_head_dim
 
 
 class StateMixer(Spec):
-    """A mixer with a state of fixed size instead of a cache: Mamba, gated delta net, short convolution, RG-LRU."""
+    """A token mixer with a fixed-size state instead of a KV cache, such as Mamba or a gated delta net."""
 
     kind: Literal["state"] = "state"
     name: Literal["mamba", "mamba2", "gated-delta-net", "short-conv", "rg-lru", "linear-attention", "rwkv"]
     conv_state_elements: int = Field(ge=0, description="per layer and sequence")
     recurrent_state_elements: int = Field(ge=0, description="per layer and sequence, kept in fp32 by most engines")
     inner_dim: int = Field(ge=1, description="width of the expanded stream, which decides the activations")
-    conv_kernel: int = Field(default=0, ge=0, description="inputs that the convolution's state holds, where it has all")
+    conv_kernel: int = Field(
+        default=0, ge=0, description="kernel size, if the convolution's state holds that many inputs"
+    )
 
     @property
     def conv_inputs_kept(self) -> int:
-        """Return the elements of the convolution's state in engines that do without the newest input, which is there.
+        """Return the elements of the convolution's state in engines that do not store the newest input.
 
         **Source**: vLLM 0.33 model_executor/layers/mamba/mamba_utils.py (kernel − 1); llama.cpp 0.5.0 llama-hparams.cpp
         n_embd_r (d_conv − 1, and n_shortconv_l_cache − 1). transformers keeps as many inputs as the kernel is long.
@@ -165,7 +169,7 @@ class Mlp(Spec):
 
 
 class Moe(Spec):
-    """Routed experts, of which each token visits `top_k`, beside an optional shared expert."""
+    """Mixture of experts with `top_k` selected experts per token and an optional shared expert."""
 
     kind: Literal["moe"] = "moe"
     experts: int = Field(ge=1)
@@ -182,42 +186,44 @@ class Moe(Spec):
 
     @property
     def visits(self) -> int:
-        """Return how many experts compute each token."""
+        """Return the number of experts that compute each token."""
         return self.experts if self.every_expert else self.top_k
 
 
 class Layer(Spec):
-    """One kind of layer. Its tensors are listed; what it does decides activations and cache."""
+    """One kind of layer: its tensors, and the properties that determine activations and KV cache."""
 
     mixer: Mixer | None = Field(default=None, discriminator="kind")
     second_mixer: Mixer | None = Field(
-        default=None, discriminator="kind", description="beside the first, as in Falcon-H1 and Hymba"
+        default=None, discriminator="kind", description="parallel to the first, as in Falcon-H1 and Hymba"
     )
     cross_attention: Attention | None = None
     feed_forward: Mlp | Moe | None = Field(default=None, discriminator="kind")
     norm: Norm
-    norm_count: int = Field(ge=0, description="norms over the hidden width, queries and keys not counted")
+    norm_count: int = Field(
+        ge=0, description="number of norms over the hidden width, without those of queries and keys"
+    )
     parallel: bool = Field(default=False, description="attention and feed-forward read the same normed input")
     post_norms: bool = Field(
-        default=False, description="norms stand behind the blocks, which read the stream as it is (BERT, OLMo 2)"
+        default=False, description="norms follow the blocks, which read the residual stream directly (BERT, OLMo 2)"
     )
-    hidden_dropout: float = Field(default=0.0, ge=0, lt=1, description="of what each block adds, in training")
+    hidden_dropout: float = Field(default=0.0, ge=0, lt=1, description="of each block's output, in training")
     scaled: bool = Field(
-        default=False, description="what each block adds is multiplied by a learned vector first (DINOv2, BEiT)"
+        default=False, description="each block's output is multiplied by a learned vector (DINOv2, BEiT)"
     )
     stream_shards: int = Field(
-        default=1, ge=1, description="cards that share the tokens of norms, dropout and the stream between the blocks"
+        default=1, ge=1, description="cards that shard the tokens of norms, dropout and residual stream"
     )
     tensors: tuple[Tensor, ...]
 
     @cached_property
     def parameters(self) -> int:
-        """Return the parameters of one such layer."""
+        """Return the number of parameters of one layer."""
         return sum(tensor.parameters for tensor in self.tensors)
 
 
 class LayerGroup(Spec):
-    """`count` layers of the same kind; `places` says where they stand in the stack."""
+    """A number of identical layers with their positions in the stack."""
 
     layer: Layer
     count: int = Field(ge=1)
@@ -225,7 +231,7 @@ class LayerGroup(Spec):
 
 
 class Stack(Spec):
-    """One tower of layers with what stands before and after it."""
+    """A sequence of layers with the tensors before and after it."""
 
     name: Literal["decoder", "encoder", "vision", "audio"]
     hidden: int = Field(ge=1)
@@ -234,11 +240,13 @@ class Stack(Spec):
     after: tuple[Tensor, ...] = Field(default=(), description="final norm, pooler, projector")
     positions: int | None = Field(default=None, ge=1, description="fixed length of its input, where it has one")
     merge: int | None = Field(
-        default=None, ge=1, description="patches that make one token of the language model behind a vision tower"
+        default=None, ge=1, description="patches of a vision tower that are merged into one token of the language model"
     )
     embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
-    first_place: int = Field(default=0, ge=0, description="layers before it, where it is a part of a whole tower")
-    whole_depth: int | None = Field(default=None, ge=1, description="layers of the tower that it is a part of")
+    first_place: int = Field(
+        default=0, ge=0, description="number of layers before it, if it is a part of a larger stack"
+    )
+    whole_depth: int | None = Field(default=None, ge=1, description="number of layers of that larger stack")
 
     @cached_property
     def layer_count(self) -> int:
@@ -247,27 +255,27 @@ class Stack(Spec):
 
     @cached_property
     def parameters(self) -> int:
-        """Return the parameters of the tower, each counted once."""
+        """Return the number of parameters of the stack."""
         own = sum(tensor.parameters for tensor in (*self.before, *self.after))
         return own + sum(group.layer.parameters * group.count for group in self.groups)
 
     @cached_property
     def patch_side(self) -> int | None:
-        """Return the side in pixels of the patches that a vision tower cuts images into, where a convolution does."""
+        """Return the side of a vision tower's patches in pixels, or None without a patch convolution."""
         cuts = (tensor.shape[-1] for tensor in self.before if tensor.role == "conv" and len(tensor.shape) > 3)
         return next(cuts, None)
 
     def placed(self) -> Iterator[tuple[Tensor, int]]:
-        """Yield each tensor once with the number of times it occurs."""
+        """Yield each distinct tensor with its number of occurrences."""
         yield from ((tensor, tensor.copies) for tensor in (*self.before, *self.after))
         for group in self.groups:
             yield from ((tensor, tensor.copies * group.count) for tensor in group.layer.tensors)
 
 
 class StoredTensors(Spec):
-    """Tensors of a checkpoint that stand in the same place of the network and have the same format."""
+    """Total size of a checkpoint's tensors of one format in one part of the network."""
 
-    format: str = Field(min_length=1, description="as the file names it: BF16, F8_E4M3, Q4_K")
+    format: str = Field(min_length=1, description="name in the file: BF16, F8_E4M3, Q4_K")
     place: Literal["embedding", "layers", "output", "other"]
-    elements: int = Field(ge=0, description="as the file counts them: packed formats count their words")
+    elements: int = Field(ge=0, description="number in the file; packed formats count words")
     bytes: int = Field(ge=0)

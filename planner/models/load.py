@@ -1,4 +1,4 @@
-"""Find the network that a person names: in the catalog, in a file of their own, or on the Hugging Face Hub."""
+"""Loading of a model by name: from the catalog, a local file or folder, or the Hugging Face Hub."""
 
 import os
 import re
@@ -17,7 +17,7 @@ _FILE_ENDINGS: Final = (".json", ".safetensors", ".gguf", ".bin", ".pt", ".pth",
 
 
 class LoadedModel(NamedTuple):
-    """A network, its name, and where it was read from unless it is in the catalog: a file, or a name on the Hub."""
+    """A loaded architecture with its name; `path` is its file or Hub name, None for models of the catalog."""
 
     name: str
     architecture: Architecture
@@ -25,11 +25,11 @@ class LoadedModel(NamedTuple):
 
 
 def load_model(text: str, catalog: ModelCatalog) -> LoadedModel:
-    """Return the network that `text` names.
+    """Load the model that `text` names.
 
-    That is an id or alias of the catalog; a `config.json`, a safetensors or GGUF file, or a folder that holds some; or
-    a model on the Hugging Face Hub, `hf:owner/name`. A name of the catalog wins over a file of the same name, unless
-    `text` is written as a path.
+    `text` is an id or alias of the catalog; the path of a `config.json`, a safetensors or GGUF file, or a folder with
+    some; or a model on the Hugging Face Hub, `hf:owner/name`. A name of the catalog takes precedence over a file of the
+    same name, unless `text` is written as a path.
 
     Raises:
         SpecError: If the catalog has no such name and there is no such file, or several models have the name.
@@ -43,9 +43,9 @@ def load_model(text: str, catalog: ModelCatalog) -> LoadedModel:
 
 
 def load_config(text: str, catalog: ModelCatalog) -> tuple[str, Mapping[str, object]]:
-    """Return the name of what `text` names, as `load_model` takes it, and its configuration as it is written.
+    """Return the name and the raw configuration of the model `text`, which is as for `load_model`.
 
-    Its architecture need not be one that can be estimated.
+    Its architecture need not be supported by the estimator.
 
     Raises:
         SpecError: As `load_model`.
@@ -61,11 +61,11 @@ def load_config(text: str, catalog: ModelCatalog) -> tuple[str, Mapping[str, obj
         return found, catalog.record(found).config
     from planner.models.readers.model_file import read_model_config
 
-    return name_of_file(found) or str(found), read_model_config(found)
+    return model_name_from_path(found) or str(found), read_model_config(found)
 
 
 def load_hub_model(text: str, stop: Callable[[], bool] = lambda: False) -> LoadedModel:
-    """Return the model `hf:owner/name` of the Hugging Face Hub; `stop` says whether nobody waits for it any more.
+    """Load the model `hf:owner/name` from the Hugging Face Hub; `stop` returns true to cancel.
 
     Raises:
         ModelFileError: If the Hub has no such model.
@@ -77,27 +77,27 @@ def load_hub_model(text: str, stop: Callable[[], bool] = lambda: False) -> Loade
 
 
 def load_model_file(path: Path) -> LoadedModel:
-    """Return the network in a file or folder of one's own.
+    """Load the model in a local file or folder.
 
     Raises:
         ModelFileError: If it cannot be read.
     """
-    # Imported here: a model of the catalog that is only looked up needs no reader.
+    # Imported here because a lookup in the catalog needs no reader.
     from planner.models.readers.model_file import read_model_file
 
     architecture = read_model_file(path)
-    return LoadedModel(name_of_file(path) or architecture.model_type, architecture, path)
+    return LoadedModel(model_name_from_path(path) or architecture.model_type, architecture, path)
 
 
 def _find(text: str, catalog: ModelCatalog) -> str | Path:
-    """Return the name in the catalog, or the file, that `text` means."""
+    """Return the catalog's name or the path that `text` refers to."""
     path = Path(text).expanduser()
     if _written_as_path(text):
         return path
     try:
         return resolve_model(catalog, text)
     except SpecError:
-        # A link counts even where it leads nowhere, so that the error is about the file.
+        # A broken link counts as a path, so that the error is about the file.
         if os.path.lexists(path):
             return path
         raise
@@ -107,10 +107,10 @@ def _written_as_path(text: str) -> bool:
     return text.endswith((*_FILE_ENDINGS, "/", "\\")) or text.startswith((".", "~")) or Path(text).is_absolute()
 
 
-def name_of_file(path: Path) -> str:
-    """Return what to call the network in the file or folder `path`.
+def model_name_from_path(path: Path) -> str:
+    """Return a display name for the model in the file or folder `path`.
 
-    That is its own name, or its folder's where the file is called as every model's is.
+    That is the file's name, or its folder's if the file has a generic name such as config.json.
     """
     if _COMMON_NAMES.fullmatch(path.name):
         return path.absolute().parent.resolve().name

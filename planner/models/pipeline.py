@@ -1,7 +1,7 @@
-"""A diffusion pipeline as the estimator sees it: components that run one after the other.
+"""Diffusion pipelines: components that run one after the other, such as text encoders, denoiser and image decoder.
 
-Networks are described by what decides their memory: the levels of a U-Net, the widths of a transformer's blocks, the
-feature maps of a decoder.
+Networks are described by what determines their memory: the levels of a U-Net, the widths of a transformer's blocks,
+the feature maps of a decoder.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ Part = Literal["text", "denoiser", "image-decoder", "other"]
 
 
 class Step(NamedTuple):
-    """One module of a U-Net, in the order in which it runs; `skip` are the channels that are joined to its input."""
+    """One module of a U-Net in execution order; `skip` is the number of channels from the skip connection."""
 
     kind: Literal["resnet", "transformer", "down", "up", "mid"]
     level: int
@@ -28,11 +28,11 @@ class Step(NamedTuple):
 
 
 class UNet(Spec):
-    """A denoiser of convolutions on feature maps that shrink and grow again, with attention at some levels."""
+    """A convolutional denoiser with down- and upsampling levels and attention at some of them."""
 
     kind: Literal["unet"] = "unet"
     channels: tuple[int, ...] = Field(min_length=1, description="of each level, the largest maps first")
-    depths: tuple[int, ...] = Field(description="transformer blocks beside each convolution block; 0 for none")
+    depths: tuple[int, ...] = Field(description="transformer blocks after each convolution block; 0 for none")
     mid_depth: int = Field(ge=0, description="transformer blocks in the middle")
     layers: int = Field(ge=1, description="convolution blocks of a level on the way down; one more on the way up")
     latent_channels: int = Field(ge=1)
@@ -41,7 +41,7 @@ class UNet(Spec):
     linear_projection: bool = False
 
     def steps(self) -> Iterator[Step]:
-        """Yield its modules in order: the way down, the middle, the way up."""
+        """Yield its modules in execution order: the down path, the middle block, the up path."""
         kept = [self.channels[0]]
         width, last = self.channels[0], len(self.channels) - 1
         for level, out in enumerate(self.channels):
@@ -69,17 +69,17 @@ class UNet(Spec):
 
 
 class DiffusionTransformer(Spec):
-    """A denoiser of transformer blocks over patches of the latent image, beside or with the tokens of the text."""
+    """A transformer denoiser over patches of the latent image and tokens of the text."""
 
     kind: Literal["transformer"] = "transformer"
     family: Literal["flux", "sd3", "pixart"]
     hidden: int = Field(ge=1)
     intermediate: int = Field(ge=1, description="width of the feed-forward blocks")
     head_dim: int = Field(ge=1)
-    blocks: int = Field(ge=0, description="that attend to image and text together, or to the one and then the other")
+    blocks: int = Field(ge=0, description="blocks that attend to image and text jointly, or to one after the other")
     single_blocks: int = Field(default=0, ge=0, description="over image and text in one sequence (FLUX)")
-    dual_blocks: int = Field(default=0, ge=0, description="blocks with a second attention among the image (SD 3.5)")
-    patch: int = Field(ge=1, description="side of the square of latent pixels that makes a token")
+    dual_blocks: int = Field(default=0, ge=0, description="blocks with a second attention over the image only (SD 3.5)")
+    patch: int = Field(ge=1, description="side of a token's square of latent pixels")
     latent_channels: int = Field(ge=1)
     text_width: int = Field(ge=1)
     sample_size: int = Field(default=128, ge=1, description="side in latent pixels of the images that it is made for")
@@ -87,18 +87,18 @@ class DiffusionTransformer(Spec):
 
 
 class ImageDecoder(Spec):
-    """The decoder of an autoencoder: from a latent image to pixels, whose side doubles after all levels but one."""
+    """The decoder of an autoencoder: from a latent image to pixels, doubling the side after all levels but one."""
 
     kind: Literal["image-decoder"] = "image-decoder"
     channels: tuple[int, ...] = Field(min_length=1, description="of each level, those of the full image first")
     layers: int = Field(ge=1, description="convolution blocks of a level of the encoder; one more in the decoder")
     latent_channels: int = Field(ge=1)
-    sample_size: int = Field(ge=1, description="side in pixels of the tiles that it decodes one by one when asked to")
+    sample_size: int = Field(ge=1, description="side in pixels of the tiles in tiled decoding")
     upcast: bool = Field(default=False, description="overflows in fp16, so that diffusers decodes in fp32")
 
     @property
     def scale(self) -> int:
-        """Return how many pixels the side of a latent pixel makes."""
+        """Return the upsampling factor from latent pixels to pixels."""
         return int(2 ** (len(self.channels) - 1))
 
 
@@ -107,7 +107,7 @@ Network = Annotated[Denoiser | ImageDecoder, Field(discriminator="kind")]
 
 
 class Component(Spec):
-    """One model of a pipeline: its parameters, what it does, and the network that this depends on."""
+    """One model of a pipeline: its role, its tensors, and its network."""
 
     name: str = Field(description="as in model_index.json: text_encoder_2, unet, vae")
     part: Part
@@ -115,25 +115,25 @@ class Component(Spec):
     network: Network | None = None
     stacks: tuple[Stack, ...] = Field(default=(), description="the layers of a text encoder")
     tokens: int | None = Field(default=None, ge=1, description="length that prompts are padded to")
-    buffers: int = Field(default=0, ge=0, description="elements of tables that are stored but no parameters")
+    buffers: int = Field(default=0, ge=0, description="elements of stored tables that are not parameters")
     stored: tuple[StoredTensors, ...] = Field(default=(), description="what its files hold; empty if not read")
 
     @cached_property
     def parameters(self) -> int:
-        """Return the parameters."""
+        """Return the number of parameters."""
         return sum(tensor.parameters for tensor in self.tensors)
 
     @cached_property
     def largest_tensor(self) -> int:
-        """Return the elements of the largest parameter."""
+        """Return the number of elements of the largest parameter."""
         return max(tensor.size for tensor in self.tensors)
 
 
 def networks_of(components: Iterable[Component]) -> tuple[Denoiser, ImageDecoder]:
-    """Return the network that denoises and the one that decodes.
+    """Return the denoiser and the image decoder.
 
     Raises:
-        ValueError: If one of them is not there.
+        ValueError: If one of them is missing.
     """
     networks = [component.network for component in components]
     denoiser = next((one for one in networks if isinstance(one, UNet | DiffusionTransformer)), None)

@@ -1,1 +1,1 @@
-"""The plan, the catalog it draws on, and its evaluation."""
+"""Plans: a model, a workload and cards, with evaluation, advice, comparison and recommendation."""

@@ -1,4 +1,4 @@
-"""Everything the plan draws on, in one value: accelerators, systems, models, offers, purchases and electricity."""
+"""The catalog that plans are evaluated against: accelerators, systems, models, offers, purchases and electricity."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,8 +13,6 @@ from planner.records import read_records
 
 if TYPE_CHECKING:
     from planner.cost.catalog import CostCatalog
-    from planner.cost.energy import EnergyRecord
-    from planner.cost.owning.purchase import Purchase
     from planner.cost.renting.offer import Offer
     from planner.hardware.software import SoftwareFact
     from planner.hardware.speeds import MeasuredSpeed
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Catalog:
-    """The bundled knowledge of hardware and models, and of prices, which are read only when they are asked for."""
+    """Bundled data on hardware and models, and price data that is loaded on first use."""
 
     hardware: HardwareCatalog
     models: ModelCatalog
@@ -32,36 +30,26 @@ class Catalog:
 
     @cached_property
     def cost(self) -> "CostCatalog":
-        """Return what is known about money."""
+        """Return the price data."""
         from planner.cost.catalog import CostCatalog  # what fits is answered without it
 
         return CostCatalog(self.folder, prices=self.prices)
 
     @property
     def offers(self) -> "tuple[Offer, ...]":
-        """Return every offer to rent."""
+        """Return all rental offers."""
         return self.cost.offers
-
-    @property
-    def energy(self) -> "tuple[EnergyRecord, ...]":
-        """Return what every source says about electricity."""
-        return self.cost.energy
-
-    @property
-    def purchases(self) -> "tuple[Purchase, ...]":
-        """Return what hardware was sold for."""
-        return self.cost.purchases
 
     @cached_property
     def software(self) -> "tuple[SoftwareFact, ...]":
-        """Return what software runs on which cards."""
+        """Return which software runs on which cards."""
         from planner.hardware.software import SoftwareFact  # only details need it
 
         return read_records(self.folder / "software", SoftwareFact)
 
     @cached_property
     def speeds(self) -> "tuple[MeasuredSpeed, ...]":
-        """Return what was measured on cards."""
+        """Return speeds measured on cards."""
         from planner.hardware.speeds import MeasuredSpeed  # only details need it
 
         return read_records(self.folder / "speeds", MeasuredSpeed)
@@ -70,8 +58,8 @@ class Catalog:
 def load_catalog(folder: Path | None = None, prices: Path | None = None, own: Path | None = None) -> Catalog:
     """Return the catalog in `folder`, by default the bundled one, with the fetched prices in the folder `prices`.
 
-    The person's own cards and changes in the file `own` stand in place of bundled ones; without it, what is answered
-    does not depend on who asks. The window and the command line give `planner.paths.own_hardware_file()`.
+    The user's own cards and changes in the file `own` replace bundled ones; without it, results do not depend on the
+    user. The window and the command line pass `planner.paths.own_hardware_file()`.
 
     Raises:
         CatalogError: If a record does not validate; it names the file, the record and the field.
@@ -87,7 +75,7 @@ def load_catalog(folder: Path | None = None, prices: Path | None = None, own: Pa
 
 
 def load_catalog_or_bundled(prices: Path, own: Path) -> tuple[Catalog, CatalogError | None]:
-    """Return the catalog with the person's own hardware; where that cannot be read, without it, and why.
+    """Return the catalog with the user's own hardware, or without it and the error if that file is invalid.
 
     Raises:
         CatalogError: If a bundled record does not validate.

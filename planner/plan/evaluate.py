@@ -1,4 +1,4 @@
-"""From a plan and a catalog to the answer. Pure: the same plan and catalog give the same evaluation."""
+"""Evaluation of a plan against a catalog; the same plan and catalog always give the same evaluation."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
@@ -13,9 +13,9 @@ from planner.hardware.usable import UsableMemory
 from planner.memory.corrections import Correction
 from planner.memory.estimate import estimate_settled, fits_on, settle
 from planner.memory.fit import CardFit
+from planner.memory.parallel.placing import Cards
 from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture
-from planner.plan.cards import cards_of
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.trace.facts import TracedFacts
@@ -28,12 +28,12 @@ _SMALLEST = 5
 
 
 class Evaluation(Spec):
-    """What a plan comes to. `workload` is the plan's with every default filled in.
+    """The memory and time of a plan, and its `workload` with every default filled in.
 
-    `smallest_fits` are the ids of the cards with the least memory that still fit, for plans without a card. A traced
-    module has no architecture, and runs as its trace says: of the plan's workload only other processes count. `gpu` is
-    the card that the memory is of: of several kinds the one that has the least left. `cards` are all kinds, each with
-    the number of them, and `measured_on` is the kind that the plan's measured speed is of.
+    `smallest_fits` are the ids of the smallest cards that fit, for plans without a card. A traced module has no
+    architecture and runs as traced, so only the memory used by other programs counts of its workload. `gpu` is the card
+    that the memory result is for; of several kinds, the one with the least free memory. `cards` lists all kinds with
+    their numbers, and `measured_on` is the card of the plan's measured speed.
     """
 
     plan: Plan
@@ -49,12 +49,12 @@ class Evaluation(Spec):
 
     @cached_property
     def time(self) -> "TimeResult | None":
-        """Return how long one step or one request takes, estimated when it is first asked for; none without a card."""
+        """Return the duration of one step or request, estimated on first use; None without a card."""
         if not self.cards:
             return None
-        from planner.plan.timing import time_of  # takes a while to load, and memory alone does not need it
+        from planner.plan.timing import estimate_plan_time  # takes a while to load, and memory alone does not need it
 
-        return time_of(self.plan, self.workload, self.architecture, self.cards, self.measured_on)
+        return estimate_plan_time(self.plan, self.workload, self.architecture, self.cards, self.measured_on)
 
     @model_serializer(mode="wrap")
     def _with_time(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
@@ -62,17 +62,17 @@ class Evaluation(Spec):
 
     @property
     def traced(self) -> TracedFacts | None:
-        """Return what was found by tracing, if the plan is about a traced module."""
+        """Return the facts of the trace, if the plan is for a traced module."""
         return self.plan.model.trace
 
     @property
     def max_context(self) -> int | None:
-        """Return the most tokens that the model is made for, where there is such a number."""
+        """Return the maximum context length of the model, if it has one."""
         return None if self.architecture is None else self.architecture.max_context
 
 
 def evaluate(plan: Plan, catalog: Catalog) -> Evaluation:
-    """Return the memory that `plan` needs and, where it names a card, whether it fits.
+    """Return the memory that `plan` needs and, if it names a card, the verdict.
 
     Raises:
         SpecError: If the plan names a model or a card that the catalog does not have.
@@ -119,59 +119,75 @@ def _evaluate_traced(plan: Plan, facts: TracedFacts, catalog: Catalog, gpu: Gpu 
 
 
 def architecture_of(plan: Plan, catalog: Catalog) -> Architecture:
-    """Return the architecture that `plan` runs: its own, or the catalog's.
+    """Return the architecture of the plan's model: its own, or the catalog's.
 
     Raises:
         SpecError: If the catalog has no such model, or the model was traced.
     """
     if plan.model.trace is not None:
-        reason = "a traced module has no formula whose numbers could be varied"
+        reason = "a traced module has no formula with numbers to vary"
         raise SpecError("model", reason, hint="Trace it again with other numbers.")
     return plan.model.architecture or catalog.models.model(plan.model.id)
 
 
-def moved_to(plan: Plan, gpu_id: str, count: int) -> Plan:
-    """Return `plan` on `count` cards of one kind, and shared as before.
+def cards_of(plan: Plan, catalog: Catalog) -> tuple[Cards, ...]:
+    """Return the cards of `plan` in their order: those of its workload that differ, else equal ones.
 
     Raises:
-        SpecError: If `count` is no number of cards.
+        SpecError: If the catalog does not have one of them.
     """
-    return plan.evolve(gpu=gpu_id, count=count, workload=_on_equal_cards(plan.workload))
+    if plan.workload.gpus:
+        return tuple(_card_group(kind.id, kind.count, catalog) for kind in plan.workload.gpus)
+    return (_card_group(plan.gpu, plan.count, catalog) if plan.gpu else Cards(None, None, plan.count),)
+
+
+def _card_group(gpu_id: str, number: int, catalog: Catalog) -> Cards:
+    gpu = catalog.hardware.gpu(gpu_id)
+    return Cards(gpu, catalog.hardware.usable_memory(gpu), number)
+
+
+def moved_to(plan: Plan, gpu_id: str, count: int) -> Plan:
+    """Return `plan` on `count` cards of one kind, with its parallelism unchanged.
+
+    Raises:
+        SpecError: If `count` is not a valid number of cards.
+    """
+    return plan.evolve(gpu=gpu_id, count=count, workload=_without_unequal_gpus(plan.workload))
 
 
 def fits_by_gpu(plan: Plan, catalog: Catalog) -> Mapping[str, CardFit]:
-    """Return the verdict of `plan` on every card of `catalog`, by the card's id; on as many of it as the plan has."""
+    """Return the verdict of `plan` on every card of `catalog`, with the plan's number of cards, by the card's id."""
     return fits_among(plan, catalog, None, plan.count)
 
 
 def fits_among(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, count: int) -> Mapping[str, CardFit]:
-    """Return the verdict of `plan` on `count` of each card of `ids`, or of all cards, by the card's id.
+    """Return the verdict of `plan` on `count` of each card in `ids`, by default of all cards, by the card's id.
 
     Raises:
-        SpecError: If the catalog has no such card or model, or the plan cannot be shared between so many cards.
+        SpecError: If the catalog has no such card or model, or the plan cannot be split across so many cards.
     """
     if plan.model.trace is not None:
         return _traced_fits(plan.model.trace, plan.workload.other_processes_bytes, catalog, ids)
     architecture = architecture_of(plan, catalog)
-    return _fits(architecture, _on_equal_cards(plan.workload), catalog, ids, count, plan.corrections)
+    return _fits(architecture, _without_unequal_gpus(plan.workload), catalog, ids, count, plan.corrections)
 
 
 def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
-    """Return the cards that `plan` fits on as likely as not, the one with the least memory first."""
+    """Return the cards that `plan` likely fits on, the one with the least memory first."""
     fits = (fit for fit in fits_by_gpu(plan, catalog).values() if fit.likely)
     return tuple(sorted(fits, key=lambda fit: (fit.capacity_bytes or 0, fit.gpu_id)))
 
 
-# Money, time and names change more often than what is estimated.
+# Prices, time settings and names change without changing the memory estimate.
 _estimate = lru_cache(maxsize=256)(estimate_settled)
 
 
-def _on_equal_cards(workload: Workload) -> Workload:
+def _without_unequal_gpus(workload: Workload) -> Workload:
     return workload.evolve(gpus=()) if workload.gpus else workload
 
 
 def _measured_on(plan: Plan, catalog: Catalog) -> Gpu | None:
-    """Return the kind of card that the plan's measured speed is of, where it says one."""
+    """Return the card of the plan's measured speed, if it names one."""
     measured = plan.timing.measured
     return catalog.hardware.gpu(measured.gpu) if measured and measured.gpu else None
 

@@ -1,4 +1,4 @@
-"""Memory over one number of a plan."""
+"""Memory of a plan as a function of one of its numbers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +11,10 @@ from planner.errors import SpecError
 from planner.memory.estimate import estimate_on
 from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture
-from planner.plan.cards import cards_of
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import Evaluation, architecture_of
+from planner.plan.evaluate import Evaluation, architecture_of, cards_of
 from planner.plan.plan import Plan
-from planner.plan.sharing import usual_sharing
+from planner.plan.sharding import default_sharding
 from planner.plan.solve import LENGTHS, Field, all_layers, on_cards, with_value
 from planner.workload.defaults import with_defaults
 from planner.workload.software.registry import serving
@@ -23,14 +22,14 @@ from planner.workload.training import Lora, Training
 from planner.workload.workload import Parallel, Workload
 
 Axis = Field | Literal["lora_rank", "count"]
-"""A number of a plan that memory can be drawn over: a field of the workload, the adapters' rank, or the cards."""
+"""A number of a plan that memory can be plotted against: a workload field, the LoRA rank, or the number of cards."""
 
-_PLAIN: Final = {"data": None, "zero": 0, "tensor": 1, "pipeline": 1, "interleave": 1, "pipeline_layers": ()}
-_MOST_DOUBLED: Final = 10
+_UNSHARDED: Final = {"data": None, "zero": 0, "tensor": 1, "pipeline": 1, "interleave": 1, "pipeline_layers": ()}
+_MAX_DOUBLINGS: Final = 10
 
 
 class CurvePoint(Spec):
-    """Memory of one card at one value, and what then stays in RAM, where something does."""
+    """Memory per card at one value, and host memory if something is offloaded."""
 
     value: int
     total_bytes: int
@@ -41,9 +40,9 @@ class CurvePoint(Spec):
 
 @dataclass(frozen=True, slots=True)
 class Spreading:
-    """How a plan goes over other numbers of cards: `settings` are the fields of `parallel` for each of `counts`.
+    """Scaling of a plan to other numbers of cards: `settings` returns the fields of `parallel` for each of `counts`.
 
-    `how` says the way where it is not the plan's own.
+    `how` names the kind of parallelism if it is not the plan's own.
     """
 
     counts: Sequence[int]
@@ -52,7 +51,7 @@ class Spreading:
 
 
 def axes_of(evaluation: Evaluation) -> tuple[Axis, ...]:
-    """Return the numbers of a plan over which its memory is worth drawing: none of a traced module."""
+    """Return the numbers of a plan that its memory can be plotted against; none for a traced module."""
     architecture, workload = evaluation.architecture, evaluation.workload
     if architecture is None:
         return ()
@@ -69,12 +68,12 @@ def axes_of(evaluation: Evaluation) -> tuple[Axis, ...]:
 
 
 def current_value(evaluation: Evaluation, axis: Axis) -> int:
-    """Return the value of `axis` in a plan that was evaluated, filled in where it is left open."""
+    """Return the value of `axis` in an evaluated plan, with defaults filled in."""
     if axis == "count":
         return evaluation.plan.count
     workload = evaluation.workload
     if axis == "lora_rank":
-        return _lora(workload).rank
+        return _adapters(workload).rank
     value: int | None = getattr(workload, axis)
     if axis == "gpu_layers" and evaluation.architecture is not None:
         most = all_layers(evaluation.architecture)
@@ -83,17 +82,15 @@ def current_value(evaluation: Evaluation, axis: Axis) -> int:
 
 
 def at_value(plan: Plan, catalog: Catalog, axis: Axis, value: int) -> Plan:
-    """Return `plan` with `value` for `axis`.
-
-    Cards go by `spreading_of`.
+    """Return `plan` with `axis` set to `value`; for `count`, with the scaling of `spreading_of`.
 
     Raises:
-        SpecError: If the plan has no such number, or does not take the value, or the model was traced.
+        SpecError: If the plan has no such number or does not allow the value, or the model was traced.
     """
     if axis == "count":
         spreading = spreading_of(plan, architecture_of(plan, catalog))
         if spreading is None:
-            raise SpecError("count", "what each card holds does not depend on their number")
+            raise SpecError("count", "the memory per card does not depend on the number of cards")
         return on_cards(plan, value, spreading.settings(value))
     if axis == "lora_rank":
         return _with_rank(plan, value)
@@ -101,48 +98,48 @@ def at_value(plan: Plan, catalog: Catalog, axis: Axis, value: int) -> Plan:
 
 
 def memory_curve(plan: Plan, catalog: Catalog, axis: Axis, values: tuple[int, ...]) -> tuple[CurvePoint, ...]:
-    """Return the memory of one card of `plan` with `axis` at each of `values`.
+    """Return the memory per card of `plan` with `axis` at each of `values`.
 
     Raises:
-        SpecError: If the plan has no such number, or does not take one of the values, or the model was traced.
+        SpecError: If the plan has no such number or does not allow one of the values, or the model was traced.
     """
     return tuple(_point(value, _estimate(at_value(plan, catalog, axis, value), catalog)) for value in values)
 
 
 def spreading_of(plan: Plan, architecture: Architecture) -> Spreading | None:
-    """Return how `plan` goes over other numbers of cards; none where each of them then holds the same.
+    """Return the scaling of `plan` to other numbers of cards, or None if the memory per card does not change.
 
-    One card, and cards that share the network in the way that is usual: in that way. Else replicas that share states
-    (ZeRO): more replicas, everything else as it is.
+    A plan on one card, or split by the default sharding, scales by that sharding. A plan with ZeRO scales by the number
+    of replicas.
     """
     workload = plan.workload
     if workload.gpus:
         return None
     plain = with_defaults(workload.evolve(parallel=Parallel()), architecture, plan.count)
-    usual = usual_sharing(plain, architecture)
+    usual = default_sharding(plain, architecture)
 
     def settings(count: int) -> Mapping[str, object]:
-        return {**_PLAIN, **(usual.settings(count) if count > 1 else {})}
+        return {**_UNSHARDED, **(usual.settings(count) if count > 1 else {})}
 
     own = workload.parallel.evolve(data=None)
     if usual.counts and own == own.evolve(**settings(plan.count)):
         return Spreading((1, *usual.counts), settings, usual.title)
     if isinstance(workload, Training) and own.zero:
         unit = own.model_shards * own.expert
-        return Spreading([unit << exponent for exponent in range(_MOST_DOUBLED)], lambda _count: {})
+        return Spreading([unit << exponent for exponent in range(_MAX_DOUBLINGS)], lambda _count: {})
     return None
 
 
 def _with_rank(plan: Plan, rank: int) -> Plan:
-    lora = _lora(plan.workload)
+    lora = _adapters(plan.workload)
     try:
         return plan.evolve(workload=plan.workload.evolve(lora=lora.evolve(rank=rank)))
     except ValidationError as error:
         raise SpecError.from_validation(error) from error
 
 
-def _lora(workload: Workload) -> Lora:
-    """Return the adapters of `workload`, with their defaults where it says nothing of them.
+def _adapters(workload: Workload) -> Lora:
+    """Return the adapters of `workload`, or their defaults if it sets none.
 
     Raises:
         SpecError: If it trains no adapters.

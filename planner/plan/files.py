@@ -1,4 +1,4 @@
-"""Plans on disk: read with every problem named, written so that a crash never loses the last good version."""
+"""Plan files: loading with precise errors, and crash-safe saving."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from planner.storage import UnreadableFileError, read_regular, write_atomically
 from planner.units import MIB
 
 _LARGEST_BYTES: Final = 16 * MIB
-_OWN_FILE: Final = "Open a file that GPU Planner has saved."
+_OPEN_OWN_FILE: Final = "Open a file that GPU Planner has saved."
 
 
 def load_plan(path: Path | str) -> Plan:
@@ -26,9 +26,9 @@ def load_plan(path: Path | str) -> Plan:
 
 
 def is_plan_file(path: Path) -> bool:
-    """Return whether the file says of itself that it is a plan.
+    """Return whether the file claims to be a plan.
 
-    What cannot be read is none; the reader that it goes to next says why.
+    An unreadable file does not; the reader that is tried next reports the error.
     """
     try:
         data = read_regular(path, "plan", _LARGEST_BYTES)
@@ -37,12 +37,12 @@ def is_plan_file(path: Path) -> bool:
     try:
         content = json.loads(data)
     except (ValueError, RecursionError):
-        return b'"schema_version"' in data  # damaged; read as a plan it is told so
+        return b'"schema_version"' in data  # a damaged plan: reading it as one reports the damage
     return isinstance(content, dict) and "schema_version" in content
 
 
 def parse_plan(text: str, path: Path) -> Plan:
-    """Return the plan written in `text`; `path` is named in errors.
+    """Return the plan in `text`; errors name `path`.
 
     Raises:
         PlanFileError: If it is not a plan, or comes from a newer version.
@@ -50,10 +50,10 @@ def parse_plan(text: str, path: Path) -> Plan:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise PlanFileError(path, f"not valid JSON ({error})", hint=_OWN_FILE) from error
+        raise PlanFileError(path, f"not valid JSON ({error})", hint=_OPEN_OWN_FILE) from error
     version = data.get("schema_version") if isinstance(data, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
-        raise PlanFileError(path, "not a plan: it has no schema_version", hint=_OWN_FILE)
+        raise PlanFileError(path, "not a plan: it has no schema_version", hint=_OPEN_OWN_FILE)
     if version > SCHEMA_VERSION:
         raise PlanFileError(
             path,
@@ -69,10 +69,10 @@ def parse_plan(text: str, path: Path) -> Plan:
 
 
 def save_plan(path: Path | str, plan: Plan) -> None:
-    """Write `plan` to `path` so that the file holds either the old or the new version, whatever happens.
+    """Write `plan` to `path` atomically: the file holds either the old or the new version.
 
     Raises:
-        PlanFileError: If the folder cannot be written to.
+        PlanFileError: If the file cannot be written.
     """
     file = Path(path)
     try:
@@ -90,6 +90,6 @@ def read_text(path: Path) -> str:
     try:
         return read_regular(path, "plan", _LARGEST_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise PlanFileError(path, "not a text file", hint=_OWN_FILE) from error
+        raise PlanFileError(path, "not a text file", hint=_OPEN_OWN_FILE) from error
     except UnreadableFileError as error:
         raise PlanFileError(path, error.reason, hint=error.hint) from error

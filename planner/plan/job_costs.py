@@ -1,12 +1,12 @@
-"""What the plan's job takes and costs on as many of every card as the plan has."""
+"""Time and cost of the plan's job on every card, with the plan's number of cards."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from typing import Literal, NamedTuple
 
-from planner.cost.demand import Demand, Pace, demand_of, usd_per_million_tokens
-from planner.cost.renting.rent import RentFacts
-from planner.cost.renting.table import Candidate, OfferRow, cheapest, offer_rows
+from planner.cost.demand import Demand, Throughput, demand_of, usd_per_million_tokens
+from planner.cost.renting.quote import RentFacts
+from planner.cost.renting.table import CardDemand, OfferRow, cheapest, quote_offers
 from planner.errors import SpecError
 from planner.performance.result import TimeResult
 from planner.plan.catalog import Catalog
@@ -16,9 +16,9 @@ from planner.plan.plan import Plan
 
 
 class CardJob(NamedTuple):
-    """The plan's job on one kind of card, rented where that is cheapest.
+    """The plan's job on one kind of card, rented at the lowest price.
 
-    `hours` are of a run, or of a month's work; `offer` is the cheapest that can be compared, none where there is none.
+    `hours` are those of a run or of a month's work; `offer` is the cheapest comparable offer, or None.
     `usd_per_million_tokens` compares cards that do different amounts of work in the same hours.
     """
 
@@ -30,60 +30,60 @@ class CardJob(NamedTuple):
 
     @property
     def usd(self) -> float | None:
-        """Return what a run or month costs, or None where nobody's offer can be compared."""
+        """Return the cost of a run or month, or None if there is no comparable offer."""
         return None if self.offer is None else self.offer.usd
 
     @property
     def slowness(self) -> float:
-        """Return what is lower the faster it is: the hours of a run, else the seconds of a token or sample."""
-        pace = self.time.tokens_per_second or self.time.samples_per_second
-        return self.hours if self.period == "run" or not pace else 1 / pace
+        """Return the hours of a run, else the seconds per token or sample; lower is faster."""
+        throughput = self.time.tokens_per_second or self.time.samples_per_second
+        return self.hours if self.period == "run" or not throughput else 1 / throughput
 
 
 def job_by_gpu(
     plan: Plan, catalog: Catalog, today: date, stop: Callable[[], bool] = lambda: False
 ) -> Mapping[str, CardJob] | None:
-    """Return what the job of `plan` takes and costs on every card that it fits on as likely as not, by the card's id.
+    """Return the time and cost of the plan's job on every card that it likely fits on, by the card's id.
 
-    Cards whose speed is not known are missing. It is None as soon as `stop` says that nobody waits.
+    Cards of unknown speed are missing. Returns None as soon as `stop` returns true.
     """
-    jobs: dict[str, _Timed] = {}
-    for gpu_id in _fitting(plan, catalog):
+    jobs: dict[str, _TimedJob] = {}
+    for gpu_id in _fitting_gpus(plan, catalog):
         if stop():
             return None
-        found = _timed(plan, gpu_id, catalog)
+        found = _time_job(plan, gpu_id, catalog)
         if found is not None:
             jobs[gpu_id] = found
-    candidates = {gpu_id: Candidate(gpu_id, plan.count, timed.demand) for gpu_id, timed in jobs.items()}
-    rows = offer_rows(catalog.offers, candidates, plan.cost.rent, RentFacts.of(catalog.cost), today)
+    candidates = {gpu_id: CardDemand(gpu_id, plan.count, timed.demand) for gpu_id, timed in jobs.items()}
+    rows = quote_offers(catalog.offers, candidates, plan.cost.rent, RentFacts.of(catalog.cost), today)
     return {gpu_id: _job(timed, cheapest(row for row in rows if row.gpu == gpu_id)) for gpu_id, timed in jobs.items()}
 
 
-class _Timed(NamedTuple):
-    """How long a step or request takes on a card, how fast that is, and what the job asks of it."""
+class _TimedJob(NamedTuple):
+    """Time of a step or request on a card, its throughput, and the hours that the job needs."""
 
     time: TimeResult
-    pace: Pace
+    throughput: Throughput
     demand: Demand
 
 
-def _job(timed: _Timed, offer: OfferRow | None) -> CardJob:
+def _job(timed: _TimedJob, offer: OfferRow | None) -> CardJob:
     demand = timed.demand
-    per_million = None if offer is None else usd_per_million_tokens(offer.usd / demand.busy_hours, timed.pace)
+    per_million = None if offer is None else usd_per_million_tokens(offer.usd / demand.busy_hours, timed.throughput)
     return CardJob(demand.period, demand.busy_hours, timed.time, offer, per_million)
 
 
-def _fitting(plan: Plan, catalog: Catalog) -> Iterator[str]:
+def _fitting_gpus(plan: Plan, catalog: Catalog) -> Iterator[str]:
     return (gpu_id for gpu_id, fit in fits_by_gpu(plan, catalog).items() if fit.likely)
 
 
-def _timed(plan: Plan, gpu_id: str, catalog: Catalog) -> _Timed | None:
+def _time_job(plan: Plan, gpu_id: str, catalog: Catalog) -> _TimedJob | None:
     workload = plan.workload.evolve(gpus=()) if plan.workload.gpus else plan.workload
     evaluation = evaluate(plan.evolve(gpu=gpu_id, workload=workload), catalog)
-    pace = pace_of(evaluation)
-    if evaluation.time is None or pace is None:
+    throughput = pace_of(evaluation)
+    if evaluation.time is None or throughput is None:
         return None
     try:
-        return _Timed(evaluation.time, pace, demand_of(plan.cost.job, pace))
+        return _TimedJob(evaluation.time, throughput, demand_of(plan.cost.job, throughput))
     except SpecError:
         return None

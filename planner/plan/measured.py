@@ -1,4 +1,4 @@
-"""What a plan predicts beside what a card measures, the card as the catalog knows it, and what would fill it."""
+"""Comparison of a plan with measurements of a live card, and matching of live cards with the catalog."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
@@ -17,22 +17,20 @@ from planner.plan.solve import Field, Solved, largest_that_fits, on_cards
 from planner.workload.parallel import Parallel
 from planner.workload.software.processes import CARD_FILLING
 
-# The driver and ECC keep some: it tells 94 % of a T4's and of an L40S's memory, and never more than all.
-_LEAST_TOLD: Final = 0.9
-_MOST_TOLD: Final = 1.02
+# The driver reserves some memory, and so does ECC: it reports 94 % of a T4's and of an L40S's, and never more than all.
+_MIN_REPORTED: Final = 0.9
+_MAX_REPORTED: Final = 1.02
 
 Basis = Literal["process", "card"]
-"""Whether one process was measured, or everything that the card holds."""
+"""The measured quantity: one process, or all memory used on the card."""
 Reason = Literal["in-range", "before-peak", "other-processes", "more-than-expected", "engine-fills-card"]
-"""Where the measurement lies beside the estimate's range, and what that is likely to mean."""
-
-# By a part of their commands: vLLM calls its processes VLLM::EngineCore, SGLang sglang::scheduler.
+"""Position of the measurement relative to the estimate's range, with the likely cause."""
 
 
 class Expected(NamedTuple):
-    """What a plan predicts of one card, to be drawn beside what is measured.
+    """Predicted memory and power of one card, to plot next to measurements.
 
-    `power_watts` is the most that such a card may draw, as published; none where that is not known.
+    `power_watts` is the published power limit, None if unknown.
     """
 
     memory_bytes: int
@@ -42,11 +40,11 @@ class Expected(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """What one card was measured to hold, and what of it the plan's own process holds, where that is known.
+class MeasuredCard:
+    """Measured memory of one card, and of the plan's own process if known.
 
-    `pid` is that process, `process_count` says how many compute on the card, and `engine` which program the process is,
-    if it is one that takes nearly all memory at its start.
+    `process_count` is the number of compute processes on the card, and `engine` the program of process `pid` if it is
+    one that reserves nearly all memory at its start.
     """
 
     card_bytes: int
@@ -58,14 +56,14 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class BesideMeasured:
-    """A prediction beside a measurement.
+    """A prediction compared with a measurement.
 
-    `likeliest` is the term whose range leaves the most room on that side; of it the difference is mostly, if it is one
-    of the estimate.
+    `likeliest` is the term with the most uncertainty in the direction of the difference, and thus its likeliest cause,
+    if the estimate is the cause at all.
     """
 
     expected: Expected
-    measured: Measured
+    measured: MeasuredCard
     basis: Basis
     measured_bytes: int
     reason: Reason
@@ -73,60 +71,60 @@ class BesideMeasured:
 
     @property
     def difference_bytes(self) -> int:
-        """Return by how much more was measured than predicted."""
+        """Return measured minus predicted memory."""
         return self.measured_bytes - self.expected.memory_bytes
 
     @property
     def difference_fraction(self) -> float:
-        """Return the difference as a share of what was predicted."""
+        """Return the difference as a fraction of the predicted memory."""
         return self.difference_bytes / self.expected.memory_bytes
 
 
 def expected_of(evaluation: Evaluation, gpu: Gpu | None = None) -> Expected:
-    """Return what a plan predicts of the card that it fills most; `gpu` is the live card, by default the plan's.
+    """Return the predicted memory of the plan's fullest card; `gpu` is the live card, by default the plan's.
 
-    An engine whose cache takes what is left of the card is expected to do so, however little of it the plan needs.
+    An engine that reserves the rest of the card for its cache is predicted to do so, however little the plan needs.
     """
     memory, card = evaluation.memory, gpu or evaluation.gpu
     watts = None if card is None else card.drawn_watts
-    more = _beyond_need(memory)
+    more = _unneeded_cache_pool(memory)
     return Expected(memory.total_bytes + more, memory.low_bytes + more, memory.high_bytes + more, watts)
 
 
-def _beyond_need(memory: MemoryResult) -> int:
-    """Return by how much an engine's pool is larger than the cache that the plan needs of it."""
+def _unneeded_cache_pool(memory: MemoryResult) -> int:
+    """Return the part of an engine's cache pool that the plan does not need."""
     if memory.cache_pool is None:
         return 0
     return memory.cache_pool.bytes - sum(term.bytes for term in memory.terms if term.name == "kv_cache")
 
 
-def measured_of(processes: tuple[CardProcess, ...], used_bytes: float) -> Measured:
-    """Return what was measured of a card that holds `used_bytes`.
+def measured_of(processes: tuple[CardProcess, ...], used_bytes: float) -> MeasuredCard:
+    """Return the measurement of a card whose used memory is `used_bytes`.
 
-    The plan's process is the one of those that compute which holds the most: nothing tells it apart from others.
+    The plan's process is taken to be the compute process with the most memory: nothing else identifies it.
     """
     computing = [process for process in processes if process.kind != "graphics" and process.is_reliable]
     held = {
         place: int(one.memory_bytes.value) for place, one in enumerate(computing) if one.memory_bytes.value is not None
     }
     if not held:
-        return Measured(int(used_bytes), process_count=len(computing))
+        return MeasuredCard(int(used_bytes), process_count=len(computing))
     most = max(held, key=lambda place: held[place])
     own = computing[most]
-    return Measured(int(used_bytes), held[most], own.pid, len(computing), _engine(own))
+    return MeasuredCard(int(used_bytes), held[most], own.pid, len(computing), _engine(own))
 
 
 def _engine(process: CardProcess) -> str:
     host = process.host
-    told = "" if host is None else f"{host.name} {host.command}".lower()
-    return next((name for part, name in CARD_FILLING.items() if part in told), "")
+    command = "" if host is None else f"{host.name} {host.command}".lower()
+    return next((name for part, name in CARD_FILLING.items() if part in command), "")
 
 
-def beside(evaluation: Evaluation, measured: Measured, gpu: Gpu | None = None) -> BesideMeasured:
-    """Return what `evaluation` predicts beside what was measured, with the likeliest reason for a difference.
+def beside(evaluation: Evaluation, measured: MeasuredCard, gpu: Gpu | None = None) -> BesideMeasured:
+    """Compare the prediction of `evaluation` with a measurement, with the likeliest reason for a difference.
 
-    The process is compared where it is known. The whole card is compared with the prediction and what the plan says
-    that other processes hold.
+    The process is compared if it is known; otherwise the whole card, with the memory used by other programs added to
+    the prediction.
     """
     expected = expected_of(evaluation, gpu)
     if measured.process_bytes is not None:
@@ -139,12 +137,12 @@ def beside(evaluation: Evaluation, measured: Measured, gpu: Gpu | None = None) -
         expected = Expected(*shifted, expected.power_watts)
     reason = _reason(expected, held, basis, fills_card=bool(measured.engine) and evaluation.memory.cache_pool is None)
     is_of_estimate = reason in ("in-range", "more-than-expected")
-    likeliest = _roomiest(evaluation.memory, held - expected.memory_bytes) if is_of_estimate else None
+    likeliest = _least_certain_term(evaluation.memory, held - expected.memory_bytes) if is_of_estimate else None
     return BesideMeasured(expected, measured, basis, held, reason, likeliest)
 
 
 def matching_gpus(catalog: HardwareCatalog, device: Device) -> tuple[Gpu, ...]:
-    """Return the catalog's records that a live card can be: by its name, and by its memory where both are known."""
+    """Return the catalog records that match a live card by name, and by memory if both are known."""
     if device.mig_parent is not None:
         return ()
     try:
@@ -154,13 +152,13 @@ def matching_gpus(catalog: HardwareCatalog, device: Device) -> tuple[Gpu, ...]:
     except SpecError:
         return ()
     total = device.fact("memory_total_bytes")
-    return tuple(gpu for gpu in named if total is None or _has(gpu, total))
+    return tuple(gpu for gpu in named if total is None or _has_memory(gpu, total))
 
 
 def plan_for_card(plan: Plan, gpu: Gpu, count: int = 1, other_processes_bytes: int = 0) -> Plan:
-    """Return `plan` on so many live cards, beside what others hold there.
+    """Return `plan` on `count` live cards, with the memory used by other programs there.
 
-    A way of sharing that takes another number of cards gives way to none: each card holds the whole network.
+    Parallelism that does not divide `count` is removed, so that each card holds the whole model.
     """
     parallel = plan.workload.parallel
     if count % (parallel.model_shards * parallel.expert):
@@ -170,9 +168,9 @@ def plan_for_card(plan: Plan, gpu: Gpu, count: int = 1, other_processes_bytes: i
 
 
 def batch_that_fills(plan: Plan, catalog: Catalog) -> tuple[Solved, Solved] | None:
-    """Return the largest batch that surely fits on the plan's card, and the largest that barely does.
+    """Return the largest batch size that fits on the plan's card, and the largest that is tight.
 
-    A traced module has no batch that could be varied, and a plan without a card has nothing to fill.
+    None for a traced module, whose batch size is fixed, and for a plan without a card.
     """
     if plan.model.trace is not None or plan.gpu is None:
         return None
@@ -190,8 +188,8 @@ def _reason(expected: Expected, held: int, basis: Basis, *, fills_card: bool) ->
     return "engine-fills-card" if fills_card else "more-than-expected"
 
 
-def _roomiest(memory: MemoryResult, difference: int) -> TermName | None:
-    """Return the term that may be off most in the direction of `difference`; none where all are certain."""
+def _least_certain_term(memory: MemoryResult, difference: int) -> TermName | None:
+    """Return the term with the largest possible error in the direction of `difference`, or None if all are certain."""
     if not difference:
         return None
     rooms = {
@@ -202,6 +200,6 @@ def _roomiest(memory: MemoryResult, difference: int) -> TermName | None:
     return roomiest if rooms[roomiest] else None
 
 
-def _has(gpu: Gpu, total_bytes: float) -> bool:
+def _has_memory(gpu: Gpu, total_bytes: float) -> bool:
     physical = gpu.device_memory_bytes
-    return physical is None or _LEAST_TOLD * physical <= total_bytes <= _MOST_TOLD * physical
+    return physical is None or _MIN_REPORTED * physical <= total_bytes <= _MAX_REPORTED * physical

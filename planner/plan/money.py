@@ -1,11 +1,11 @@
-"""What a plan costs: its job at the estimated pace, rented and owned."""
+"""Cost of a plan: its job at the estimated throughput, rented and owned."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from planner.cost.demand import Pace
+from planner.cost.demand import Throughput
 from planner.cost.estimate import CostEstimate, estimate_cost
 from planner.cost.job import Service
 from planner.cost.result import OwnCost
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PlanCost:
-    """The answer about money, or why there is none; `field` is the plan's that would have to change.
+    """The cost of a plan, or the reason why there is none; `field` is the plan field to change.
 
-    `error` is what stands behind the reason, where it lies in the plan's terms.
+    `error` is the error behind the reason, if it is in the plan's cost terms.
     """
 
     estimate: CostEstimate | None
@@ -33,32 +33,32 @@ class PlanCost:
 
 
 def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> PlanCost:
-    """Return what the plan of `evaluation` costs on `today`, by the offers of `catalog`."""
+    """Return the cost of the evaluated plan on `today`, by the prices of `catalog`."""
     plan = evaluation.plan
     if plan.workload.gpus:
-        return PlanCost(None, "Cards of several kinds are not rented or bought as one thing.", "workload.gpus")
+        return PlanCost(None, "The cost of cards of several kinds cannot be estimated.", "workload.gpus")
     if plan.gpu is None:
-        return PlanCost(None, "There is no card to pay for.", "gpu")
+        return PlanCost(None, "The plan has no card.", "gpu")
     gpu = catalog.hardware.gpu(plan.gpu)
     try:
         found = estimate_cost(plan.cost, gpu, plan.count, pace_of(evaluation), catalog.cost, today)
     except SpecError as error:
         return PlanCost(None, error.explained, f"cost.{error.field}", error)
     own_server = plan.cost.buy.server_price_usd is not None
-    return PlanCost(found if own_server else _beside_machines(found, catalog.hardware.systems))
+    return PlanCost(found if own_server else _with_system_prices(found, catalog.hardware.systems))
 
 
-def _beside_machines(estimate: CostEstimate, systems: Iterable[System]) -> CostEstimate:
-    """Return the estimate with a note where what it buys is also sold as one machine, at another price."""
+def _with_system_prices(estimate: CostEstimate, systems: Iterable[System]) -> CostEstimate:
+    """Return the estimate with a note if its cards are also sold as one machine, at another price."""
     own = estimate.result.own
     if own is None:
         return estimate
-    told = own.evolve(notes=(*own.notes, *_machines(own, systems)))
-    return replace(estimate, result=estimate.result.evolve(own=told))
+    noted = own.evolve(notes=(*own.notes, *_system_price_note(own, systems)))
+    return replace(estimate, result=estimate.result.evolve(own=noted))
 
 
-def _machines(own: OwnCost, systems: Iterable[System]) -> Iterator[str]:
-    """Yield the note, if machines with exactly these cards have a known price."""
+def _system_price_note(own: OwnCost, systems: Iterable[System]) -> Iterator[str]:
+    """Yield the note if machines with exactly these cards have a known price."""
     sold = [
         f"{system.name}, {system.price_usd:,.0f} USD ({system.price_kind} price, {day})"
         for system in systems
@@ -68,28 +68,28 @@ def _machines(own: OwnCost, systems: Iterable[System]) -> Iterator[str]:
     if sold:
         counted = sum(term.usd for term in own.upfront if term.name in ("cards", "host"))
         yield (
-            f"counted here: {counted:,.0f} USD for cards and host; as many of these cards are also sold as one: "
-            f"{'; '.join(sold)}; to count one of these, set the price of a whole server"
+            f"this estimate counts {counted:,.0f} USD for cards and host; the same cards are also sold as one machine: "
+            f"{'; '.join(sold)}; to use such a price, set the price of a whole server"
         )
 
 
-def pace_of(evaluation: Evaluation) -> Pace | None:
-    """Return how fast the plan's cards work, or None where that is not known.
+def pace_of(evaluation: Evaluation) -> Throughput | None:
+    """Return the throughput of the plan's cards, or None if it is unknown.
 
-    A service is answered by as many requests at once as fit, of the lengths of the job, unless the speed was measured:
-    that is of the requests that the plan describes.
+    A service runs as many requests at once as fit, with the lengths of the job. A measured speed applies to the
+    requests that the plan describes.
     """
     if evaluation.time is None:
         return None
-    pace = Pace.of_result(evaluation.time, evaluation.workload)
+    throughput = Throughput.of_result(evaluation.time, evaluation.workload)
     job, plan = evaluation.plan.cost.job, evaluation.plan
-    if pace is None or not isinstance(job, Service) or plan.timing.measured is not None:
-        return pace
-    served = _served(evaluation, job)
-    return pace if served is None else _batched(pace, served, job)
+    if throughput is None or not isinstance(job, Service) or plan.timing.measured is not None:
+        return throughput
+    served = _estimate_service(evaluation, job)
+    return throughput if served is None else _service_pace(throughput, served, job)
 
 
-def _served(evaluation: Evaluation, job: Service) -> "Serving | None":
+def _estimate_service(evaluation: Evaluation, job: Service) -> "Serving | None":
     from planner.performance.inference.service import serving  # estimates time, which takes a while to load
 
     architecture, workload = evaluation.architecture, evaluation.workload
@@ -99,8 +99,8 @@ def _served(evaluation: Evaluation, job: Service) -> "Serving | None":
     return serving(architecture, workload, evaluation.cards[0][0], setting, job.prompt_tokens, job.output_tokens)
 
 
-def _batched(pace: Pace, served: "Serving", job: Service) -> Pace:
-    return pace.evolve(
+def _service_pace(throughput: Throughput, served: "Serving", job: Service) -> Throughput:
+    return throughput.evolve(
         tokens_per_second=served.tokens_per_second,
         samples_per_second=served.requests_per_second,
         concurrent_requests=served.at_once,

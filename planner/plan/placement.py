@@ -1,4 +1,4 @@
-"""The plan as it stands on other hardware: on cards of another kind, and on whole systems."""
+"""Placement of a plan on other hardware: cards of another kind, or whole systems."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import Plan
 from planner.workload.parallel import MOST_CARDS
 
-_MOST_IN_A_MACHINE: Final = 1024
-_NO_ACCELERATOR: Final = "the catalog does not say which accelerator this has"
+_MAX_PER_MACHINE: Final = 1024
+_NO_ACCELERATOR: Final = "the catalog does not name this system's accelerator"
 
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """What the plan comes to on some cards, or why that is not known."""
+    """Evaluation and cost of the plan on some cards, or the reason why there is none."""
 
     evaluation: Evaluation | None
     cost: PlanCost | None = None
@@ -29,7 +29,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Cards:
-    """`count` cards of one kind; of several equal machines, each has `per_machine` of them."""
+    """`count` cards of one kind, with `per_machine` cards in each of several equal machines."""
 
     gpu_id: str
     count: int
@@ -39,22 +39,22 @@ class Cards:
 def try_on(
     plan: Plan, gpu_id: str, count: int, catalog: Catalog, today: date, per_machine: int | None = None
 ) -> Placement:
-    """Return what `plan` needs, takes and costs on `count` cards of one kind; its time is worked out here, not later.
+    """Return the evaluation and cost of `plan` on `count` cards of one kind, including its time.
 
-    More cards than a plan has, or a degree of parallelism that does not divide them, are a reason, not an error. The
-    cards are in machines as the plan says, else of `per_machine`, else as they usually are.
+    A count that the plan or its parallelism does not allow is a reason, not an error. The cards are in machines of the
+    size that the plan sets, else `per_machine`, else the usual one.
     """
     if count > MOST_CARDS:
-        return Placement(None, reason=f"a plan has at most {MOST_CARDS:,} cards, and these are {count:,}")
+        return Placement(None, reason=f"a plan can have at most {MOST_CARDS:,} cards, not {count:,}")
     try:
-        evaluation = evaluate(_in_machines(moved_to(plan, gpu_id, count), per_machine), catalog)
+        evaluation = evaluate(_with_machine_size(moved_to(plan, gpu_id, count), per_machine), catalog)
         return Placement(evaluation, evaluate_cost(evaluation, catalog, today))
     except PlannerError as error:
         return Placement(None, reason=error.message)
 
 
 def try_all(plan: Plan, wanted: Mapping[str, Cards | None], catalog: Catalog, today: date) -> dict[str, Placement]:
-    """Return what `plan` comes to on each of `wanted`, by its name; none are cards that nobody knows."""
+    """Return the placement of `plan` on each of `wanted`, by name; None stands for unknown cards."""
     return {
         name: Placement(None, reason=_NO_ACCELERATOR)
         if cards is None
@@ -63,15 +63,15 @@ def try_all(plan: Plan, wanted: Mapping[str, Cards | None], catalog: Catalog, to
     }
 
 
-def _in_machines(plan: Plan, per_machine: int | None) -> Plan:
-    """Return `plan` with so many cards a machine, unless it says itself how many, or more than a plan can say."""
-    if per_machine is None or per_machine > _MOST_IN_A_MACHINE or plan.timing.cards_per_node is not None:
+def _with_machine_size(plan: Plan, per_machine: int | None) -> Plan:
+    """Return `plan` with `per_machine` cards per machine, unless it sets its own or the size is out of bounds."""
+    if per_machine is None or per_machine > _MAX_PER_MACHINE or plan.timing.cards_per_node is not None:
         return plan
     return plan.evolve(timing=plan.timing.evolve(cards_per_node=per_machine))
 
 
 class SystemFit(NamedTuple):
-    """The verdict on each accelerator of a system; without one, `reason` says why none can be given."""
+    """The verdict on each accelerator of a system, or the `reason` why there is none."""
 
     fit: CardFit | None
     reason: str = ""
@@ -80,15 +80,15 @@ class SystemFit(NamedTuple):
 def fits_by_system(plan: Plan, catalog: Catalog) -> Mapping[str, SystemFit]:
     """Return the verdict of `plan` on every system of `catalog`, by the system's id.
 
-    The plan is shared between a system's accelerators as it says; where it cannot be shared between so many, that is
-    the reason. Systems with as many of one kind are looked at once.
+    The plan keeps its parallelism; if that does not allow a system's number of accelerators, this is the reason.
+    Systems with equally many of one accelerator are evaluated once.
     """
     cards = defaultdict[int, set[str]](set)
     for system in catalog.hardware.systems:
         if system.gpu_id is not None:
             cards[system.gpu_count or 1].add(system.gpu_id)
     found = {count: _fits(plan, catalog, count, sorted(ids)) for count, ids in cards.items()}
-    unknown = SystemFit(None, "the catalog does not say which accelerator this has")
+    unknown = SystemFit(None, _NO_ACCELERATOR)
     return {
         system.id: found[system.gpu_count or 1][system.gpu_id] if system.gpu_id is not None else unknown
         for system in catalog.hardware.systems

@@ -1,4 +1,4 @@
-"""The one document that every tab, the command line and the Python API read and write."""
+"""The plan: the one document that every tab, the command line and the Python API read and write."""
 
 from pathlib import Path
 from typing import Final, Literal, Self
@@ -18,24 +18,24 @@ SCHEMA_VERSION: Final = 1
 
 
 class ModelChoice(Spec):
-    """Which model: an id of the catalog, or an architecture or a trace of one's own that travels with the plan."""
+    """The model of a plan: a catalog id, or the user's own architecture or trace, which the plan contains."""
 
-    id: str = Field(min_length=1, description="the catalog's id, or the name of one's own model")
+    id: str = Field(min_length=1, description="the catalog's id, or the name of the user's own model")
     architecture: Architecture | None = Field(default=None, description="for models that are not in the catalog")
-    trace: TracedFacts | None = Field(default=None, description="what was found by tracing a module of one's own")
-    path: str | None = Field(default=None, description="the file that it was read from")
+    trace: TracedFacts | None = Field(default=None, description="facts from tracing the user's own module")
+    path: str | None = Field(default=None, description="the file that the model was read from")
 
     @classmethod
     def of_file(cls, name: str, architecture: Architecture, path: Path | str) -> Self:
-        """Return the choice of a network read from `path`, a file or a name on the Hugging Face Hub.
+        """Return the choice of a model read from `path`, a file or a name on the Hugging Face Hub.
 
-        Bytes of a path that are no text become question marks.
+        Bytes of a path that are not valid text become question marks.
         """
         return cls(id=_readable(name), architecture=architecture, path=_readable(str(path)))
 
     @classmethod
     def of_trace(cls, facts: TracedFacts) -> Self:
-        """Return the choice of a traced module, called by the name of its file without the folders."""
+        """Return the choice of a traced module, named after its file without the folders."""
         target = facts.request.target
         path = _readable(target.place) if target.kind == "file" else None
         return cls(id=_readable(target.short_title), trace=facts, path=path)
@@ -48,7 +48,7 @@ class ModelChoice(Spec):
 
 
 class Plan(Spec):
-    """What to run, how, and on which cards."""
+    """A model, its workload, and the cards to run it on."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     model: ModelChoice
@@ -59,18 +59,20 @@ class Plan(Spec):
         ge=1,
         le=MOST_CARDS,
         validate_default=True,
-        description="number of cards; of unequal ones, all of them",
+        description="number of cards, including all of several kinds",
     )
-    corrections: tuple[Correction, ...] = Field(default=(), description="logs of one's own that correct the estimate")
-    timing: TimeSetting = Field(default=TimeSetting(), description="links, input and a measured speed")
-    cost: CostTerms = Field(default=CostTerms(), description="the job, and how it would be rented or owned")
+    corrections: tuple[Correction, ...] = Field(
+        default=(), description="corrections of the estimate by the user's own logs"
+    )
+    timing: TimeSetting = Field(default=TimeSetting(), description="interconnects, input pipeline and a measured speed")
+    cost: CostTerms = Field(default=CostTerms(), description="the job, and the terms of renting and owning")
 
     @model_validator(mode="after")
     def _counts_unequal_cards(self) -> Self:
-        """Refuse a number of cards beside unequal ones that are more or fewer."""
+        """Reject a number of cards that differs from that of the unequal cards."""
         named = _named_cards(self.workload)
         if named and named != self.count:
-            raise ValueError(f"count is {self.count:,}, and workload.gpus names {named:,} cards")
+            raise ValueError(f"count is {self.count:,}, but workload.gpus names {named:,} cards")
         return self
 
 

@@ -1,4 +1,4 @@
-"""What the catalog knows of the prices of one card, and of what a system is rented for."""
+"""Prices of single cards, and rental prices of whole systems, from the catalog."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -6,14 +6,14 @@ from datetime import date
 from typing import Final
 
 from planner.cost.market import (
-    THE_MAKER,
+    LIST_PRICE_SELLER,
     BoughtKind,
     CardPrices,
     PricePoint,
     PriceSpread,
     age_days,
     card_prices,
-    rented_together,
+    rents_of_machine,
 )
 from planner.cost.owning.purchase import Purchase
 from planner.cost.renting.offer import Offer
@@ -23,20 +23,20 @@ from planner.hardware.system import System
 from planner.hardware.system_fields import RENT
 from planner.plan.catalog import Catalog
 
-_ASKED: Final[tuple[BoughtKind, ...]] = ("street", "used")
+_CURRENT_KINDS: Final[tuple[BoughtKind, ...]] = ("street", "used")
 
 
 def prices_of(gpu: Gpu, catalog: Catalog, today: date) -> CardPrices:
-    """Return what a card is sold and rented for, by kind, with how old each price is today.
+    """Return the purchase and rental prices of a card by kind, with their age today.
 
-    The price at launch is a list price of the day of release.
+    The price at launch counts as a list price of the day of release.
     """
     cost = catalog.cost
-    return card_prices(gpu.id, _at_launch(gpu, today), cost.purchases, cost.offers, today)
+    return card_prices(gpu.id, _launch_price(gpu, today), cost.purchases, cost.offers, today)
 
 
 def prices_by_card(catalog: Catalog, today: date) -> dict[str, CardPrices]:
-    """Return what every card is sold and rented for, by its id."""
+    """Return the purchase and rental prices of every card, by its id."""
     offers, purchases = defaultdict[str, list[Offer]](list), defaultdict[str, list[Purchase]](list)
     for offer in catalog.cost.offers:
         for card in offer.cards:
@@ -45,30 +45,30 @@ def prices_by_card(catalog: Catalog, today: date) -> dict[str, CardPrices]:
         for named in {purchase.gpu, *purchase.candidates} - {None}:
             purchases[str(named)].append(purchase)
     return {
-        gpu.id: card_prices(gpu.id, _at_launch(gpu, today), purchases[gpu.id], offers[gpu.id], today)
+        gpu.id: card_prices(gpu.id, _launch_price(gpu, today), purchases[gpu.id], offers[gpu.id], today)
         for gpu in catalog.hardware.gpus
     }
 
 
 def rents_of(system: System, catalog: Catalog, today: date) -> dict[RentMode, PriceSpread]:
-    """Return what a system, or a machine with as many of its accelerators, is rented for, all of it together."""
-    return _together(system, catalog.cost.offers, today)
+    """Return the rental prices of a system, or of a machine with the same accelerators, for the whole machine."""
+    return _rents_of_system(system, catalog.cost.offers, today)
 
 
 def rents_by_system(catalog: Catalog, today: date) -> dict[str, dict[RentMode, PriceSpread]]:
-    """Return what every system is rented for, by its id; `rents_of` says the same of one."""
+    """Return the rental prices of every system, by its id, as `rents_of` returns them."""
     named = defaultdict[str, dict[str, Offer]](dict)
     for offer in catalog.cost.offers:
         for name in {offer.gpu, offer.system} - {None}:
             named[str(name)][offer.id] = offer
     return {
-        system.id: _together(system, {**named[str(system.gpu_id)], **named[system.id]}.values(), today)
+        system.id: _rents_of_system(system, {**named[str(system.gpu_id)], **named[system.id]}.values(), today)
         for system in catalog.hardware.systems
     }
 
 
 def rent_words(rents: Mapping[str, Mapping[RentMode, PriceSpread]]) -> dict[str, dict[str, float]]:
-    """Return the price that queries of systems know by a word: the lowest of all of it by the hour, on demand."""
+    """Return the price field of system queries: the lowest on-demand price of the whole system per hour."""
     return {
         system: {RENT: known["on-demand"].low.price_usd} if "on-demand" in known else {}
         for system, known in rents.items()
@@ -76,23 +76,25 @@ def rent_words(rents: Mapping[str, Mapping[RentMode, PriceSpread]]) -> dict[str,
 
 
 def price_words(prices: Mapping[str, CardPrices]) -> dict[str, dict[str, float]]:
-    """Return the prices that queries know by a word, by card: medians of what is asked, the lowest to rent by hour."""
+    """Return the price fields of card queries, by card: median purchase prices and the lowest on-demand rent."""
     words: dict[str, dict[str, float]] = {}
     for card, known in prices.items():
-        told: dict[str, float] = {kind: known.bought[kind].median_usd for kind in _ASKED if kind in known.bought}
+        fields: dict[str, float] = {
+            kind: known.bought[kind].median_usd for kind in _CURRENT_KINDS if kind in known.bought
+        }
         if "on-demand" in known.rented:
-            told["rent"] = known.rented["on-demand"].low.price_usd
-        words[card] = told
+            fields["rent"] = known.rented["on-demand"].low.price_usd
+        words[card] = fields
     return words
 
 
-def _together(system: System, offers: Iterable[Offer], today: date) -> dict[RentMode, PriceSpread]:
+def _rents_of_system(system: System, offers: Iterable[Offer], today: date) -> dict[RentMode, PriceSpread]:
     if system.gpu_id is None or system.gpu_count is None:
         return {}
-    return rented_together(system.gpu_id, system.gpu_count, system.id, offers, today)
+    return rents_of_machine(system.gpu_id, system.gpu_count, system.id, offers, today)
 
 
-def _at_launch(gpu: Gpu, today: date) -> PricePoint | None:
+def _launch_price(gpu: Gpu, today: date) -> PricePoint | None:
     if gpu.launch_price_usd is None:
         return None
     return PricePoint(
@@ -100,6 +102,6 @@ def _at_launch(gpu: Gpu, today: date) -> PricePoint | None:
         price_date=gpu.released,
         age_days=age_days(gpu.released, today),
         source=gpu.provenance_of("launch_price_usd").source,
-        seller=THE_MAKER,
+        seller=LIST_PRICE_SELLER,
         remarks=("at launch",),
     )

@@ -1,7 +1,7 @@
-"""The largest number, the fewest cards and the smallest card with which a plan fits.
+"""Search for the largest value, the fewest cards and the smallest card with which a plan fits.
 
-Each is found by asking the whole estimate again: it never falls as a number of the workload grows, so that doubling and
-bisection find the last one that fits.
+Each search repeats the whole estimate. Memory never decreases as a number of the workload grows, so doubling and
+bisection find the last value that fits.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,25 +18,24 @@ from planner.memory.estimate import estimate_memory, estimate_on, fits_on
 from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
 from planner.models.architecture import Architecture
-from planner.plan.cards import cards_of
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import architecture_of, find_fits
+from planner.plan.evaluate import architecture_of, cards_of, find_fits
 from planner.plan.plan import Plan
-from planner.plan.sharing import usual_sharing
+from planner.plan.sharding import default_sharding
 from planner.workload.defaults import with_defaults
 from planner.workload.software.registry import field_owner
 
 AtWorst = Literal["fits", "tight"]
 
 
-def judge(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFit:
+def assess_fit(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFit:
     """Return the verdict of the whole estimate of `plan`, whose model is `architecture`.
 
     Raises:
-        SpecError: If the workload does not go with the model or the number of cards.
+        SpecError: If the workload does not allow the model or the number of cards.
     """
     if plan.workload.gpus:
-        return _fullest(plan, catalog, architecture)
+        return _fit_of_fullest(plan, catalog, architecture)
     if plan.gpu is None:
         memory = estimate_memory(architecture, plan.workload, count=plan.count, corrections=plan.corrections)
         return CardFit("", None, memory.total_bytes, None, None, ())
@@ -45,8 +44,8 @@ def judge(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFit:
     return next(iter(fits_on(architecture, plan.workload, card, plan.count, plan.corrections)))
 
 
-def _fullest(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFit:
-    """Return the verdict on the card that has the least left of several kinds."""
+def _fit_of_fullest(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFit:
+    """Return the verdict on the card with the least free memory, of several kinds."""
     memory = estimate_on(architecture, plan.workload, cards_of(plan, catalog), plan.corrections)
     fullest = memory.per_gpu[memory.fullest]
     return CardFit(
@@ -60,25 +59,25 @@ def _fullest(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFi
     )
 
 
-def is_good(fit: CardFit, at_worst: AtWorst) -> bool:
+def meets(fit: CardFit, at_worst: AtWorst) -> bool:
     """Return whether `fit` is at least as good as `at_worst`."""
     return fit.verdict == "fits" or (at_worst == "tight" and fit.likely)
 
 
 Field = Literal["micro_batch", "sequence_length", "batch", "context_length", "prompt_length", "gpu_layers"]
-Bound = Literal["memory", "model", "workload"]
+Limit = Literal["memory", "model", "workload"]
 
 LENGTHS: Final = ("sequence_length", "context_length", "prompt_length")
-_MOST: Final = 1 << 24
+_LARGEST_VALUE: Final = 1 << 24
 _MOST_CARDS: Final = 1 << 16
 
 
 class Solved(Spec):
-    """What was asked for, a field of the workload, `count` or `gpu`, and the value found.
+    """Result of a search: the quantity (`asked`), a workload field, `count` or `gpu`, and its value.
 
-    `bounded_by` says what keeps a number from being larger: the card's memory, the tokens that the model is made for,
-    or what a workload may ask. `how` says how cards share the network, where the plan does not. Without a value,
-    `reason` says why. `plan` is the plan with the value in it.
+    `bounded_by` is the limit on the value: the card's memory, the model's maximum length, or the allowed range. `how`
+    names the parallelism if it is not the plan's own. Without a value, `reason` explains why. `plan` is the plan with
+    the value.
     """
 
     asked: Field | Literal["count", "gpu"]
@@ -87,7 +86,7 @@ class Solved(Spec):
     total_bytes: int | None = None
     free_bytes: int | None = None
     fit_probability: float | None = None
-    bounded_by: Bound | None = None
+    bounded_by: Limit | None = None
     how: str = ""
     reason: str = ""
     plan: Plan | None = ModelField(default=None, exclude=True, repr=False)
@@ -96,51 +95,51 @@ class Solved(Spec):
 def largest_that_fits(plan: Plan, catalog: Catalog, field: Field, at_worst: AtWorst = "fits") -> Solved:
     """Return the largest `field` with which `plan` fits on its card.
 
-    With `at_worst` "tight" what is tight counts as well.
-
-    Lengths end at what the model is made for.
+    With `at_worst` "tight", a tight fit counts as well. Lengths are limited to the model's maximum.
 
     Raises:
         SpecError: If the workload has no such field, or the model was traced.
     """
-    _spec(plan, field)
+    _field_info(plan, field)
     architecture = architecture_of(plan, catalog)
     if field in LENGTHS and not architecture.takes_lengths:
         fixed = architecture.fixed_length
-        reason = "a pipeline that makes images has no such length"
+        reason = "a diffusion pipeline has no such length"
         if fixed is not None:
-            reason = f"each input has {fixed:,} tokens, whatever is asked"
+            reason = f"every input of this model has {fixed:,} tokens"
         return Solved(asked=field, reason=reason)
     workload = with_defaults(plan.workload, architecture, plan.count)
     owner = field_owner(field)
     if owner is not None and owner.name != workload.profile:
-        return Solved(asked=field, reason=f"only {owner.title} leaves layers in RAM, and the profile is another")
+        return Solved(
+            asked=field, reason=f"only {owner.title} can keep layers in RAM, and the plan uses other software"
+        )
 
     def fit(value: int) -> CardFit:
-        return judge(with_value(plan, field, value), catalog, architecture)
+        return assess_fit(with_value(plan, field, value), catalog, architecture)
 
-    most, bound = _most(plan, field, architecture)
-    value = _largest(lambda value: is_good(fit(value), at_worst), most)
+    most, bound = _upper_bound(plan, field, architecture)
+    value = _bisect_largest(lambda value: meets(fit(value), at_worst), most)
     if value is None:
-        return Solved(asked=field, reason=_why_none(fit(1)))
+        return Solved(asked=field, reason=_no_solution_reason(fit(1)))
     return _solved(field, value, with_value(plan, field, value), fit(value), bound if value == most else "memory")
 
 
 def fewest_cards(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> Solved:
-    """Return how many cards of its kind `plan` takes.
+    """Return the smallest number of cards of its kind that `plan` fits on.
 
-    A plan that is spread in its own way stays so, over as many replicas as that takes. Where each card holds the whole
-    network and one is not enough, they share it in the way that is usual (`how` says it).
+    A plan with its own parallelism keeps it, over as many replicas as necessary. If each card holds the whole model and
+    one is not enough, the default sharding is applied, and `how` names it.
 
     Raises:
         SpecError: If the plan has no card, or the model was traced.
     """
     architecture = architecture_of(plan, catalog)
     if plan.gpu is None:
-        raise SpecError("gpu", "there is no card to count", hint="Choose one.")
+        raise SpecError("gpu", "the plan has no card", hint="Choose one.")
     parallel = plan.workload.parallel
     if parallel.is_plain:
-        sharing = usual_sharing(with_defaults(plan.workload, architecture, plan.count), architecture)
+        sharing = default_sharding(with_defaults(plan.workload, architecture, plan.count), architecture)
         counts: Sequence[int] = (1, *sharing.counts)
     else:
         sharing = None
@@ -150,45 +149,45 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> So
     def spread(count: int) -> Plan:
         return on_cards(plan, count, sharing.settings(count) if sharing and count > 1 else {})
 
-    found = _first(lambda count: is_good(judge(spread(count), catalog, architecture), at_worst), counts)
+    found = _bisect_first(lambda count: meets(assess_fit(spread(count), catalog, architecture), at_worst), counts)
     if found is None:
-        reason = _why_none(judge(plan, catalog, architecture), "each card still holds too much")
+        reason = _no_solution_reason(assess_fit(plan, catalog, architecture), "each card still needs more than it has")
         return Solved(asked="count", reason=reason)
     how = sharing.title if sharing and found > 1 else ""
-    fit = judge(spread(found), catalog, architecture)
+    fit = assess_fit(spread(found), catalog, architecture)
     return _solved("count", found, spread(found), fit, None).evolve(how=how)
 
 
 def smallest_card(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> Solved:
-    """Return the id of the card with the least memory that `plan` fits on; traced plans have one, too."""
-    fit = next((fit for fit in find_fits(plan, catalog) if is_good(fit, at_worst)), None)
+    """Return the id of the card with the least memory that `plan` fits on; this includes traced plans."""
+    fit = next((fit for fit in find_fits(plan, catalog) if meets(fit, at_worst)), None)
     if fit is None:
-        return Solved(asked="gpu", reason="no card of the catalog is large enough")
+        return Solved(asked="gpu", reason="no card in the catalog is large enough")
     return _solved("gpu", fit.gpu_id, plan.evolve(gpu=fit.gpu_id), fit, None)
 
 
 def largest_allowed(plan: Plan, field: Field) -> int:
-    """Return the largest value that the workload takes for `field`, whether it fits or not.
+    """Return the largest value that validation allows for `field`, whether it fits or not.
 
     Raises:
         SpecError: If the workload has no such field.
     """
-    limits = (getattr(limit, "le", None) for limit in _spec(plan, field).metadata)
-    return next((limit for limit in limits if isinstance(limit, int)), _MOST)
+    limits = (getattr(limit, "le", None) for limit in _field_info(plan, field).metadata)
+    return next((limit for limit in limits if isinstance(limit, int)), _LARGEST_VALUE)
 
 
 def all_layers(architecture: Architecture) -> int:
-    """Return how many layers llama.cpp counts: the output is one of them."""
+    """Return the number of layers as llama.cpp counts them, which includes the output layer."""
     return architecture.depth + 1
 
 
 def with_value(plan: Plan, field: Field, value: int) -> Plan:
-    """Return `plan` with `value` in `field` of its workload; a prompt longer than the context is cut to it.
+    """Return `plan` with `field` of its workload set to `value`; a prompt longer than the context is cut.
 
     Raises:
-        SpecError: If the workload has no such field, or does not take the value.
+        SpecError: If the workload has no such field or does not allow the value.
     """
-    _spec(plan, field)
+    _field_info(plan, field)
     changes = {field: value}
     if field == "context_length" and plan.workload.task == "inference" and plan.workload.prompt_length is not None:
         changes["prompt_length"] = min(plan.workload.prompt_length, value)
@@ -199,13 +198,13 @@ def with_value(plan: Plan, field: Field, value: int) -> Plan:
 
 
 def on_cards(plan: Plan, count: int, sharing: Mapping[str, object] = MappingProxyType({})) -> Plan:
-    """Return `plan` on `count` cards, with as many replicas as they make; `sharing` are changes of `parallel`."""
+    """Return `plan` on `count` cards, with as many replicas as they allow; `sharing` changes `parallel`."""
     parallel = plan.workload.parallel.evolve(**{"data": None, **sharing})
     return plan.evolve(count=count, workload=plan.workload.evolve(parallel=parallel))
 
 
-def _largest(passes: Callable[[int], bool], most: int) -> int | None:
-    """Return the largest number from 1 to `most` that passes, where those that pass are followed by those that fail."""
+def _bisect_largest(passes: Callable[[int], bool], most: int) -> int | None:
+    """Return the largest number from 1 to `most` that passes; every smaller number must pass too."""
     if most < 1 or not passes(1):
         return None
     low = 1
@@ -221,8 +220,8 @@ def _largest(passes: Callable[[int], bool], most: int) -> int | None:
     return low
 
 
-def _first(passes: Callable[[int], bool], counts: Sequence[int]) -> int | None:
-    """Return the first of `counts` that passes: from the second on, all that follow one that passes do."""
+def _bisect_first(passes: Callable[[int], bool], counts: Sequence[int]) -> int | None:
+    """Return the first of `counts` that passes; beyond the first count, passing must be monotonic."""
     low, high = -1, 0
     while not passes(counts[high]):
         if high == len(counts) - 1:
@@ -234,16 +233,16 @@ def _first(passes: Callable[[int], bool], counts: Sequence[int]) -> int | None:
     return counts[high]
 
 
-def _most(plan: Plan, field: Field, architecture: Architecture) -> tuple[int, Bound]:
-    """Return the largest number worth asking about, and what sets it."""
+def _upper_bound(plan: Plan, field: Field, architecture: Architecture) -> tuple[int, Limit]:
+    """Return the largest value to try, and the reason for this limit."""
     if field == "gpu_layers":
         return all_layers(architecture), "model"
-    allowed = min(_MOST, largest_allowed(plan, field))
+    allowed = min(_LARGEST_VALUE, largest_allowed(plan, field))
     made_for = architecture.max_context if field in LENGTHS else None
     return (made_for, "model") if made_for is not None and made_for <= allowed else (allowed, "workload")
 
 
-def _solved(asked: str, value: int | str, plan: Plan, fit: CardFit, bound: Bound | None) -> Solved:
+def _solved(asked: str, value: int | str, plan: Plan, fit: CardFit, bound: Limit | None) -> Solved:
     return Solved.model_validate(
         {
             "asked": asked,
@@ -258,15 +257,15 @@ def _solved(asked: str, value: int | str, plan: Plan, fit: CardFit, bound: Bound
     )
 
 
-def _why_none(fit: CardFit, too_small: str = "not even 1 fits") -> str:
+def _no_solution_reason(fit: CardFit, too_small: str = "not even 1 fits") -> str:
     if fit.unsupported:
         return "; ".join(fit.unsupported)
     if not fit.gpu_id:
-        return "there is no card to fit on"
-    return too_small if fit.capacity_bytes is not None else "how much of the card a program can use is not known"
+        return "the plan has no card"
+    return too_small if fit.capacity_bytes is not None else "the usable memory of the card is unknown"
 
 
-def _spec(plan: Plan, field: Field) -> FieldInfo:
+def _field_info(plan: Plan, field: Field) -> FieldInfo:
     try:
         return type(plan.workload).model_fields[field]
     except KeyError:

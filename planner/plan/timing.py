@@ -1,6 +1,6 @@
-"""How long a plan takes on its cards: estimated, by its trace, or as it was measured.
+"""Time of a plan on its cards: estimated, based on a trace, or scaled from a measurement.
 
-Apart from `planner.plan.evaluate`, so that who asks for memory alone does not load what estimates time.
+Separate from `planner.plan.evaluate`, so that evaluating memory alone does not load the time model.
 """
 
 from planner.hardware.gpu import Gpu
@@ -17,15 +17,15 @@ from planner.trace.request import InputValue, ListInput, TensorInput, TraceReque
 from planner.workload.workload import Workload
 
 _GRADIENT_BYTES = {"bf16": 2, "fp16": 2}
-_UNSEEN = 1.5
-"""A training step moves three times what a forward pass does, and its products put out twice as much: themselves, and
-the gradients of what they read."""
+_TRAINING_FACTOR = 1.5
+"""A training step moves three times the data of a forward pass, and its products have twice the outputs: their results
+and the gradients of their inputs. So 3 / 2 of the counted output elements stand for the traffic of a whole step."""
 
 
-def step_of(facts: TracedFacts, *, compiled: bool = False, channels_last: bool = False) -> Step | None:
-    """Return what a traced step computes on one card, or none for traces from before that was counted.
+def traced_step(facts: TracedFacts, *, compiled: bool = False, channels_last: bool = False) -> Step | None:
+    """Return the operations of a traced step on one card, or None for traces that did not count them.
 
-    Gradients are as wide as the parameters.
+    Gradients have the width of the parameters.
 
     **Assumes** that PyTorch multiplies fp32 with TF32 in convolutions only, which is its default.
     """
@@ -35,26 +35,26 @@ def step_of(facts: TracedFacts, *, compiled: bool = False, channels_last: bool =
     kind: Kind = "convolutions" if convolves else "attention"
     request = facts.request
     trains = request.task == "training"
-    elements = facts.product_elements * (_UNSEEN if trains else 1.0)
+    elements = facts.product_elements * (_TRAINING_FACTOR if trains else 1.0)
     counts = Counts(facts.flops, elements, kind, facts.operator_calls or 0, trains)
     width = _GRADIENT_BYTES.get(request.dtype or "fp32", 4)
     gradients = facts.trainable_parameters * width if trains else 0.0
     precision = _precision(request, convolves=convolves)
-    return Step(request.task, counts, samples_of(request), precision, gradients, compiled, channels_last)
+    return Step(request.task, counts, samples_per_step(request), precision, gradients, compiled, channels_last)
 
 
-def samples_of(request: TraceRequest) -> int:
-    """Return the samples of a step: the batch that was asked for, else the first extent of the first input."""
+def samples_per_step(request: TraceRequest) -> int:
+    """Return the samples of a step: the requested batch, else the first extent of the first input."""
     if request.batch is not None:
         return request.batch * (request.gradient_accumulation if request.task == "training" else 1)
-    return next((size for given in request.inputs if (size := _extent(given.value))), 1)
+    return next((size for given in request.inputs if (size := _first_extent(given.value))), 1)
 
 
-def _extent(value: InputValue) -> int | None:
+def _first_extent(value: InputValue) -> int | None:
     if isinstance(value, TensorInput):
         return value.shape[0] if value.shape else None
     if isinstance(value, ListInput):
-        return next((size for item in value.items if (size := _extent(item))), None)
+        return next((size for item in value.items if (size := _first_extent(item))), None)
     return None
 
 
@@ -64,26 +64,29 @@ def _precision(request: TraceRequest, *, convolves: bool) -> Precision:
     return "tf32" if convolves else "fp32"
 
 
-def time_of(
+def estimate_plan_time(
     plan: Plan, workload: Workload, architecture: Architecture | None, cards: CardCounts, measured_on: Gpu | None
 ) -> TimeResult | None:
-    """Return how long one step, or one request, of `plan` takes on `cards`, of which there is at least one.
+    """Return the time of one step or one request of `plan` on `cards`, which are not empty.
 
-    `workload` is the plan's with its defaults; `measured_on` is the card of the plan's measured speed, where that is
-    another one. A traced module has no architecture.
+    `workload` is the plan's with its defaults; `measured_on` is the card of the plan's measured speed, if it differs. A
+    traced module has no architecture.
     """
     if architecture is not None:
         return estimate_time(architecture, workload, cards, plan.timing, measured_on)
-    return None if plan.model.trace is None else _traced(plan.model.trace, cards[0][0], plan, measured_on)
+    return None if plan.model.trace is None else _traced_time(plan.model.trace, cards[0][0], plan, measured_on)
 
 
-def _traced(facts: TracedFacts, gpu: Gpu, plan: Plan, measured_on: Gpu | None) -> TimeResult:
-    """Return how long the traced step takes; a speed that was measured takes the place of the estimate."""
+def _traced_time(facts: TracedFacts, gpu: Gpu, plan: Plan, measured_on: Gpu | None) -> TimeResult:
+    """Return the time of the traced step; a measured speed replaces the estimate."""
     setting = plan.timing
-    step, measured = step_of(facts, compiled=setting.compiled, channels_last=setting.channels_last), setting.measured
+    step, measured = (
+        traced_step(facts, compiled=setting.compiled, channels_last=setting.channels_last),
+        setting.measured,
+    )
     if step is None:
         task = facts.request.task
-        reason = "this trace is from before operations were counted: trace it again"
+        reason = "this trace does not include operation counts: trace the module again"
         return TimeResult(task=task, kind="step" if task == "training" else "service", unsupported=reason)
 
     def on(card: Gpu, count: int) -> TimeResult:
@@ -93,6 +96,6 @@ def _traced(facts: TracedFacts, gpu: Gpu, plan: Plan, measured_on: Gpu | None) -
     estimated = on(gpu, plan.count)
     if measured is None or estimated.seconds is None:
         return estimated
-    there_on, there_count = measured_on or gpu, measured.count or plan.count
-    is_same = (there_on.id, there_count) == (gpu.id, plan.count)
-    return scaled(estimated, on(there_on, there_count), measured, is_same=is_same)
+    measured_gpu, measured_count = measured_on or gpu, measured.count or plan.count
+    is_same = (measured_gpu.id, measured_count) == (gpu.id, plan.count)
+    return scaled(estimated, on(measured_gpu, measured_count), measured, is_same=is_same)

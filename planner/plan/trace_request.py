@@ -1,4 +1,4 @@
-"""What to trace to check the estimate of a plan: the same model, trained or run the same way."""
+"""Trace requests that check the estimate of a plan with the same model and settings."""
 
 import json
 from collections.abc import Iterator
@@ -25,16 +25,16 @@ _TO_CHECK: Final = "to check the estimate."
 
 
 def training_fields(workload: Training, architecture: Architecture, count: int) -> dict[str, object]:
-    """Return the fields of a trace's request for `workload`, its defaults filled in, on `count` cards.
+    """Return the fields of a trace request for `workload`, with its defaults filled in, on `count` cards.
 
     Raises:
-        SpecError: If it needs more than PyTorch and transformers have, by the field that asks for it.
+        SpecError: If it needs more than PyTorch and transformers provide; the error names the field.
     """
     _check(workload)
     found = torch_optimizer(workload.optimizer, workload.optimizer_step or "fused")
     if found is None:
         kind = OPTIMIZERS[workload.optimizer]
-        why = "is two optimizers side by side" if kind.library == "torch" else f"is of {kind.library}, not of PyTorch"
+        why = "combines two optimizers" if kind.library == "torch" else f"is from {kind.library}, not from PyTorch"
         raise SpecError("optimizer", f"{kind.title} {why}", f"Choose AdamW, SGD or Adafactor {_TO_CHECK}")
     name, arguments = found
     return {
@@ -49,28 +49,28 @@ def training_fields(workload: Training, architecture: Architecture, count: int) 
         "checkpointing": workload.activation_checkpointing,
         "parallel": _ranks(workload.parallel, count),
         **({"lora": _adapters(workload.lora)} if workload.lora else {}),
-        **({"freeze": tuple(_frozen(architecture, workload.trainable))} if workload.trainable else {}),
+        **({"freeze": tuple(_frozen_patterns(architecture, workload.trainable))} if workload.trainable else {}),
     }
 
 
 def _check(workload: Training) -> None:
-    """Refuse what the traced run would do otherwise."""
+    """Reject settings that the traced run would ignore."""
     if workload.profile != DEFAULT:
-        reason = f"{SOFTWARE[workload.profile].title} has operators of its own; transformers is traced"
+        reason = f"{SOFTWARE[workload.profile].title} has its own operators; only transformers can be traced"
         raise SpecError("profile", reason, f"Choose the profile {DEFAULT} {_TO_CHECK}")
     if workload.loss != "full-logits":
-        raise SpecError("loss", "transformers computes the loss of all logits", f"Choose full-logits {_TO_CHECK}")
+        raise SpecError("loss", "transformers computes the loss from full logits", f"Choose full-logits {_TO_CHECK}")
     if SCHEMES[workload.weights or "fp32"].family != "plain":
         reason = f"weights in {workload.weights} need bitsandbytes"
         raise SpecError("weights", reason, f"Choose the method lora on plain weights {_TO_CHECK}")
     if workload.lora is not None and workload.lora.dora:
-        raise SpecError("lora.dora", "adapters are traced without their magnitudes", f"Leave DoRA out {_TO_CHECK}")
+        raise SpecError("lora.dora", "DoRA's magnitudes are not traced", f"Leave DoRA out {_TO_CHECK}")
     if workload.compute == "fp8":
-        raise SpecError("compute", "torchao's layers are not traced", f"Choose amp-bf16 {_TO_CHECK}")
+        raise SpecError("compute", "torchao's fp8 layers cannot be traced", f"Choose amp-bf16 {_TO_CHECK}")
     if workload.gradient_clipping:
-        raise SpecError("gradient_clipping", "gradients are not clipped in a trace", f"Leave it out {_TO_CHECK}")
+        raise SpecError("gradient_clipping", "a trace does not clip gradients", f"Leave it out {_TO_CHECK}")
     if workload.checkpoint_every > 1:
-        raise SpecError("checkpoint_every", "every layer's input is kept in a trace", f"Choose 1 {_TO_CHECK}")
+        raise SpecError("checkpoint_every", "a trace checkpoints every layer", f"Choose 1 {_TO_CHECK}")
 
 
 def _adapters(lora: Lora) -> dict[str, object]:
@@ -85,45 +85,45 @@ def _ranks(parallel: Parallel, count: int) -> dict[str, object]:
         return {"ranks": count, "strategy": "ddp"}
     if parallel.evolve(zero=0).is_plain and parallel.zero == 3:
         return {"ranks": count, "strategy": "fsdp"}
-    hint = f"Choose replicas, or ZeRO of stage 3, {_TO_CHECK}"
-    raise SpecError("parallel", "one rank of replicas or of fully sharded ones is traced", hint)
+    hint = f"Choose data parallelism or ZeRO stage 3 {_TO_CHECK}"
+    raise SpecError("parallel", "only data parallelism and full sharding can be traced", hint)
 
 
-def _frozen(architecture: Architecture, trainable: tuple[str, ...]) -> Iterator[str]:
-    """Yield the patterns of all parameters that none of `trainable` names.
+def _frozen_patterns(architecture: Architecture, trainable: tuple[str, ...]) -> Iterator[str]:
+    """Yield the patterns of all parameters that `trainable` does not match.
 
     Raises:
-        SpecError: If a layer's number does not tell its stack.
+        SpecError: If layer numbers are ambiguous between the encoder and the decoder.
     """
     if len(architecture.stacks) > 1:
-        reason = "layers of an encoder and of a decoder have the same numbers"
+        reason = "layers of the encoder and the decoder have the same numbers"
         raise SpecError("trainable", reason, f"Train all parameters {_TO_CHECK}")
     stack = architecture.main
     for tensor in (*stack.before, *stack.after, *architecture.head):
-        if not _is_met(tensor.name, trainable):
+        if not _matches_any(tensor.name, trainable):
             yield tensor.name
     for group in stack.groups:
         for place in group.places or range(group.count):
             for tensor in group.layer.tensors:
-                if not _is_met(f"layers.{place}.{tensor.name}", trainable):
+                if not _matches_any(f"layers.{place}.{tensor.name}", trainable):
                     yield f"*.{place}.{tensor.name}"
 
 
-def _is_met(path: str, patterns: tuple[str, ...]) -> bool:
+def _matches_any(path: str, patterns: tuple[str, ...]) -> bool:
     return any(matches(path, pattern) for pattern in patterns)
 
 
-_MOST_ANSWERED: Final = 512
+_MAX_DECODED: Final = 512
 _PLAIN: Final = ("fp32", "bf16", "fp16")
 
 
 def request_of_plan(plan: Plan, catalog: Catalog) -> TraceRequest:
-    """Return the request whose trace checks the estimate of `plan`, with every default of its workload filled in.
+    """Return the trace request that checks the estimate of `plan`, with every default filled in.
 
     Raises:
-        SpecError: If PyTorch alone cannot run the plan as it is: quantised weights, an 8-bit optimizer, another
-            library's kernels, a very long answer, or a model whose configuration is not at hand.
-        ModelFileError: If its configuration cannot be read.
+        SpecError: If PyTorch alone cannot run the plan: quantized weights, an 8-bit optimizer, another library's
+            kernels, a very long output, or a model without a configuration.
+        ModelFileError: If the model's configuration cannot be read.
     """
     architecture = architecture_of(plan, catalog)
     workload = with_defaults(plan.workload, architecture, plan.count)
@@ -138,7 +138,7 @@ def request_of_plan(plan: Plan, catalog: Catalog) -> TraceRequest:
 
 
 def request_of_config(text: str, catalog: Catalog) -> TraceRequest:
-    """Return the request whose trace measures the network that `text` names, with a formula or without.
+    """Return the trace request for the model that `text` names, whether its memory can be estimated or not.
 
     Raises:
         PlannerError: If its configuration cannot be read.
@@ -148,7 +148,7 @@ def request_of_config(text: str, catalog: Catalog) -> TraceRequest:
 
 
 def operators_of(gpu: Gpu | None) -> dict[str, object]:
-    """Return the fields of a request that say whose operators are assumed on `gpu`, or on any CUDA card."""
+    """Return the request fields that select the operators of `gpu`, or of any CUDA card."""
     known = gpu is not None and gpu.vendor == "NVIDIA"
     return {"device": "cuda", "compute_capability": gpu.compute_capability if known and gpu else None}
 
@@ -158,7 +158,9 @@ def _target(plan: Plan, catalog: Catalog) -> Target:
         name, config = load_config(plan.model.id, catalog.models)
         return Target(kind="config", place=name, config=json.dumps(config))
     if plan.model.path is None:
-        raise SpecError("model", f"the configuration of {plan.model.id} is not at hand", "Open its config.json again.")
+        raise SpecError(
+            "model", f"the configuration of {plan.model.id} is not available", "Open its config.json again."
+        )
     _, config = load_config(plan.model.path, catalog.models)
     return Target(kind="config", place=plan.model.id, config=json.dumps(config))
 
@@ -167,17 +169,17 @@ def _inference(workload: Inference) -> dict[str, object]:
     if workload.weights not in _PLAIN or workload.weights != workload.compute:
         raise SpecError(
             "weights",
-            f"weights in {workload.weights} that are computed in {workload.compute} need more than PyTorch alone",
+            f"weights in {workload.weights} computed in {workload.compute} need more than PyTorch alone",
             "Choose the same plain format for both to check the estimate.",
         )
     if workload.kv_cache != workload.compute:
-        raise SpecError("kv_cache", "the traced cache is in the computing format", f"Choose {workload.compute} for it.")
+        raise SpecError("kv_cache", "a trace keeps the cache in the compute precision", f"Choose {workload.compute}.")
     answered = max(0, (workload.context_length or 0) - (workload.prompt_length or 0))
-    if answered > _MOST_ANSWERED:
+    if answered > _MAX_DECODED:
         raise SpecError(
             "prompt_length",
-            f"{answered:,} tokens are answered, each of which would be traced",
-            f"Let the prompt be at most {_MOST_ANSWERED} tokens shorter than the context.",
+            f"{answered:,} output tokens are too many to trace one by one",
+            f"Choose a prompt at most {_MAX_DECODED} tokens shorter than the context.",
         )
     return {
         "task": "inference",

@@ -1,4 +1,4 @@
-"""One plan beside another: what is asked differently, and what each part of the memory comes to."""
+"""Comparison of two plans: their settings, memory terms and phases."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ Value = bool | int | float | str | None
 
 
 class SettingDifference(Spec):
-    """A field of the plan, or of its workload with every default filled in, that differs."""
+    """A field of the plan, or of its filled-in workload, that differs."""
 
     field: str
     value: Value
@@ -21,7 +21,7 @@ class SettingDifference(Spec):
 
 
 class TermDifference(Spec):
-    """What a term holds at the peak of each; 0 where it holds nothing."""
+    """Bytes of a term at the peak of each plan; 0 if a plan does not have it."""
 
     name: TermName
     bytes: int
@@ -30,7 +30,7 @@ class TermDifference(Spec):
 
 
 class PhaseDifference(Spec):
-    """What is alive in a phase of each; none where there is no such phase."""
+    """Bytes in a phase of each plan; None if a plan does not have the phase."""
 
     name: PhaseName
     bytes: int | None
@@ -38,7 +38,7 @@ class PhaseDifference(Spec):
 
 
 class Versus(Spec):
-    """A plan beside the `other` one; differences are what the plan needs more."""
+    """A plan compared with the `other` one; differences are positive where the plan needs more."""
 
     other: Evaluation
     settings: tuple[SettingDifference, ...]
@@ -48,7 +48,7 @@ class Versus(Spec):
 
 
 def versus(plan: Plan, other: Plan, catalog: Catalog) -> Versus:
-    """Return `plan` beside `other`.
+    """Compare `plan` with `other`.
 
     Raises:
         SpecError: If one of them cannot be evaluated.
@@ -57,14 +57,14 @@ def versus(plan: Plan, other: Plan, catalog: Catalog) -> Versus:
 
 
 def versus_of(evaluation: Evaluation, other: Evaluation) -> Versus:
-    """Return what was evaluated beside the `other` evaluation."""
-    memory, beside = evaluation.memory, other.memory
+    """Compare an evaluation with the `other` evaluation."""
+    memory, other_memory = evaluation.memory, other.memory
     return Versus(
         other=other,
         settings=tuple(_settings(evaluation, other)),
-        terms=tuple(_terms(memory, beside)),
-        phases=tuple(_phases(memory, beside)),
-        total_difference_bytes=memory.total_bytes - beside.total_bytes,
+        terms=tuple(_terms(memory, other_memory)),
+        phases=tuple(_phases(memory, other_memory)),
+        total_difference_bytes=memory.total_bytes - other_memory.total_bytes,
     )
 
 
@@ -86,13 +86,13 @@ def _fields(evaluation: Evaluation) -> dict[str, Value]:
     # Replicas follow from the number of cards unless the plan says otherwise.
     if plan.workload.parallel.data is None:
         workload["parallel"].pop("data")
-    return {**given, **dict(_flat(workload)), "corrections": len(plan.corrections)}
+    return {**given, **dict(_flatten(workload)), "corrections": len(plan.corrections)}
 
 
-def _flat(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
+def _flatten(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
     for name, value in fields.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
+            yield from _flatten(value, f"{prefix}{name}.")
         elif isinstance(value, list):
             yield f"{prefix}{name}", ", ".join(map(str, value))
         else:
@@ -102,8 +102,10 @@ def _flat(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Va
 def _terms(memory: MemoryResult, other: MemoryResult) -> Iterator[TermDifference]:
     mine, theirs = ({term.name: term.bytes for term in one.terms} for one in (memory, other))
     for name in dict.fromkeys((*mine, *theirs)):
-        held, beside = mine.get(name, 0), theirs.get(name, 0)
-        yield TermDifference(name=name, bytes=held, other_bytes=beside, difference_bytes=held - beside)
+        mine_bytes, other_bytes = mine.get(name, 0), theirs.get(name, 0)
+        yield TermDifference(
+            name=name, bytes=mine_bytes, other_bytes=other_bytes, difference_bytes=mine_bytes - other_bytes
+        )
 
 
 def _phases(memory: MemoryResult, other: MemoryResult) -> Iterator[PhaseDifference]:

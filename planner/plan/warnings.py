@@ -1,4 +1,4 @@
-"""What is true of a plan and easily overlooked: each a sentence with the plan's own numbers, and its source."""
+"""Warnings about facts of a plan that are easily overlooked, each with the plan's own numbers and a source."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal
@@ -30,21 +30,21 @@ WarningName = Literal[
     "software-ends",
 ]
 
-WORTH_SAYING: Final = 0.1
-"""The share of everything below which a fact about bytes is no surprise."""
-SAME_PLAN: Final = "the estimate of the same plan with that one change"
+NOTABLE_SHARE: Final = 0.1
+"""Fraction of the total memory below which an amount needs no warning."""
+SAME_PLAN: Final = "the estimate of the same plan with this one change"
 
 
 class PlanWarning(Spec):
-    """A fact about a plan that surprises people; `name` tells the kinds apart."""
+    """A surprising fact about a plan; `name` is its kind."""
 
     name: WarningName
     sentence: str
     source: str
 
 
-def saved_by(evaluation: Evaluation, architecture: Architecture, **changes: object) -> int:
-    """Return by how much the peak falls with `changes` of the workload."""
+def bytes_saved_by(evaluation: Evaluation, architecture: Architecture, **changes: object) -> int:
+    """Return the reduction of the peak with `changes` of the workload."""
     return evaluation.memory.total_bytes - estimated_with(evaluation, architecture, **changes).total_bytes
 
 
@@ -60,18 +60,18 @@ def estimated_with(evaluation: Evaluation, architecture: Architecture, **changes
     )
 
 
-def gib(size: int) -> str:
-    """Return `size` bytes as `12.3 GiB`."""
+def _gib(size: int) -> str:
+    """Return `size` in the form `12.3 GiB`."""
     return f"{size / GIB:,.1f} GiB"
 
 
-_HEADS: Final = "vLLM QKVParallelLinear, Megatron-LM: a head of keys is not divided, and a latent has none"
-_NCCL: Final = "torch.cuda.max_memory_allocated counts what PyTorch's allocator hands out; NCCL asks the driver itself"
-_STAGES: Final = "the table of cards: the fullest stage decides"
+_HEADS: Final = "vLLM QKVParallelLinear, Megatron-LM: key-value heads are not divided, and a latent cache has none"
+_NCCL: Final = "torch.cuda.max_memory_allocated counts PyTorch's allocator only; NCCL allocates from the driver"
+_STAGES: Final = "the memory of each stage, as listed by card"
 
 
 def sharing_warnings(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
-    """Yield what surprises people of several cards: buffers of ZeRO-3, repeated caches, NCCL, and uneven stages."""
+    """Yield the warnings about parallelism: ZeRO-3 buffers, repeated caches, NCCL buffers, and uneven stages."""
     yield from _zero_3_buffers(evaluation, architecture)
     yield from _repeated_cache(evaluation, architecture)
     yield from _communicators(evaluation, architecture)
@@ -85,11 +85,11 @@ def _zero_3_buffers(evaluation: Evaluation, architecture: Architecture) -> Itera
     parallel = workload.parallel
     if parallel.zero != 3 or parallel.offload in ("parameters", "nvme"):
         return
-    more = saved_by(evaluation, architecture, parallel=parallel.evolve(zero=2))
+    more = bytes_saved_by(evaluation, architecture, parallel=parallel.evolve(zero=2))
     if more > 0:
         sentence = (
-            f"ZeRO-2 needs {gib(more)} less: the buffers in which ZeRO-3 gathers parameters are larger than the "
-            "parameters that it shares."
+            f"ZeRO-2 needs {_gib(more)} less: the buffers in which ZeRO-3 gathers parameters are larger than the "
+            "parameters that it shards."
         )
         yield PlanWarning(name="zero-3-buffers", sentence=sentence, source=SAME_PLAN)
 
@@ -99,16 +99,20 @@ def _repeated_cache(evaluation: Evaluation, architecture: Architecture) -> Itera
     cards, cache = workload.parallel.tensor, evaluation.memory.term("kv_cache")
     if not isinstance(workload, Inference) or cache is None or cards == 1:
         return
-    if cache.bytes < WORTH_SAYING * evaluation.memory.total_bytes:
+    if cache.bytes < NOTABLE_SHARE * evaluation.memory.total_bytes:
         return
     mixers = [group.layer.mixer for group in architecture.main.groups]
     heads = max([mixer.kv_heads for mixer in mixers if isinstance(mixer, Attention)], default=cards)
     latent = any(isinstance(mixer, LatentAttention) for mixer in mixers)
     if not latent and heads >= cards:
         return
-    why = "its latent is on every card" if latent else f"{cards:,} cards share {heads:,} heads of keys and values"
-    share = "whole" if latent else f"{100 / heads:.0f} %"
-    sentence = f"Sharing matrices does not divide the cache by {cards:,}: {why}, and each card holds {share} of it."
+    why = (
+        "the latent cache is on every card" if latent else f"{heads:,} key-value heads are split across {cards:,} cards"
+    )
+    share = "all" if latent else f"{100 / heads:.0f} %"
+    sentence = (
+        f"Tensor parallelism does not divide the KV cache by {cards:,}: {why}, and each card holds {share} of it."
+    )
     yield PlanWarning(name="repeated-cache", sentence=sentence, source=_HEADS)
 
 
@@ -117,10 +121,10 @@ def _communicators(evaluation: Evaluation, architecture: Architecture) -> Iterat
     program = memory_of(architecture, evaluation.workload)
     parts = program.communicators(evaluation.workload) if memory.term("communication") else ()
     held = sum(part.bytes for part in parts)
-    if held >= WORTH_SAYING * memory.total_bytes:
-        groups = "1 group of cards" if len(parts) == 1 else f"{len(parts)} groups of cards"
+    if held >= NOTABLE_SHARE * memory.total_bytes:
+        groups = "1 communicator" if len(parts) == 1 else f"{len(parts)} communicators"
         sentence = (
-            f"NCCL holds about {gib(held)} on each card for {groups}: nvidia-smi shows it, PyTorch's counters do not."
+            f"NCCL uses about {_gib(held)} per card for {groups}: nvidia-smi includes it, PyTorch's counters do not."
         )
         yield PlanWarning(name="communicators", sentence=sentence, source=_NCCL)
 
@@ -130,37 +134,39 @@ def _uneven_stages(evaluation: Evaluation) -> Iterator[PlanWarning]:
     if len(rows) < 2 or len({row.gpu for row in rows}) > 1:
         return
     fullest, emptiest = (pick(rows, key=lambda row: row.total_bytes) for pick in (max, min))
-    if fullest.total_bytes < (1 + 2 * WORTH_SAYING) * emptiest.total_bytes:
+    if fullest.total_bytes < (1 + 2 * NOTABLE_SHARE) * emptiest.total_bytes:
         return
     sentence = (
-        f"Stage {(fullest.stage or 0) + 1} needs {gib(fullest.total_bytes - emptiest.total_bytes)} more than stage "
-        f"{(emptiest.stage or 0) + 1}: pipeline_layers moves layers from one to the other."
+        f"Stage {(fullest.stage or 0) + 1} needs {_gib(fullest.total_bytes - emptiest.total_bytes)} more than stage "
+        f"{(emptiest.stage or 0) + 1}: set pipeline_layers to balance them."
     )
     yield PlanWarning(name="uneven-stages", sentence=sentence, source=_STAGES)
 
 
 def software_warnings(evaluation: Evaluation, facts: Iterable[SoftwareFact]) -> Iterator[PlanWarning]:
-    """Yield that newer PyTorch has no builds for the plan's card, where the program needs it."""
+    """Yield a warning if newer PyTorch has no builds for the plan's card and the program needs PyTorch."""
     gpu, workload = evaluation.gpu, evaluation.workload
     if gpu is None or "pytorch" not in SOFTWARE[workload.profile or DEFAULT].needs:
         return
     pytorch = next(each for each in software_of(gpu, facts) if each.feature == "pytorch")
     if pytorch.newest is not None:
-        sentence = f"PyTorch {pytorch.newest} is the newest that is known to run on a {gpu.name}: {pytorch.reason}."
+        sentence = f"PyTorch {pytorch.newest} is the newest version known to run on a {gpu.name}: {pytorch.reason}."
         yield PlanWarning(name="software-ends", sentence=sentence, source=pytorch.source)
 
 
-_LOSS: Final = "the terms of the peak; transformers' loss keeps fp32 copies of the logits for its derivative"
-_BF16: Final = "CUDA C++ Programming Guide: arithmetic in bf16 from compute capability 8.0 on"
-_EXPERTS: Final = "a router may choose any expert for any token"
-_ADAPTERS: Final = "PEFT: each adapter keeps its own input, beside what the frozen layers keep; the same plan estimated"
+_LOSS: Final = "the terms of the peak; transformers' loss saves fp32 copies of the logits for its gradient"
+_BF16: Final = "CUDA C++ Programming Guide: native bf16 arithmetic from compute capability 8.0"
+_EXPERTS: Final = "the router may choose any expert for any token"
+_ADAPTERS: Final = (
+    "PEFT: each adapter saves its own input in addition to what frozen layers save; the same plan estimated"
+)
 _FP16: Final = "PyTorch automatic mixed precision: GradScaler refuses to unscale gradients in fp16"
 
 
 def warnings_about(evaluation: Evaluation, software: Iterable[SoftwareFact] = ()) -> tuple[PlanWarning, ...]:
-    """Return what is easily overlooked about a plan; nothing about a traced one, which has no formula to look into.
+    """Return the warnings about an estimated plan; a traced plan has none.
 
-    With the catalog's facts about `software`, also what its newer versions leave behind.
+    The catalog's `software` facts add a warning about versions that have dropped the card.
     """
     if evaluation.architecture is None:
         return ()
@@ -177,7 +183,7 @@ def _warnings(evaluation: Evaluation, architecture: Architecture) -> Iterator[Pl
     yield from sharing_warnings(evaluation, architecture)
     if evaluation.workload.task == "training" and evaluation.workload.compute == "fp16":
         sentence = (
-            "Parameters and gradients in fp16 cannot be scaled: updates below 6e-8 are lost. "
+            "Pure fp16 training cannot use loss scaling: updates below 6e-8 are lost. "
             "fp16 autocast keeps the parameters in fp32."
         )
         yield PlanWarning(name="unscaled-fp16", sentence=sentence, source=_FP16)
@@ -186,12 +192,12 @@ def _warnings(evaluation: Evaluation, architecture: Architecture) -> Iterator[Pl
 def _loss_peak(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
     memory = evaluation.memory
     logits = memory.term("logits")
-    if memory.peak_phase != "loss" or logits is None or logits.bytes < WORTH_SAYING * memory.total_bytes:
+    if memory.peak_phase != "loss" or logits is None or logits.bytes < NOTABLE_SHARE * memory.total_bytes:
         return
     vocabulary = architecture.vocabulary or 0
     sentence = (
-        f"The loss is the peak: with a vocabulary of {vocabulary:,} its logits take {gib(logits.bytes)}, "
-        f"{100 * logits.bytes / memory.total_bytes:.0f} % of everything."
+        f"The loss sets the peak: with a vocabulary of {vocabulary:,} its logits take {_gib(logits.bytes)}, "
+        f"{100 * logits.bytes / memory.total_bytes:.0f} % of the total."
     )
     yield PlanWarning(name="loss-peak", sentence=sentence, source=_LOSS)
 
@@ -202,8 +208,8 @@ def _emulated_bf16(evaluation: Evaluation) -> Iterator[PlanWarning]:
         return
     other = compute.replace("bf16", "fp16")
     sentence = (
-        f"{gpu.name} (compute capability {gpu.compute_capability}) does not compute bf16 itself, but emulates it "
-        f"slowly; {other} runs on it as it is."
+        f"{gpu.name} (compute capability {gpu.compute_capability}) has no native bf16 and emulates it "
+        f"slowly; {other} runs natively."
     )
     yield PlanWarning(name="emulated-bf16", sentence=sentence, source=_BF16)
 
@@ -212,12 +218,12 @@ def _resident_experts(evaluation: Evaluation, architecture: Architecture) -> Ite
     blocks = (group.layer.feed_forward for stack in architecture.stacks for group in stack.groups)
     routed = [(block.experts, block.top_k) for block in blocks if isinstance(block, Moe)]
     total, active = evaluation.parameters, evaluation.active_parameters
-    if not routed or total - active < WORTH_SAYING * total:
+    if not routed or total - active < NOTABLE_SHARE * total:
         return
     experts, visited = max(routed)
     sentence = (
-        f"All {experts:,} experts of a layer are in memory, though a token visits {visited:,}: "
-        f"{total / 1e9:.3g} B parameters decide the memory, {active / 1e9:.3g} B the speed."
+        f"All {experts:,} experts of a layer are in memory, although each token uses only {visited:,}: "
+        f"{total / 1e9:.3g} B parameters determine the memory, {active / 1e9:.3g} B the speed."
     )
     yield PlanWarning(name="resident-experts", sentence=sentence, source=_EXPERTS)
 
@@ -225,11 +231,11 @@ def _resident_experts(evaluation: Evaluation, architecture: Architecture) -> Ite
 def _eager_scores(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
     if evaluation.workload.attention != "eager":
         return
-    saved = saved_by(evaluation, architecture, attention="sdpa")
-    if saved >= WORTH_SAYING * evaluation.memory.total_bytes:
+    saved = bytes_saved_by(evaluation, architecture, attention="sdpa")
+    if saved >= NOTABLE_SHARE * evaluation.memory.total_bytes:
         sentence = (
-            "Eager attention holds the scores of every pair of tokens, which grow with the square of the length: "
-            f"SDPA needs {gib(saved)} less."
+            "Eager attention stores the full score matrix, which grows with the square of the length: "
+            f"SDPA needs {_gib(saved)} less."
         )
         yield PlanWarning(name="eager-scores", sentence=sentence, source=SAME_PLAN)
 
@@ -240,14 +246,14 @@ def _full_precision(evaluation: Evaluation, architecture: Architecture) -> Itera
     if isinstance(workload, Training):
         if workload.compute not in ("fp32", "tf32"):
             return
-        what, name, changes = "Everything is computed", f"{half} autocast", {"compute": f"amp-{half}"}
+        what, name, changes = "All computation is", f"{half} autocast", {"compute": f"amp-{half}"}
     elif workload.weights == "fp32":
-        what, name, changes = "The weights are kept", half, {"weights": half, "compute": half}
+        what, name, changes = "The weights are", half, {"weights": half, "compute": half}
     else:
         return
-    saved = saved_by(evaluation, architecture, **changes)
-    if saved >= WORTH_SAYING * evaluation.memory.total_bytes:
-        sentence = f"{what} in fp32, which few models need: {name} needs {gib(saved)} less."
+    saved = bytes_saved_by(evaluation, architecture, **changes)
+    if saved >= NOTABLE_SHARE * evaluation.memory.total_bytes:
+        sentence = f"{what} in fp32, which few models need: {name} needs {_gib(saved)} less."
         yield PlanWarning(name="fp32", sentence=sentence, source=SAME_PLAN)
 
 
@@ -256,21 +262,21 @@ def _adapter_activations(evaluation: Evaluation, architecture: Architecture) -> 
     if not isinstance(workload, Training) or not workload.adapts:
         return
     plain = workload.weights if workload.weights in ("fp32", "fp16") else "bf16"
-    # Activations are the same under any optimizer, and not every one takes 16-bit parameters.
+    # Activations do not depend on the optimizer, and not every optimizer supports 16-bit parameters.
     same: dict[str, object] = {"optimizer": "adamw", "optimizer_step": None}
     changes = {"method": "full", "lora": None, "weights": plain, "compute": plain}
     whole = estimated_with(evaluation, architecture, **changes, **same)
     kept, full = _kept_activations(evaluation.memory), _kept_activations(whole)
     if kept > full:
         sentence = (
-            f"Adapters save states, not activations: {gib(kept)} of them are kept for the backward pass, "
-            f"{gib(full)} if the whole model were trained in {plain}."
+            f"Adapters reduce optimizer states, not activations: {_gib(kept)} are saved for the backward pass, "
+            f"{_gib(full)} with full fine-tuning in {plain}."
         )
         yield PlanWarning(name="adapter-activations", sentence=sentence, source=_ADAPTERS)
 
 
 def _kept_activations(memory: MemoryResult) -> int:
-    """Return the most bytes of activations in any phase."""
+    """Return the largest activation memory of any phase, in bytes."""
     return max(
         (part.bytes for phase in memory.phases for part in phase.shares if part.name == "activations"), default=0
     )

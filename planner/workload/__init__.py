@@ -1,1 +1,1 @@
-"""How you run it: training or inference."""
+"""Workloads: training or inference, with the choices that determine memory and time."""

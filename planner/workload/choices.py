@@ -1,4 +1,4 @@
-"""The values that a workload's choices can have, with their words."""
+"""Allowed values of a workload's enumerated fields, with their titles."""
 
 from typing import Final, Literal
 
@@ -10,10 +10,10 @@ Checkpointing = Literal["none", "selective", "full"]
 Loss = Literal["full-logits", "chunked", "fused-linear"]
 TrainedFormat = Literal["fp32", "bf16", "fp16", "int8", "nf4", "nf4-dq"]
 Offload = Literal["none", "optimizer", "parameters", "nvme"]
-"""What stays in RAM between uses: nothing, optimizer states, parameters with them, or both on disk."""
+"""Tensors kept in RAM between uses: none, optimizer states, parameters and states, or both on disk."""
 
-OF_METHODS: Final[dict[Method, str]] = {"full": "Full fine-tuning", "lora": "LoRA", "qlora": "QLoRA (4 bits)"}
-OF_COMPUTE: Final[dict[Compute, str]] = {
+METHOD_TITLES: Final[dict[Method, str]] = {"full": "Full fine-tuning", "lora": "LoRA", "qlora": "QLoRA (4 bits)"}
+COMPUTE_TITLES: Final[dict[Compute, str]] = {
     "amp-bf16": "BF16 autocast",
     "amp-fp16": "FP16 autocast",
     "bf16": "BF16 throughout",
@@ -22,32 +22,32 @@ OF_COMPUTE: Final[dict[Compute, str]] = {
     "tf32": "TF32",
     "fp32": "FP32",
 }
-OF_FORMATS: Final[dict[TrainedFormat, str]] = {
+WEIGHT_FORMAT_TITLES: Final[dict[TrainedFormat, str]] = {
     "fp32": "FP32",
     "bf16": "BF16",
     "fp16": "FP16",
     "int8": "INT8 (LLM.int8)",
     "nf4": "NF4",
-    "nf4-dq": "NF4, double quantised",
+    "nf4-dq": "NF4 with double quantization",
 }
-OF_ATTENTION: Final[dict[Attention, str]] = {
+ATTENTION_TITLES: Final[dict[Attention, str]] = {
     "sdpa": "SDPA (PyTorch)",
     "flash": "FlashAttention",
     "eager": "Eager (matrices)",
 }
-OF_CHECKPOINTING: Final[dict[Checkpointing, str]] = {
+CHECKPOINTING_TITLES: Final[dict[Checkpointing, str]] = {
     "none": "None",
     "selective": "Selective (cheap operations)",
     "full": "Full (every layer)",
 }
-OF_LOSSES: Final[dict[Loss, str]] = {
+LOSS_TITLES: Final[dict[Loss, str]] = {
     "full-logits": "Full logits",
-    "chunked": "In chunks",
-    "fused-linear": "Fused with the head",
+    "chunked": "Chunked",
+    "fused-linear": "Fused with the output head",
 }
-OF_OFFLOADS: Final[dict[Offload, str]] = {
-    "none": "Nothing",
+OFFLOAD_TITLES: Final[dict[Offload, str]] = {
+    "none": "None",
     "optimizer": "Optimizer states",
-    "parameters": "Parameters and states",
-    "nvme": "Both, on disk (NVMe)",
+    "parameters": "Parameters and optimizer states",
+    "nvme": "Both, on NVMe",
 }

@@ -1,4 +1,4 @@
-"""The values of a workload that depend on the model, filled in so that results can echo them."""
+"""Defaults of a workload that depend on the model, filled in so that results can show them."""
 
 from typing import Final
 
@@ -11,10 +11,10 @@ from planner.models.images import reads_images, tokens_of_image
 from planner.workload.formats import arithmetic, autocasts
 from planner.workload.layout import laid_out
 from planner.workload.optimizers import OPTIMIZERS
-from planner.workload.rules import OF_FILES
-from planner.workload.software.registry import DEFAULT, SOFTWARE, serving, settings_for, trainer
+from planner.workload.rules import WEIGHT_FILE_RULES
+from planner.workload.software.registry import DEFAULT, SOFTWARE, serving, settings_for, training_support
 from planner.workload.training import Lora
-from planner.workload.weight_files import OWN_FIELDS, default_profile, name_in_files
+from planner.workload.weight_files import EXCLUSIVE_FIELDS, default_profile, native_format
 from planner.workload.workload import Inference, Training
 
 DEFAULT_SEQUENCE: Final = 2_048
@@ -22,7 +22,7 @@ DEFAULT_CONTEXT: Final = 4_096
 
 
 def with_defaults(workload: Training | Inference, architecture: Architecture, count: int) -> Training | Inference:
-    """Return `workload` with every open choice made for `architecture` on `count` cards.
+    """Return `workload` with every open choice filled in for `architecture` on `count` cards.
 
     Inference: weights as the checkpoint stores them, else bf16; context and prompt 4,096 tokens or the model's
     maximum if that is smaller. Training: sequences of 2,048 tokens or the model's maximum; parameters in fp32 under
@@ -47,28 +47,28 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
             weights=workload.weights or default_weights(workload),
             lora=workload.lora or (Lora() if workload.adapts else None),
             optimizer_step=workload.optimizer_step or OPTIMIZERS[workload.optimizer].steps[0],
-            loss=workload.loss or trainer(workload.profile).loss,
+            loss=workload.loss or training_support(workload.profile).loss,
             parallel=parallel,
         )
     if workload.image_size is not None and not architecture.kind.startswith("vision"):
-        raise SpecError("image_size", f"{architecture.model_type} reads no images", "Leave it out.")
+        raise SpecError("image_size", f"{architecture.model_type} does not accept images", "Leave it out.")
     context = _length(workload.context_length, architecture, DEFAULT_CONTEXT)
     prompt = _length(workload.prompt_length, architecture, min(context, DEFAULT_CONTEXT))
     weights = architecture.stored_as if workload.weights in (None, AS_STORED) else workload.weights
-    own_fields = [getattr(workload, name) for name in OWN_FIELDS]
+    own_fields = [getattr(workload, name) for name in EXCLUSIVE_FIELDS]
     profile = workload.profile or default_profile(workload.engine.given(), own_fields, weights, architecture)
     own = serving(profile)
     if architecture.kind not in own.networks:
-        hint = f"Choose the profile {DEFAULT}, and weights that are no GGUF file."
-        raise SpecError("profile", f"{SOFTWARE[profile].title} runs no image encoder by itself", hint)
+        hint = f"Choose the profile {DEFAULT}, and weights that are not in a GGUF file."
+        raise SpecError("profile", f"{SOFTWARE[profile].title} cannot run an image encoder on its own", hint)
     images = _images(workload, architecture, profile)
-    OF_FILES.refuse(workload, model=architecture)
+    WEIGHT_FILE_RULES.check(workload, model=architecture)
     if images:
         prompt = max(prompt, images * tokens_of_image(architecture.stacks[0], workload.image_size) + 1)
     return _checked(
         workload,
         profile=profile,
-        weights=name_in_files(profile, weights, architecture),
+        weights=native_format(profile, weights, architecture),
         engine=settings_for(profile, workload.engine),
         kv_cache=own.cache_names.get(workload.kv_cache, workload.kv_cache),
         context_length=context if architecture.kind == "encoder-decoder" else max(context, prompt),
@@ -79,18 +79,20 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
 
 
 def _images(workload: Inference, architecture: Architecture, profile: str) -> int | None:
-    """Return the images of each prompt: one unless it is said, none where the engine reads them in its own way.
+    """Return the images in each prompt: one by default, 0 if the engine's image processing is not estimated.
 
     Raises:
-        SpecError: If images are asked of a network that reads none, or of another engine than transformers.
+        SpecError: If the workload has images, but the model reads none or the engine is not transformers.
     """
     if not reads_images(architecture):
         if workload.images:
-            raise SpecError("images", f"{architecture.model_type} takes none into its prompt", "Leave it out.")
+            raise SpecError(
+                "images", f"{architecture.model_type} does not accept images in its prompt", "Leave it out."
+            )
         return None
     if "images" not in serving(profile).prompt_inputs:
         if workload.images:
-            reason = f"{SOFTWARE[profile].title} reads images in its own way"
+            reason = f"{SOFTWARE[profile].title} processes images in its own way, which is not estimated"
             raise SpecError("images", reason, f"Choose {DEFAULT}.")
         return 0
     return 1 if workload.images is None else workload.images
@@ -103,20 +105,20 @@ def _checked(workload: Inference, **changes: object) -> Inference:
         raise SpecError.from_validation(error) from error
 
 
-def _length(asked: int | None, architecture: Architecture, default: int) -> int:
+def _length(requested: int | None, architecture: Architecture, default: int) -> int:
     fixed = architecture.fixed_length
     if fixed is not None:
         return fixed
-    if asked is not None:
-        return asked
+    if requested is not None:
+        return requested
     return min(default, architecture.max_context or default)
 
 
 def default_weights(workload: Training) -> str:
-    """Return the format that parameters are kept in unless the workload says otherwise.
+    """Return the default precision of the parameters.
 
-    The frozen network under adapters is in 16 bits, as checkpoints are loaded, or in NF4; bitsandbytes quantises its
-    scales again only when asked to.
+    The frozen model under adapters is in 16 bits, as checkpoints are loaded, or in NF4. bitsandbytes applies double
+    quantization only on request.
     """
     if workload.method == "qlora":
         return "nf4"

@@ -1,4 +1,4 @@
-"""How a diffusion pipeline is run: what the text-to-image settings of the diffusers library are called there."""
+"""Settings of diffusion pipelines, named as in the diffusers library."""
 
 from typing import Annotated, Final, Literal
 
@@ -7,11 +7,11 @@ from pydantic import BeforeValidator, Field, field_validator
 from planner.base import Spec, no_such_name
 from planner.dtypes import AS_STORED, SCHEMES
 from planner.models.images import reads_images
-from planner.workload.option import Option, Situation, never
+from planner.workload.option import Presentation, Situation, command_line_only
 
 Offload = Literal["none", "model", "sequential"]
 Side = Annotated[int, Field(ge=1, le=65_536)]
-_SIDES: Final = 2
+_DIMENSIONS: Final = 2
 _SIZES: Final = (
     (512, 512),
     (768, 768),
@@ -25,30 +25,30 @@ _SIZES: Final = (
 _DIGITS: Final = 9
 
 
-def _both_sides(value: object) -> object:
-    """Take one number for a square, and `1024x768` as people write it."""
+def _parse_size(value: object) -> object:
+    """Parse a single number as a square, and text such as `1024x768`."""
     if isinstance(value, str):
         sides = [part.strip() for part in value.lower().replace("×", "x").split("x")]
-        if len(sides) > _SIDES or not all(side.isdecimal() and len(side) <= _DIGITS for side in sides):
-            raise ValueError(f"{value!r} is no size in pixels: write width and height, such as 1024x768")
-        return [int(side) for side in sides] * (_SIDES // len(sides))
+        if len(sides) > _DIMENSIONS or not all(side.isdecimal() and len(side) <= _DIGITS for side in sides):
+            raise ValueError(f"{value!r} is not a size in pixels: write width and height, such as 1024x768")
+        return [int(side) for side in sides] * (_DIMENSIONS // len(sides))
     return (value, value) if isinstance(value, int) else value
 
 
-ImageSize = Annotated[tuple[Side, Side], BeforeValidator(_both_sides)]
+ImageSize = Annotated[tuple[Side, Side], BeforeValidator(_parse_size)]
 """Width and height in pixels."""
 
 
-def reads_or_makes_images(now: Situation) -> bool:
-    """Return whether the model takes images of any size, or makes them."""
-    free = reads_images(now.architecture) and now.architecture.stacks[0].positions is None
-    return free or now.architecture.kind in ("diffusion", "vision-encoder")
+def reads_or_makes_images(context: Situation) -> bool:
+    """Return whether the model reads images of any size or generates images."""
+    free = reads_images(context.architecture) and context.architecture.stacks[0].positions is None
+    return free or context.architecture.kind in ("diffusion", "vision-encoder")
 
 
 ImageSizeField = Annotated[
     ImageSize | None,
-    Field(title="Image size", description="pixels of images that are read or made: 1024, 1024x768 or [1024, 768]"),
-    Option(
+    Field(title="Image size", description="pixels of images that are read or generated: 1024, 1024x768 or [1024, 768]"),
+    Presentation(
         "--image-size",
         "main",
         metavar="WxH",
@@ -62,15 +62,15 @@ ImageSizeField = Annotated[
 
 
 class Diffusion(Spec):
-    """Settings that only pipelines have. Fields that are `None` are filled in from the pipeline."""
+    """Settings that only diffusion pipelines have; fields that are `None` are filled in from the pipeline."""
 
     guidance: Annotated[
         bool | None,
-        Field(title="Guidance", description="a second pass without the prompt in each step"),
-        Option(
+        Field(title="Guidance", description="classifier-free guidance: a second pass without the prompt in each step"),
+        Presentation(
             group="decoding",
             default="true unless the model is distilled",
-            explanation="It compares the image with one made without the prompt.",
+            explanation="Each step also predicts the image without the prompt, and compares both.",
             choices={True: "Two passes (one without the prompt)", False: "One pass"},
         ),
     ] = None
@@ -78,14 +78,14 @@ class Diffusion(Spec):
         Offload,
         Field(
             title="Offload to RAM",
-            description="waits in RAM: model (components that do not run), sequential (all but a running module)",
+            description="what is kept in RAM: model (idle components) or sequential (all but the running module)",
         ),
-        Option(
+        Presentation(
             group="main",
-            explanation="It is copied to the card only to run.",
+            explanation="Offloaded parts are copied to the GPU only while they run.",
             choices={
-                "none": "Nothing",
-                "model": "Components that do not run",
+                "none": "None",
+                "model": "Idle components",
                 "sequential": "All but the running module",
             },
             mnemonic="r",
@@ -93,13 +93,13 @@ class Diffusion(Spec):
     ] = "none"
     vae_tiling: Annotated[
         bool,
-        Field(title="VAE tiling", description="decode large images in tiles, one after the other"),
-        Option(group="decoding"),
+        Field(title="VAE tiling", description="decode large images tile by tile"),
+        Presentation(group="decoding"),
     ] = False
     vae_slicing: Annotated[
         bool,
-        Field(title="VAE slicing", description="decode the images of a batch one after the other"),
-        Option(group="decoding"),
+        Field(title="VAE slicing", description="decode the images of a batch one at a time"),
+        Presentation(group="decoding"),
     ] = False
     prompt_tokens: Annotated[
         int | None,
@@ -107,16 +107,16 @@ class Diffusion(Spec):
             ge=1,
             le=100_000,
             title="Prompt tokens",
-            description="length that prompts are padded to, where an encoder leaves it open",
+            description="length that prompts are padded to, unless the text encoder fixes it",
         ),
-        Option(group="decoding", default="the pipeline's", asked_when=never),
+        Presentation(group="decoding", default="the pipeline's", asked_when=command_line_only),
     ] = None
     text_weights: Annotated[
         str | None,
-        Field(title="Text encoder format", description="format of the text encoders"),
-        Option(
+        Field(title="Text encoder precision", description="format of the text encoders' weights"),
+        Presentation(
             group="decoding",
-            default="as computed",
+            default="the compute precision",
             choices={name: name.upper() for name in ("fp32", "bf16", "fp16", "int8", "nf4", "fp8")},
             brief="text encoders in {}",
         ),

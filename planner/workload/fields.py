@@ -1,6 +1,6 @@
-"""Every field of a workload by its dotted name, as its model declares it.
+"""All fields of a workload by their dotted names, as their models declare them.
 
-The command line, forms, sentences and documentation are made from these: a new option is one declaration.
+The command line, forms, sentences and documentation are generated from them, so a new option needs one declaration.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,11 +13,11 @@ from pydantic.fields import FieldInfo
 
 from planner.base import Spec
 from planner.workload.choices import Task
-from planner.workload.option import YES_OR_NO, Choices, Group, Option, Situation
+from planner.workload.option import YES_OR_NO, ChoiceTitles, Group, Presentation, Situation
 from planner.workload.rules import FieldValue
 from planner.workload.software.registry import SERVERS, serving
 from planner.workload.software.settings import EngineSettings
-from planner.workload.weight_files import OWN_FIELDS
+from planner.workload.weight_files import EXCLUSIVE_FIELDS
 from planner.workload.workload import Inference, Training
 
 Kind = Literal["choice", "number", "share", "bytes", "list"]
@@ -27,47 +27,47 @@ TASKS: Final[dict[Task, type[Training] | type[Inference]]] = {"inference": Infer
 
 @dataclass(frozen=True, eq=False)
 class WorkloadField:
-    """A field of the workloads of `tasks`, with what pydantic knows of it and what it says of itself."""
+    """A field of the workloads of `tasks`, with its pydantic declaration and its presentation."""
 
     name: str
     tasks: tuple[Task, ...]
     info: FieldInfo
-    option: Option
-    whole: Option | None = None
+    option: Presentation
+    whole: Presentation | None = None
 
     @property
     def group(self) -> Group:
-        """Return its section in forms: its own, or that of the field which it is a part of."""
+        """Return the section in forms: the field's own, or that of the field that contains it."""
         return self.option.group or (self.whole.group if self.whole else "")
 
     @property
     def metavar(self) -> str:
-        """Return what stands for its value in the help of the command line."""
+        """Return the placeholder for the value in `--help`."""
         return self.option.metavar or self.option.unit.upper() or ("N" if self.kind == "number" else "NAME")
 
     @property
     def title(self) -> str:
-        """Return what the field is called: `Micro-batch size`."""
+        """Return the display name, such as `Micro-batch size`."""
         return self.info.title or self.name
 
     @property
     def help(self) -> str:
-        """Return what it means, in a line that goes on after its name: `sequences per GPU and forward pass`."""
+        """Return the one-line description that follows the name in `--help`, in lower case."""
         return self.info.description or ""
 
     @property
     def default(self) -> FieldValue:
-        """Return its own default: none where that depends on the model."""
+        """Return the default value, or None if it depends on the model."""
         return self.info.default
 
     @cached_property
     def is_optional(self) -> bool:
-        """Return whether the field may be left open, to what is usual for the model."""
+        """Return whether the field may be left open, to be filled in for the model."""
         return NoneType in get_args(self.info.annotation)
 
     @cached_property
     def kind(self) -> Kind:
-        """Return which kind of input it takes."""
+        """Return the kind of input control that the field needs."""
         kinds = get_args(self.info.annotation) if self.is_optional else (self.info.annotation,)
         if self.option.choices is not None or bool in kinds:
             return "choice"
@@ -75,24 +75,24 @@ class WorkloadField:
             return "bytes"
         return "number" if int in kinds else "share" if float in kinds else "list"
 
-    def is_asked(self, now: Situation) -> bool:
-        """Return whether a form asks for the field: where it has a meaning for the model and what runs it."""
-        if isinstance(now.used, Inference):
-            own = serving(now.used.profile)
+    def is_asked(self, context: Situation) -> bool:
+        """Return whether a form shows the field, given the model and the software."""
+        if isinstance(context.used, Inference):
+            own = serving(context.used.profile)
             part, _, setting = self.name.rpartition(".")
             if part == "engine" and setting not in own.settings.model_fields:
                 return False
-            if self.name in own.ignored_fields or (self.name in OWN_FIELDS and self.name not in own.own_fields):
+            if self.name in own.ignored_fields or (self.name in EXCLUSIVE_FIELDS and self.name not in own.own_fields):
                 return False
-        return self.option.asked_when(now) and (self.whole is None or self.whole.asked_when(now))
+        return self.option.asked_when(context) and (self.whole is None or self.whole.asked_when(context))
 
     def bound(self, name: Literal["ge", "le"], otherwise: int) -> int:
-        """Return its smallest or largest value."""
+        """Return the lower (`ge`) or upper (`le`) bound of the value, or `otherwise` if it has none."""
         found = (getattr(limit, name, None) for limit in self.info.metadata)
         return next((limit for limit in found if isinstance(limit, int)), otherwise)
 
-    def choices(self, situation: Situation | None) -> Choices:
-        """Return its values with their words; those that depend on the rest of the workload need a situation."""
+    def choices(self, situation: Situation | None) -> ChoiceTitles:
+        """Return the allowed values with their titles; choices that depend on the workload need a situation."""
         found = self.option.choices
         if callable(found):
             return found(situation) if situation is not None else {}
@@ -101,13 +101,13 @@ class WorkloadField:
 
 @lru_cache(maxsize=2)
 def fields_of(task: Task) -> Mapping[str, WorkloadField]:
-    """Return the fields of the workloads of one task by name, in the order in which they are declared."""
+    """Return the fields of one task's workloads by name, in the order of their declaration."""
     return {field.name: field for field in _declared(TASKS[task], task)}
 
 
 @lru_cache(maxsize=1)
 def all_fields() -> tuple[WorkloadField, ...]:
-    """Return every field of both tasks once; one that the tasks declare for themselves as each of them does."""
+    """Return every field of both tasks once; a field that both tasks declare separately appears once for each."""
     found: dict[tuple[str, int], WorkloadField] = {}
     for task in TASKS:
         for field in fields_of(task).values():
@@ -118,14 +118,16 @@ def all_fields() -> tuple[WorkloadField, ...]:
 
 
 def field_of(name: str, task: Task | None = None) -> WorkloadField | None:
-    """Return the field `name`, of one task or of any, or none where there is no such field."""
+    """Return the field `name` of the given task, or of any task; None if there is no such field."""
     tasks = (task,) if task else tuple(TASKS)
     return next((found for one in tasks if (found := fields_of(one).get(name))), None)
 
 
-def _declared(model: type[Spec], task: Task, prefix: str = "", whole: Option | None = None) -> Iterator[WorkloadField]:
+def _declared(
+    model: type[Spec], task: Task, prefix: str = "", whole: Presentation | None = None
+) -> Iterator[WorkloadField]:
     for name, info in model.model_fields.items():
-        option = next((one for one in info.metadata if isinstance(one, Option)), None)
+        option = next((one for one in info.metadata if isinstance(one, Presentation)), None)
         parts = _parts(info.annotation)
         for part in parts:
             yield from _declared(part, task, f"{prefix}{name}.", option)
@@ -134,7 +136,7 @@ def _declared(model: type[Spec], task: Task, prefix: str = "", whole: Option | N
 
 
 def _parts(annotation: object) -> list[type[Spec]]:
-    """Return the models that a field of this type can hold; of settings those of every program."""
+    """Return the models that a field of this type can hold; for engine settings, those of every program."""
     if annotation is EngineSettings:
         return [serving(name).settings for name in SERVERS]
     kinds = get_args(annotation) if NoneType in get_args(annotation) else (annotation,)

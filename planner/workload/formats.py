@@ -1,10 +1,10 @@
-"""The formats in which parameters can be kept, by the method and by how they are computed."""
+"""Parameter formats that each training method and compute precision allow."""
 
 from typing import Final
 
 from planner.dtypes import SCHEMES
 from planner.workload.choices import Compute, Method
-from planner.workload.software.registry import DEFAULT, trainer
+from planner.workload.software.registry import DEFAULT, training_support
 
 _PARAMETERS: Final[dict[Compute, tuple[str, ...]]] = {
     "fp32": ("fp32",),
@@ -15,41 +15,41 @@ _PARAMETERS: Final[dict[Compute, tuple[str, ...]]] = {
     "amp-fp16": ("fp32",),
     "fp8": ("fp32", "bf16"),
 }
-"""The formats that trained parameters can be kept in for each way to compute."""
+"""Formats of trained parameters that each compute precision allows."""
 
 _FROZEN: Final[dict[Compute, tuple[str, ...]]] = _PARAMETERS | {"amp-fp16": ("fp32", "fp16")}
-"""The plain formats that the frozen network under adapters can be kept in for each way to compute."""
+"""Plain formats of a frozen base model that each compute precision allows."""
 
 BASE_FORMATS: Final[dict[Method, tuple[str, ...]]] = {
     "full": ("fp32", "bf16", "fp16"),
     "lora": ("fp32", "bf16", "fp16", "int8"),
     "qlora": ("nf4", "nf4-dq"),
 }
-"""The formats that the network's own parameters can have under each method."""
+"""Formats of the model's own parameters that each method allows."""
 
 
 def arithmetic(compute: Compute) -> str:
-    """Return the format that matrix products put out; under fp8, which they read in 8 bits, that is bf16."""
+    """Return the output format of matrix products; under fp8, which reads its inputs in 8 bits, that is bf16."""
     return "bf16" if compute == "fp8" else compute.removeprefix("amp-")
 
 
 def autocasts(compute: Compute) -> bool:
-    """Return whether parameters in fp32 are computed in 16 bits, or fewer."""
+    """Return whether fp32 parameters are computed in 16 bits or fewer."""
     return compute == "fp8" or compute.startswith("amp-")
 
 
 def formats_for(method: Method, compute: Compute, profile: str = DEFAULT) -> tuple[str, ...]:
-    """Return the formats that the network's own parameters can have under `method`, computed so."""
+    """Return the formats that the model's own parameters can have under a method and compute precision."""
     plain = plain_formats(method, compute)
-    quantised = compute in trainer(profile).quantised_compute
+    quantised = compute in training_support(profile).quantised_compute
     return tuple(name for name in BASE_FORMATS[method] if (name in plain if is_plain(name) else quantised))
 
 
 def plain_formats(method: Method, compute: Compute) -> tuple[str, ...]:
-    """Return the formats without quantisation that go with a way to compute, trained or frozen under adapters."""
+    """Return the unquantized formats that a compute precision allows for trained or frozen parameters."""
     return (_PARAMETERS if method == "full" else _FROZEN)[compute]
 
 
 def is_plain(name: str) -> bool:
-    """Return whether a format is a number format, and no quantisation."""
+    """Return whether a format is a plain number format rather than a quantization."""
     return SCHEMES[name].family == "plain"

@@ -1,4 +1,4 @@
-"""Whether a way to spread a workload goes with the network and the number of cards."""
+"""Validation of a workload's parallelism against the model and the number of cards."""
 
 from functools import lru_cache
 from typing import Final
@@ -6,7 +6,13 @@ from typing import Final
 from planner.errors import SpecError
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe
 from planner.workload.parallel import Parallel
-from planner.workload.rules import COUNT_HINT, OF_COUNT, OF_SHARED_INFERENCE, OF_SHARED_TRAINING, OF_SHARING
+from planner.workload.rules import (
+    COUNT_HINT,
+    COUNT_RULES,
+    PARALLEL_INFERENCE_RULES,
+    PARALLEL_RULES,
+    PARALLEL_TRAINING_RULES,
+)
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
@@ -14,18 +20,18 @@ _ONE_STACK: Final = ("decoder", "encoder", "vision-encoder", "vision-language")
 
 
 def laid_out(workload: Training | Inference, architecture: Architecture, count: int) -> Parallel:
-    """Return how `workload` is spread over `count` cards, with the number of replicas filled in.
+    """Return the parallelism of `workload` on `count` cards, with the number of replicas filled in.
 
     Raises:
-        SpecError: If the cards are not as many as the ways to share them multiply to, or if the network or the
-            software cannot be shared so.
+        SpecError: If the degrees of parallelism do not multiply to the number of cards, or the model or the software
+            cannot be split in this way.
     """
-    OF_COUNT.refuse(workload, count=count)
+    COUNT_RULES.check(workload, count=count)
     parallel = _with_replicas(workload.parallel, count)
     if not parallel.is_plain:
         _check_network(parallel, architecture)
-        OF_SHARING.refuse(workload, model=architecture)
-        (OF_SHARED_TRAINING if isinstance(workload, Training) else OF_SHARED_INFERENCE).refuse(workload)
+        PARALLEL_RULES.check(workload, model=architecture)
+        (PARALLEL_TRAINING_RULES if isinstance(workload, Training) else PARALLEL_INFERENCE_RULES).check(workload)
     return parallel
 
 
@@ -37,7 +43,7 @@ def _with_replicas(parallel: Parallel, count: int) -> Parallel:
 @lru_cache(maxsize=1024)
 def _check_network(parallel: Parallel, architecture: Architecture) -> None:
     if architecture.kind == "diffusion":
-        raise SpecError("parallel", "the networks of a diffusion pipeline are not shared between cards")
+        raise SpecError("parallel", "the networks of a diffusion pipeline cannot be split across cards")
     layers = [group.layer for stack in architecture.stacks for group in stack.groups]
     if parallel.tensor > 1:
         for layer in layers:
@@ -47,17 +53,21 @@ def _check_network(parallel: Parallel, architecture: Architecture) -> None:
     if parallel.pipeline > 1:
         _check_stages(parallel, architecture)
     if parallel.context > 1 and architecture.fixed_length is not None:
-        raise SpecError("parallel.context", "inputs of a fixed length are not shared between cards")
+        raise SpecError("parallel.context", "inputs of a fixed length cannot be split across cards")
 
 
 def _check_tensor(layer: Layer, cards: int) -> None:
     for mixer in (layer.mixer, layer.second_mixer, layer.cross_attention):
         if isinstance(mixer, Attention | LatentAttention) and mixer.heads % cards:
             raise SpecError(
-                "parallel.tensor", f"{mixer.heads:,} heads cannot be divided by {cards:,}", _goes(mixer.heads)
+                "parallel.tensor",
+                f"{mixer.heads:,} attention heads are not divisible by {cards:,}",
+                _divisors_hint(mixer.heads),
             )
         if isinstance(mixer, Attention) and mixer.kv_heads % cards and cards % mixer.kv_heads:
-            reason = f"{mixer.kv_heads:,} heads of keys and values can be neither divided by {cards:,} nor repeated"
+            reason = (
+                f"{mixer.kv_heads:,} key-value heads can be neither divided nor repeated evenly for {cards:,} cards"
+            )
             raise SpecError("parallel.tensor", reason)
     block = layer.feed_forward
     widths = [block.intermediate] if isinstance(block, Mlp) else []
@@ -65,33 +75,35 @@ def _check_tensor(layer: Layer, cards: int) -> None:
         widths = [block.intermediate, block.shared_intermediate]
     for width in widths:
         if width % cards:
-            raise SpecError("parallel.tensor", f"a feed-forward width of {width:,} cannot be divided by {cards:,}")
+            raise SpecError("parallel.tensor", f"a feed-forward width of {width:,} is not divisible by {cards:,}")
 
 
-def _goes(size: int) -> str:
-    return f"It goes with {', '.join(str(cards) for cards in range(2, size + 1) if size % cards == 0)}."
+def _divisors_hint(size: int) -> str:
+    return f"Possible values: {', '.join(str(cards) for cards in range(2, size + 1) if size % cards == 0)}."
 
 
 def _check_experts(parallel: Parallel, blocks: list[Mlp | Moe | None]) -> None:
     routed = {block.experts for block in blocks if isinstance(block, Moe)}
     if not routed:
-        raise SpecError("parallel.expert", "this network has no experts to share")
+        raise SpecError("parallel.expert", "this model has no routed experts")
     for experts in routed:
         if experts % parallel.expert:
-            reason = f"{experts:,} experts cannot be divided by {parallel.expert:,}"
-            raise SpecError("parallel.expert", reason, _goes(experts))
+            reason = f"{experts:,} experts are not divisible by {parallel.expert:,}"
+            raise SpecError("parallel.expert", reason, _divisors_hint(experts))
     if (parallel.data or 1) % parallel.expert:
-        reason = f"experts are spread over replicas, and {parallel.data:,} cannot be divided by {parallel.expert:,}"
+        reason = f"experts are split across replicas, and {parallel.data:,} is not divisible by {parallel.expert:,}"
         raise SpecError("parallel.expert", reason, hint=COUNT_HINT)
 
 
 def _check_stages(parallel: Parallel, architecture: Architecture) -> None:
     if architecture.kind not in _ONE_STACK:
-        raise SpecError("parallel.pipeline", "a network with an encoder and a decoder is not cut into stages")
+        raise SpecError("parallel.pipeline", "an encoder-decoder model cannot be split into pipeline stages")
     layers = architecture.depth
     if parallel.pipeline * parallel.interleave > layers:
         stages = parallel.pipeline * parallel.interleave
         raise SpecError("parallel.pipeline", f"{layers:,} layers cannot fill {stages:,} stages")
     if parallel.pipeline_layers and sum(parallel.pipeline_layers) != layers:
         named = sum(parallel.pipeline_layers)
-        raise SpecError("parallel.pipeline_layers", f"the stages have {named:,} layers, and the network {layers:,}")
+        raise SpecError(
+            "parallel.pipeline_layers", f"the stages have {named:,} layers in total, but the model has {layers:,}"
+        )

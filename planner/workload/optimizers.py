@@ -1,6 +1,6 @@
-"""The optimizers that a step can have: a record of each says how it steps, what it keeps and what a step works with.
+"""Optimizers: their states, step implementations and temporary memory.
 
-What the amounts come to for the tensors of a network is worked out by `planner.memory.training`.
+`planner.memory.training` computes the sizes for the tensors of a model.
 """
 
 from typing import Final, Literal, NamedTuple
@@ -33,11 +33,11 @@ Library = Literal["torch", "bitsandbytes", "transformers", "galore-torch", "soap
 
 
 Unit = Literal["element", "scale", "tensor", "row-or-column", "square", "triangle", "projector", "projected"]
-"""What a state has so many numbers for: an element of a tensor, 256 elements with one scale, the tensor, a row or a
-column of a matrix, an element of the squares or of the triangles of its sides, of a projector, of what is projected."""
+"""Unit that a state stores numbers for: an element of a tensor, 256 elements with one scale, the tensor, a row or a
+column of a matrix, an element of the square or triangular factors of its sides, of a projector or of its projection."""
 Tensors = Literal["all", "quantised", "matrices", "inner-matrices"]
-"""Which tensors fall under a state: those of more than one dimension are matrices, those that are linear layers or
-routers inside the network inner ones; quantised are large ones that are no embeddings."""
+"""Tensors that a state applies to: matrices have more than one dimension; inner matrices are linear layers or
+routers inside the model; quantised ones are large and no embeddings."""
 Quantity = Literal[
     "parameters",
     "width",
@@ -53,13 +53,13 @@ Quantity = Literal[
     "squares",
     "triangles",
 ]
-"""What the formulas of states are made of."""
+"""Quantities in the formulas of states."""
 Working = Literal["copies-of-all", "copies", "fp32-copies", "newton-schulz", "decomposition", "bases", "blocks"]
-"""What a step works with: copies of all trained parameters or of the largest tensor, or something of its own kind."""
+"""Temporary memory: copies of all trained parameters or of the largest tensor, or buffers of one algorithm."""
 
 
-class Amount(NamedTuple):
-    """`numbers` for each `unit` of a tensor, of `bytes` each: as many as a parameter has where that is none."""
+class StateAmount(NamedTuple):
+    """An amount of state: `numbers` values of `bytes` each per `unit`; None for the width of the parameter."""
 
     numbers: int
     unit: Unit = "element"
@@ -67,17 +67,17 @@ class Amount(NamedTuple):
 
 
 class OptimizerState(NamedTuple):
-    """What is kept of each of some tensors: what it is called, as a formula, and the amounts that it is made of."""
+    """A state that the optimizer keeps for some tensors: its name, formula, and amounts."""
 
     name: str
     formula: str
     source: str
-    amounts: tuple[Amount, ...]
+    amounts: tuple[StateAmount, ...]
     tensors: Tensors = "all"
 
 
 class StepWorkings(NamedTuple):
-    """What a step holds beside parameters, gradients and states: `copies` of what `kind` says."""
+    """Temporary memory of an optimizer step: `copies` of the tensors that `kind` selects."""
 
     kind: Working
     formula: str
@@ -86,11 +86,11 @@ class StepWorkings(NamedTuple):
 
 
 class OptimizerKind(NamedTuple):
-    """An optimizer by its title and library, the ways it can step, the usual one first, and what it keeps.
+    """An optimizer: title, library, step implementations (the default first), and states.
 
-    A tensor has the first of `states` that it falls under; `formula` is that of all of them, `symbols` what it is made
-    of. `foreach` and `loop` are what such steps work with; fused ones need nothing. `paged` says that states of large
-    tensors are in memory that the driver moves to RAM, `fp32_only` that what is trained must be in fp32.
+    A tensor has the first of `states` that applies to it. `formula` covers all of them, in the quantities `symbols`.
+    `foreach` and `loop` are the temporary memory of these implementations; fused ones need none. `paged` states of
+    large tensors are in memory that the driver can move to RAM. `fp32_only` optimizers need trained parameters in fp32.
     """
 
     title: str
@@ -127,8 +127,8 @@ _SHAMPOO: Final = (
 )
 _ROOT: Final = "torch.optim _single_tensor_rmsprop and _single_tensor_adagrad: the root of one tensor's squares"
 
-_MOMENTS: Final = OptimizerState("moments", "2 × P × w", _TORCH, (Amount(2),))
-_SQUARES: Final = OptimizerState("mean of squares", "P × w", _TORCH, (Amount(1),))
+_MOMENTS: Final = OptimizerState("moments", "2 × P × w", _TORCH, (StateAmount(2),))
+_SQUARES: Final = OptimizerState("mean of squares", "P × w", _TORCH, (StateAmount(1),))
 _IN_8_BITS: Final[tuple[Quantity, ...]] = ("parameters", "quantised", "scale-block")
 _ALL_AT_ONCE: Final = StepWorkings(
     "copies-of-all", "P_t × w", "torch.optim _multi_tensor_adamw: torch._foreach_sqrt of all second moments at once"
@@ -151,7 +151,7 @@ def _adam(title: str, steps: tuple[OptimizerStep, ...]) -> OptimizerKind:
 
 
 def _in_32_bits(title: str, moments: int, *, paged: bool = False) -> OptimizerKind:
-    """Return an optimizer of bitsandbytes with so many moments in 32 bits."""
+    """Return an optimizer of bitsandbytes with the given number of 32-bit moments."""
     name = "32-bit moments" if moments > 1 else "32-bit momentum"
     formula = f"P × {4 * moments}"
     return OptimizerKind(
@@ -160,26 +160,29 @@ def _in_32_bits(title: str, moments: int, *, paged: bool = False) -> OptimizerKi
         steps=_FUSED,
         formula=formula,
         symbols=("parameters",),
-        states=(OptimizerState(name, formula, _BNB_32, (Amount(moments, bytes=4),)),),
+        states=(OptimizerState(name, formula, _BNB_32, (StateAmount(moments, bytes=4),)),),
         paged=paged,
     )
 
 
 def _in_8_bits(title: str, moments: int, *, paged: bool = False) -> OptimizerKind:
-    """Return an optimizer of bitsandbytes with so many 8-bit moments; embeddings and small tensors have 32 bits."""
+    """Return an optimizer of bitsandbytes with 8-bit moments; embeddings and small tensors keep 32-bit ones."""
     name, times = ("moments", " × 2") if moments > 1 else ("momentum", "")
-    quantised, kept = f"Q{times} × (1 + 4 / B)", f"(P − Q) × {4 * moments}"
-    amounts = (Amount(moments, bytes=1), Amount(moments, "scale", 4))
+    quantised, unquantized = f"Q{times} × (1 + 4 / B)", f"(P − Q) × {4 * moments}"
+    amounts = (StateAmount(moments, bytes=1), StateAmount(moments, "scale", 4))
     return OptimizerKind(
         title=title,
         library="bitsandbytes",
         steps=_FUSED,
-        formula=f"{quantised} + {kept}",
+        formula=f"{quantised} + {unquantized}",
         symbols=_IN_8_BITS,
         states=(
             OptimizerState(f"8-bit {name}", quantised, _BNB_8, amounts, "quantised"),
             OptimizerState(
-                f"32-bit {name} of embeddings and small tensors", kept, _TRAINER, (Amount(moments, bytes=4),)
+                f"32-bit {name} of embeddings and small tensors",
+                unquantized,
+                _TRAINER,
+                (StateAmount(moments, bytes=4),),
             ),
         ),
         paged=paged,
@@ -224,8 +227,8 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
         formula="S × w + v × w",
         symbols=("parameters", "width", "rows-and-columns", "vectors"),
         states=(
-            OptimizerState("rows and columns", "S × w", _ADAFACTOR, (Amount(1, "row-or-column"),), "matrices"),
-            OptimizerState("variances of vectors", "v × w", _ADAFACTOR, (Amount(1),)),
+            OptimizerState("rows and columns", "S × w", _ADAFACTOR, (StateAmount(1, "row-or-column"),), "matrices"),
+            OptimizerState("variances of vectors", "v × w", _ADAFACTOR, (StateAmount(1),)),
         ),
         foreach=StepWorkings(
             "copies-of-all",
@@ -247,14 +250,14 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
                 "rows and columns in fp32",
                 "S × 4 + 4 × G_m",
                 _HF_ADAFACTOR,
-                (Amount(1, "row-or-column", 4), Amount(1, "tensor", 4)),
+                (StateAmount(1, "row-or-column", 4), StateAmount(1, "tensor", 4)),
                 "matrices",
             ),
             OptimizerState(
                 "variances of vectors in fp32",
                 "v × 4 + 4 × G_v",
                 _HF_ADAFACTOR,
-                (Amount(1, "element", 4), Amount(1, "tensor", 4)),
+                (StateAmount(1, "element", 4), StateAmount(1, "tensor", 4)),
             ),
         ),
         loop=StepWorkings(
@@ -270,7 +273,7 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
         library="torch",
         steps=_ANY,
         formula="P × w",
-        states=(OptimizerState("momentum", "P × w", _TORCH, (Amount(1),)),),
+        states=(OptimizerState("momentum", "P × w", _TORCH, (StateAmount(1),)),),
     ),
     "lion": _in_32_bits("Lion", 1),
     "lion-8bit": _in_8_bits("Lion 8-bit", 1),
@@ -283,8 +286,8 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
         formula="M × w + 2 × (P − M) × w",
         symbols=("parameters", "width", "inner-matrices"),
         states=(
-            OptimizerState("momentum of matrices", "M × w", _MUON, (Amount(1),), "inner-matrices"),
-            OptimizerState("AdamW of the rest", "2 × (P − M) × w", _MUON, (Amount(2),)),
+            OptimizerState("momentum of matrices", "M × w", _MUON, (StateAmount(1),), "inner-matrices"),
+            OptimizerState("AdamW of the rest", "2 × (P − M) × w", _MUON, (StateAmount(2),)),
         ),
         loop=StepWorkings(
             "newton-schulz",
@@ -303,10 +306,10 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
                 "projections and projected moments",
                 "(p + 2 × m) × w",
                 _GALORE,
-                (Amount(1, "projector"), Amount(2, "projected")),
+                (StateAmount(1, "projector"), StateAmount(2, "projected")),
                 "inner-matrices",
             ),
-            OptimizerState("moments of the rest", "2 × (P − M) × w", _GALORE, (Amount(2),)),
+            OptimizerState("moments of the rest", "2 × (P − M) × w", _GALORE, (StateAmount(2),)),
         ),
         loop=StepWorkings(
             "decomposition",
@@ -325,7 +328,7 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
                 "moments, preconditioners and their bases",
                 "2 × P × w + 8 × D",
                 _SOAP,
-                (Amount(2), Amount(2, "square", 4)),
+                (StateAmount(2), StateAmount(2, "square", 4)),
             ),
         ),
         loop=StepWorkings("bases", "4 × (4 × m × n + m² + 7 × n²)", f"{_SOAP}; every tenth step decomposes anew"),
@@ -342,7 +345,7 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
                 "filtered gradients, factors and their roots",
                 "P × w + 4 × D",
                 _SHAMPOO,
-                (Amount(1), Amount(1, "triangle", 4)),
+                (StateAmount(1), StateAmount(1, "triangle", 4)),
             ),
         ),
         foreach=StepWorkings("blocks", "2 × P_t × w + 7 × d² × 4", _SHAMPOO, 2),
@@ -350,26 +353,26 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
 }
 """Every optimizer by name.
 
-**Source** of the ways to step: the signatures of torch.optim 2.13 (AdamW, SGD: `foreach` and `fused`; Adafactor:
+**Source** of step implementations: the signatures of torch.optim 2.13 (AdamW, SGD: `foreach` and `fused`; Adafactor:
 `foreach`, a loop by default; Muon: a loop; the others `foreach` on a GPU by default); bitsandbytes updates each tensor
 in one kernel; transformers' Adafactor, galore_torch's AdamW and SOAP loop; DistributedShampoo steps with
 `torch._foreach` calls.
 """
 
 
-def optimizer_words() -> dict[Optimizer, str]:
-    """Return the optimizers with their titles as they stand alone, those of a library together."""
+def optimizer_titles() -> dict[Optimizer, str]:
+    """Return the capitalized titles of all optimizers, grouped by library."""
     libraries = list(dict.fromkeys(kind.library for kind in OPTIMIZERS.values()))
     grouped = sorted(OPTIMIZERS.items(), key=lambda item: libraries.index(item[1].library))
     return {name: f"{kind.title[0].upper()}{kind.title[1:]}" for name, kind in grouped}
 
 
-def library_of(optimizer: Optimizer) -> str:
-    """Return the library that an optimizer is of, as it is written."""
+def optimizer_library(optimizer: Optimizer) -> str:
+    """Return the display name of an optimizer's library."""
     library = OPTIMIZERS[optimizer].library
     return "PyTorch" if library == "torch" else library
 
 
-def step_words() -> dict[OptimizerStep, str]:
-    """Return the ways to step, in words."""
-    return {"fused": "Fused", "foreach": "All tensors at once", "loop": "One tensor at a time"}
+def optimizer_step_titles() -> dict[OptimizerStep, str]:
+    """Return the titles of the step implementations."""
+    return {"fused": "Fused", "foreach": "Foreach (all tensors at once)", "loop": "Loop (one tensor at a time)"}

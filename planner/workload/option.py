@@ -1,4 +1,4 @@
-"""What a field of the workload says of itself beside its type, bounds, title and description."""
+"""Presentation of workload fields on the command line, in forms and in sentences."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -33,18 +33,18 @@ GROUPS: Final[dict[Group, str]] = {
     "software": "Software",
     "attention": "Attention and logits",
     "cards": "Cards",
-    "sharing": "Several GPUs",
+    "sharing": "Parallelism",
     "offload": "Offload",
 }
-"""The sections of a form in their order, with their headings; what is asked first has none."""
+"""Sections of a form in their order, with their headings; the first has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What decides whether a field is asked for and which values it can have.
+    """The filled-in workload, model and GPU count on which the visibility and choices of a field depend.
 
-    `used` is the workload with its defaults filled in for `architecture` on `count` GPUs; `sharder` is
-    what spreads training over replicas, and `from_scratch` says that it is trained without anything to start from.
+    `used` is the workload with its defaults filled in for `architecture` on `count` GPUs. `sharder` is the library that
+    shards training across replicas, and `from_scratch` whether training starts from random weights.
     """
 
     used: Any
@@ -55,55 +55,50 @@ class Situation:
 
     @property
     def takes_lengths(self) -> bool:
-        """Return whether the length of an input can be chosen."""
+        """Return whether the input length can be chosen."""
         return self.architecture.takes_lengths
 
 
-Choices = Mapping[Any, str]
-"""Values with their words."""
+ChoiceTitles = Mapping[Any, str]
+"""Values with their titles."""
 
 
-def always(_now: Situation) -> bool:
-    """Return that a field is asked for in each situation."""
-    return True
-
-
-def never(_now: Situation) -> bool:
-    """Return that a field has no place in a form: it is set on the command line or in a file."""
+def command_line_only(_context: Situation) -> bool:
+    """Return False: hide a field from forms, so that only the command line and files can set it."""
     return False
 
 
-def makes_images(now: Situation) -> bool:
+def is_diffusion(context: Situation) -> bool:
     """Return whether the model is a diffusion pipeline."""
-    return now.architecture.kind == "diffusion"
+    return context.architecture.kind == "diffusion"
 
 
-def of_text(now: Situation) -> bool:
-    """Return whether the model is no diffusion pipeline."""
-    return not makes_images(now)
+def is_not_diffusion(context: Situation) -> bool:
+    """Return whether the model is anything but a diffusion pipeline."""
+    return not is_diffusion(context)
 
 
-def generates(now: Situation) -> bool:
-    """Return whether the model answers token by token."""
-    return now.architecture.kind not in ("encoder", "vision-encoder", "diffusion")
+def generates_text(context: Situation) -> bool:
+    """Return whether the model generates text token by token."""
+    return context.architecture.kind not in ("encoder", "vision-encoder", "diffusion")
 
 
-def shared(now: Situation) -> bool:
-    """Return whether there are several GPUs that can share the network."""
-    return now.count > 1 and of_text(now)
+def has_several_gpus(context: Situation) -> bool:
+    """Return whether there are several GPUs to split the model or its work across."""
+    return context.count > 1 and is_not_diffusion(context)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Option:
-    """The declaration of a field for the command line, forms and sentences; it stands beside the type of the field.
+class Presentation:
+    """Presentation of one field on the command line, in forms and in sentences; it annotates the field's type.
 
-    `flag` is its option on the command line, else it is set by `--set`; `default` says there what applies where it is
-    left out, if its own default does not say it. `group` is its section in forms, and `asked_when` says whether it is
-    asked for. `choices` are its values with their words, and `details` says more of each. `stops` are those of a
-    slider. `mnemonic` is the letter of the title that leads to it with Alt. `brief` is what a folded section says of
-    it, with its words in braces, or what makes that from its value; without one it says choices as they are, and the
-    title of other fields where they differ from the default. The option of a field that holds others stands for what
-    these leave out: their section, and when they are asked for.
+    `flag` is the command-line option; a field without one is set by `--set`. `default` is the `--help` text for an
+    omitted option whose default depends on other fields. `group` is the section in forms, and `asked_when` whether a
+    form shows the field. `choices` maps values to titles, and `details` returns further text for a value. `stops` are
+    the positions of a slider. `mnemonic` is the letter of the title that focuses the field with Alt. `brief` summarizes
+    the field in the heading of a collapsed section: a template with the choice's title in braces, or a function of the
+    value. Without one, choices appear by their titles, and other fields by their own title where they differ from the
+    default. On a field that contains other fields, `group` and `asked_when` apply to all of them.
     """
 
     flag: str = ""
@@ -112,19 +107,19 @@ class Option:
     default: str = ""
     explanation: str = ""
     unit: str = ""
-    choices: Choices | Callable[[Situation], Choices] | None = None
+    choices: ChoiceTitles | Callable[[Situation], ChoiceTitles] | None = None
     details: Callable[[Any], str] | None = None
     stops: tuple[float, ...] = ()
     mnemonic: str = ""
     brief: str | Callable[[Any], str] = ""
     placeholder: str = ""
     leads: bool = False
-    asked_when: Callable[[Situation], bool] = always
+    asked_when: Callable[[Situation], bool] = lambda _context: True
 
 
-YES_OR_NO: Final[Choices] = {False: "No", True: "Yes"}
+YES_OR_NO: Final[ChoiceTitles] = {False: "No", True: "Yes"}
 
 
 def doubling(first: int, last: int) -> tuple[int, ...]:
-    """Return the powers of two from `first` to `last`, for a slider."""
+    """Return the powers of two from `first` to `last`, as the stops of a slider."""
     return tuple(1 << exponent for exponent in range(first.bit_length() - 1, last.bit_length()))

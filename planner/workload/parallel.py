@@ -1,4 +1,4 @@
-"""How a workload is spread over cards."""
+"""Parallelism of a workload across GPUs."""
 
 from typing import Annotated, Final, NamedTuple, Self
 
@@ -6,52 +6,52 @@ from pydantic import Field, field_validator, model_validator
 
 from planner.base import Spec
 from planner.models.architecture import Moe
-from planner.workload.choices import OF_OFFLOADS, Offload
-from planner.workload.option import Option, Situation, of_text, shared
-from planner.workload.rules import OF_STAGES
-from planner.workload.software.registry import serving, trainer
+from planner.workload.choices import OFFLOAD_TITLES, Offload
+from planner.workload.option import Presentation, Situation, has_several_gpus, is_not_diffusion
+from planner.workload.rules import STAGE_RULES
+from planner.workload.software.registry import serving, training_support
 
 MOST_CARDS: Final = 100_000
 _MOST_GROUPS: Final = 8
 
 
-def trains_shared(now: Situation) -> bool:
-    """Return whether a training run can be shared by several GPUs."""
-    return shared(now) and now.used.task == "training"
+def trains_on_several_gpus(context: Situation) -> bool:
+    """Return whether the workload is a training run on several GPUs."""
+    return has_several_gpus(context) and context.used.task == "training"
 
 
-def _has_experts(now: Situation) -> bool:
-    groups = (group for stack in now.architecture.stacks for group in stack.groups)
-    return shared(now) and any(isinstance(group.layer.feed_forward, Moe) for group in groups)
+def _has_experts(context: Situation) -> bool:
+    groups = (group for stack in context.architecture.stacks for group in stack.groups)
+    return has_several_gpus(context) and any(isinstance(group.layer.feed_forward, Moe) for group in groups)
 
 
-def _can_offload(now: Situation) -> bool:
-    own = trainer(now.used.profile) if now.used.task == "training" else serving(now.used.profile)
-    return of_text(now) and len(own.offloads) > 1
+def _can_offload(context: Situation) -> bool:
+    own = training_support(context.used.profile) if context.used.task == "training" else serving(context.used.profile)
+    return is_not_diffusion(context) and len(own.offloads) > 1
 
 
 class CardCount(Spec):
-    """Some cards of one kind, by the catalog's id."""
+    """A number of cards of one kind, by the catalog's id."""
 
     id: str = Field(min_length=1)
     count: int = Field(default=1, ge=1, le=MOST_CARDS)
 
 
 class Parallel(Spec):
-    """How the work is spread over cards: their number is the product of data, tensor, pipeline and context.
+    """Degrees of parallelism; the number of cards is the product of data, tensor, pipeline and context.
 
-    Experts are spread over the replicas, so that `expert` divides `data`.
+    Experts are split across replicas, so `expert` divides `data`.
     """
 
     data: Annotated[
         int | None,
-        Field(ge=1, le=MOST_CARDS, title="Data parallel", description="replicas"),
-        Option(
+        Field(ge=1, le=MOST_CARDS, title="Data parallelism", description="number of replicas"),
+        Presentation(
             "--dp",
             "sharing",
-            default="the number of cards, divided by --tp, --pp and --cp",
-            explanation="What the other ways to share leave.",
-            asked_when=shared,
+            default="the number of GPUs, divided by --tp, --pp and --cp",
+            explanation="By default, all GPUs that the other kinds of parallelism leave.",
+            asked_when=has_several_gpus,
         ),
     ] = None
     zero: Annotated[
@@ -60,116 +60,132 @@ class Parallel(Spec):
             ge=0,
             le=3,
             title="ZeRO stage",
-            description="what replicas share: 1 optimizer states, 2 gradients, too, 3 parameters, too: FSDP",
+            description="what replicas shard: 1 optimizer states, 2 also gradients, 3 also parameters (FSDP)",
         ),
-        Option(
+        Presentation(
             "--zero",
             "sharing",
-            explanation="ZeRO and FSDP divide what replicas would each hold in full.",
+            explanation="ZeRO and FSDP shard what each replica would otherwise hold in full.",
             choices={
-                0: "Nothing (DDP)",
+                0: "None (DDP)",
                 1: "Optimizer states (ZeRO-1)",
-                2: "And gradients (ZeRO-2)",
-                3: "And parameters (ZeRO-3, FSDP)",
+                2: "Also gradients (ZeRO-2)",
+                3: "Also parameters (ZeRO-3, FSDP)",
             },
             leads=True,
-            asked_when=trains_shared,
+            asked_when=trains_on_several_gpus,
         ),
     ] = 0
     tensor: Annotated[
         int,
-        Field(ge=1, le=1024, title="Tensor parallel", description="cards that share each matrix"),
-        Option("--tp", "sharing", asked_when=shared),
+        Field(ge=1, le=1024, title="Tensor parallelism", description="GPUs that each matrix is split across"),
+        Presentation("--tp", "sharing", asked_when=has_several_gpus),
     ] = 1
     sequence: Annotated[
         bool,
-        Field(title="Sequence parallel", description="norms and dropout share the tokens of a tensor-parallel group"),
-        Option(group="sharing", asked_when=lambda now: trains_shared(now) and now.used.parallel.tensor > 1),
+        Field(title="Sequence parallelism", description="split norms and dropout across the tensor-parallel group"),
+        Presentation(
+            group="sharing",
+            asked_when=lambda context: trains_on_several_gpus(context) and context.used.parallel.tensor > 1,
+        ),
     ] = False
     pipeline: Annotated[
         int,
-        Field(ge=1, le=4096, title="Pipeline parallel", description="cards that each hold some of the layers"),
-        Option("--pp", "sharing", asked_when=shared),
+        Field(ge=1, le=4096, title="Pipeline parallelism", description="stages that each hold some of the layers"),
+        Presentation("--pp", "sharing", asked_when=has_several_gpus),
     ] = 1
     context: Annotated[
         int,
-        Field(ge=1, le=4096, title="Context parallel", description="cards that share each sequence"),
-        Option("--cp", "sharing", asked_when=trains_shared),
+        Field(ge=1, le=4096, title="Context parallelism", description="GPUs that each sequence is split across"),
+        Presentation("--cp", "sharing", asked_when=trains_on_several_gpus),
     ] = 1
     expert: Annotated[
         int,
-        Field(ge=1, le=4096, title="Expert parallel", description="replicas that share the routed experts"),
-        Option("--ep", "sharing", asked_when=_has_experts),
+        Field(
+            ge=1, le=4096, title="Expert parallelism", description="replicas that the routed experts are split across"
+        ),
+        Presentation("--ep", "sharing", asked_when=_has_experts),
     ] = 1
     offload: Annotated[
         Offload,
         Field(
             title="Offload",
-            description="what stays in RAM between uses: optimizer (its states), parameters with them, or both on nvme",
+            description="what is kept in RAM: optimizer (its states), parameters (and states), or nvme (both on disk)",
         ),
-        Option("--offload", "offload", choices=OF_OFFLOADS, asked_when=_can_offload),
+        Presentation("--offload", "offload", choices=OFFLOAD_TITLES, asked_when=_can_offload),
     ] = "none"
     gradient_as_bucket_view: Annotated[
         bool,
         Field(
             title="Gradient bucket view",
-            description="gradients lie in the buckets of DistributedDataParallel, not beside them",
+            description="gradients are views into DistributedDataParallel's buckets, not separate tensors",
         ),
-        Option(group="sharing", asked_when=lambda now: trains_shared(now) and now.sharder == "ddp"),
+        Presentation(
+            group="sharing", asked_when=lambda context: trains_on_several_gpus(context) and context.sharder == "ddp"
+        ),
     ] = False
     reshard_after_forward: Annotated[
         bool,
         Field(
             title="Reshard after forward",
-            description="FSDP frees each layer's whole parameters after its forward pass",
+            description="FSDP frees each layer's gathered parameters after its forward pass",
         ),
-        Option(group="sharing", asked_when=lambda now: trains_shared(now) and now.sharder == "fsdp"),
+        Presentation(
+            group="sharing", asked_when=lambda context: trains_on_several_gpus(context) and context.sharder == "fsdp"
+        ),
     ] = True
     pipeline_layers: Annotated[
         tuple[int, ...],
-        Field(title="Layers per stage", description="layers of each stage, with commas between them"),
-        Option(
+        Field(title="Layers per stage", description="number of layers in each stage, separated by commas"),
+        Presentation(
             group="sharing",
-            default="as evenly as it goes",
-            placeholder="as evenly as it goes",
-            asked_when=lambda now: shared(now) and now.used.parallel.pipeline > 1 and now.used.parallel.interleave == 1,
+            default="as evenly as possible",
+            placeholder="as evenly as possible",
+            asked_when=lambda context: (
+                has_several_gpus(context)
+                and context.used.parallel.pipeline > 1
+                and context.used.parallel.interleave == 1
+            ),
         ),
     ] = ()
     interleave: Annotated[
         int,
         Field(
-            ge=1, le=1024, title="Pipeline schedule", description="groups of layers that each stage takes turns with"
+            ge=1,
+            le=1024,
+            title="Pipeline schedule",
+            description="groups of layers per stage; more than 1 interleaves them",
         ),
-        Option(
+        Presentation(
             group="sharing",
-            explanation="Stages work on one group of layers, or take turns with several.",
+            explanation="With an interleaved schedule, each stage alternates between several groups of layers.",
             choices={1: "1F1B", **{groups: f"Interleaved, {groups} groups" for groups in range(2, _MOST_GROUPS + 1)}},
-            asked_when=lambda now: trains_shared(now) and now.used.parallel.pipeline > 1,
+            asked_when=lambda context: trains_on_several_gpus(context) and context.used.parallel.pipeline > 1,
         ),
     ] = 1
 
     @field_validator("pipeline_layers", mode="before")
     @classmethod
     def _one_or_several(cls, value: object) -> object:
-        """Take numbers with commas between them, as on the command line."""
+        """Parse comma-separated numbers, as on the command line."""
         return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _obeys_the_rules(self) -> Self:
-        """Refuse settings of something that is not there."""
-        OF_STAGES.obey(_Held(self))
+        """Reject settings of pipeline stages that do not exist."""
+        STAGE_RULES.validate(_ParallelOnly(self))
         if any(layers < 1 for layers in self.pipeline_layers):
-            raise ValueError("each of pipeline_layers is at least 1")
+            raise ValueError("every stage in pipeline_layers needs at least 1 layer")
         return self
 
     @property
     def model_shards(self) -> int:
-        """Return the cards that one replica takes."""
+        """Return the number of cards that one replica occupies."""
         return self.tensor * self.pipeline * self.context
 
     @property
     def state_shards(self) -> int:
-        """Return the cards that hold the same share of the network: ZeRO divides by these only.
+        """Return the number of cards with the same model shard, across which ZeRO shards the states.
 
         **Source**: Megatron-LM `mpu.get_data_parallel_world_size(with_context_parallel=True)`; torchtitan shards over
         `dp_shard × cp`.
@@ -178,12 +194,12 @@ class Parallel(Spec):
 
     @property
     def is_plain(self) -> bool:
-        """Return whether every card holds and computes the whole network."""
+        """Return whether every card holds and computes the whole model."""
         return self.model_shards == 1 and self.zero == 0 and self.expert == 1 and self.offload == "none"
 
 
-class _Held(NamedTuple):
-    """What `parallel` is a part of, as far as rules about it alone are concerned."""
+class _ParallelOnly(NamedTuple):
+    """A stand-in for the workload around `parallel`, for rules that concern `parallel` alone."""
 
     parallel: Parallel
     task: None = None
@@ -191,13 +207,15 @@ class _Held(NamedTuple):
 
 UnequalCards = Annotated[
     tuple[CardCount, ...],
-    Field(title="Unequal cards", description="cards of several kinds, instead of the plan's one: [{id, count}, …]"),
-    Option(group="cards"),
+    Field(title="Mixed GPUs", description="GPUs of several kinds, instead of the plan's one: [{id, count}, …]"),
+    Presentation(group="cards"),
 ]
 OtherProcesses = Annotated[
     int,
     Field(
-        ge=0, title="Used by other programs", description="memory that other programs hold on each card: 2GiB, 512MiB"
+        ge=0,
+        title="Used by other programs",
+        description="memory that other programs use on each GPU, such as 2GiB or 512MiB",
     ),
-    Option(group="cards"),
+    Presentation(group="cards"),
 ]

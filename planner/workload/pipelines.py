@@ -1,4 +1,4 @@
-"""The values of a diffusion pipeline's workload that depend on the pipeline, and what cannot be asked of one."""
+"""Defaults of a diffusion pipeline's workload that depend on the pipeline, and checks of unsupported settings."""
 
 from typing import Final
 
@@ -14,23 +14,23 @@ from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 _TRACED: Final = (
-    "Trace its denoiser with a function of your own: “Trace a module…” in the window's Plan menu, or "
+    "Trace its denoiser with your own step function: “Trace a module…” in the window's Plan menu, or "
     "`gpu-planner trace my_step.py:NAME --task training` in a shell."
 )
 
 
 def pipeline_defaults(workload: Training | Inference, architecture: Architecture, parallel: Parallel) -> Inference:
-    """Return `workload` with every open choice made for a pipeline: image size, guidance, and all weights as computed.
+    """Return `workload` with every open choice filled in: image size, guidance, and weights in the compute precision.
 
     Raises:
-        SpecError: If the pipeline is to be trained, shared by several cards or run by an engine for text, or its image
-            cannot have the size.
+        SpecError: If the pipeline is to be trained, split across cards or run by an engine for text, or cannot generate
+            images of this size.
     """
     if isinstance(workload, Training):
-        raise SpecError("task", "training a diffusion pipeline has no formula", _TRACED)
+        raise SpecError("task", "training a diffusion pipeline cannot be estimated by a formula", _TRACED)
     if "diffusion" not in serving(workload.profile).networks:
         raise SpecError(
-            "profile", f"{workload.profile} runs no diffusion pipelines", f"Choose {DEFAULT}: the diffusers library."
+            "profile", f"{workload.profile} cannot run diffusion pipelines", f"Choose {DEFAULT}: the diffusers library."
         )
     _check_formats(workload, architecture)
     denoiser, decoder = networks_of(architecture.components)
@@ -60,7 +60,7 @@ def _check_formats(workload: Inference, architecture: Architecture) -> None:
     for name, value in (("weights", workload.weights), ("diffusion.text_weights", workload.diffusion.text_weights)):
         if value in GGUF_FILE_TYPES:
             raise SpecError(
-                name, "GGUF files of diffusion models are mixtures of their own", "Choose nf4, int8 or fp8."
+                name, "GGUF files of diffusion models mix formats in their own way", "Choose nf4, int8 or fp8."
             )
         if value == AS_STORED and not all(component.stored for component in architecture.components):
-            raise SpecError(name, "the pipeline's files were not read", "Choose its folder, or hf:owner/name.")
+            raise SpecError(name, "the pipeline's files have not been read", "Choose its folder, or hf:owner/name.")

@@ -1,4 +1,4 @@
-"""How a model is trained, with the choices that decide its memory."""
+"""Training workloads: the method, precision, optimizer, batch and memory-saving choices of one training run."""
 
 from typing import Annotated, Literal, Self
 
@@ -6,12 +6,12 @@ from pydantic import Field, field_validator, model_validator
 
 from planner.base import Spec
 from planner.workload.choices import (
-    OF_ATTENTION,
-    OF_CHECKPOINTING,
-    OF_COMPUTE,
-    OF_FORMATS,
-    OF_LOSSES,
-    OF_METHODS,
+    ATTENTION_TITLES,
+    CHECKPOINTING_TITLES,
+    COMPUTE_TITLES,
+    LOSS_TITLES,
+    METHOD_TITLES,
+    WEIGHT_FORMAT_TITLES,
     Attention,
     Checkpointing,
     Compute,
@@ -20,23 +20,30 @@ from planner.workload.choices import (
     TrainedFormat,
 )
 from planner.workload.diffusion import ImageSizeField
-from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep, library_of, optimizer_words, step_words
-from planner.workload.option import Option, doubling
+from planner.workload.optimizers import (
+    OPTIMIZERS,
+    Optimizer,
+    OptimizerStep,
+    optimizer_library,
+    optimizer_step_titles,
+    optimizer_titles,
+)
+from planner.workload.option import Presentation, doubling
 from planner.workload.parallel import OtherProcesses, Parallel, UnequalCards
-from planner.workload.rules import OF_TRAINING
+from planner.workload.rules import TRAINING_RULES
 from planner.workload.software.registry import DEFAULT, SOFTWARE, TRAINERS, TrainerName
 
 
 class Lora(Spec):
-    """Low-rank adapters beside linear layers; everything else is frozen."""
+    """Low-rank adapters on linear layers of an otherwise frozen model."""
 
     rank: Annotated[
         int,
-        Field(ge=1, le=65_536, title="LoRA rank", description="rank of the adapters"),
-        Option(
+        Field(ge=1, le=65_536, title="LoRA rank", description="rank of the LoRA adapters"),
+        Presentation(
             "--lora-rank",
             "main",
-            explanation="Their weights, gradients and states grow with it.",
+            explanation="Adapter weights, gradients and optimizer states grow with the rank.",
             stops=doubling(4, 256),
             mnemonic="r",
         ),
@@ -45,143 +52,145 @@ class Lora(Spec):
         Literal["all-linear"] | tuple[str, ...],
         Field(
             title="Target modules",
-            description="layers with adapters: all-linear (all but the output head), or such as q_proj,v_proj",
+            description="layers with adapters: all-linear (all but the output head), or names such as q_proj,v_proj",
         ),
-        Option("--lora-targets", "main", metavar="NAMES", mnemonic="g"),
+        Presentation("--lora-targets", "main", metavar="NAMES", mnemonic="g"),
     ] = "all-linear"
     adapter_dtype: Annotated[
         Literal["fp32", "bf16"],
-        Field(title="Adapter format", description="format of the adapters; PEFT keeps them in fp32 on 16 bits, too"),
-        Option(
+        Field(
+            title="Adapter precision", description="fp32 or bf16; PEFT keeps adapters in fp32 even on a 16-bit model"
+        ),
+        Presentation(
             group="adapters",
             choices={"fp32": "FP32", "bf16": "BF16"},
         ),
     ] = "fp32"
     dropout: Annotated[
         float,
-        Field(ge=0, lt=1, title="LoRA dropout", description="share of the adapters' inputs that is dropped"),
-        Option(
+        Field(ge=0, lt=1, title="LoRA dropout", description="share of the adapters' inputs that dropout zeroes"),
+        Presentation(
             group="adapters",
-            explanation="Its masks are kept for the backward pass.",
+            explanation="Dropout masks are saved for the backward pass.",
             stops=(0.0, 0.05, 0.1),
         ),
     ] = 0.0
     dora: Annotated[
         bool,
-        Field(title="DoRA", description="weight-decomposed adapters, with a magnitude for each output"),
-        Option(
+        Field(title="DoRA", description="weight-decomposed adapters, with a trained magnitude for each output"),
+        Presentation(
             group="adapters",
-            explanation="Products of whole weights are kept on the way.",
+            explanation="Products as large as the full weights are saved for the backward pass.",
         ),
     ] = False
 
     @field_validator("targets", mode="before")
     @classmethod
     def _one_or_several(cls, value: object) -> object:
-        """Take names with commas between them, as on the command line, and `all-linear` in a list."""
+        """Parse comma-separated names, as on the command line, and `all-linear` in a list."""
         if isinstance(value, str) and value != "all-linear":
             value = tuple(part.strip() for part in value.split(",") if part.strip())
         if isinstance(value, list | tuple):
             if not value:
-                raise ValueError("name at least one linear layer, or all-linear")
+                raise ValueError("name at least one linear layer, or write all-linear")
             if "all-linear" in value:
                 return "all-linear"
         return value
 
 
 class Training(Spec):
-    """One optimizer step: of every parameter, of those that `trainable` names, or of adapters.
+    """One optimizer step that trains all parameters, those that `trainable` names, or adapters.
 
-    Fields that are `None` are filled in by `with_defaults` from the model.
+    `with_defaults` fills in fields that are `None` for the model.
     """
 
     task: Literal["training"] = "training"
     method: Annotated[
         Method,
-        Field(title="Method", description="full, lora or qlora: what is trained"),
-        Option(
+        Field(title="Method", description="full, lora or qlora"),
+        Presentation(
             "--method",
             "main",
-            explanation="Every parameter, or adapters beside a frozen network;\nQLoRA keeps that network in 4 bits.",
-            choices=OF_METHODS,
+            explanation="LoRA trains adapters on a frozen model;\nQLoRA keeps that model in 4 bits.",
+            choices=METHOD_TITLES,
             mnemonic="d",
-            asked_when=lambda now: not now.from_scratch,
+            asked_when=lambda context: not context.from_scratch,
         ),
     ] = "full"
     weights: Annotated[
         TrainedFormat | None,
-        Field(title="Weight format", description="fp32, bf16 or fp16; under adapters int8, nf4 or nf4-dq, too"),
-        Option(
+        Field(title="Weight format", description="fp32, bf16 or fp16; with adapters also int8, nf4 or nf4-dq"),
+        Presentation(
             "--weights",
             "precision",
-            default="fp32 under autocast, else as computed; adapters: 16 bits, or nf4",
-            choices=OF_FORMATS,
+            default="fp32 under autocast, else the compute precision; with adapters 16 bits, or nf4 for qlora",
+            choices=WEIGHT_FORMAT_TITLES,
             brief="Weights in {}",
         ),
     ] = None
     compute: Annotated[
         Compute,
         Field(title="Compute precision", description="fp32, tf32, bf16, fp16, amp-bf16, amp-fp16 or fp8"),
-        Option(
+        Presentation(
             "--compute",
             "precision",
             explanation="Autocast (amp-…) keeps trained parameters in fp32 and computes in 16 bits;\n"
-            "fp8 takes the place of linear layers, by torchao.",
-            choices=OF_COMPUTE,
+            "fp8 runs linear layers in 8 bits with torchao.",
+            choices=COMPUTE_TITLES,
         ),
     ] = "amp-bf16"
     lora: Annotated[
         Lora | None,
-        Field(description="of the methods lora and qlora"),
-        Option(asked_when=lambda now: now.used.adapts),
+        Field(description="adapter settings of the methods lora and qlora"),
+        Presentation(asked_when=lambda context: context.used.adapts),
     ] = None
     trainable: Annotated[
         tuple[str, ...],
         Field(
             title="Trainable parameters",
-            description="patterns of parameter names that are trained, such as layers.31 or *norm*",
+            description="name patterns of the parameters to train, such as layers.31 or *norm*",
         ),
-        Option(
+        Presentation(
             group="trained",
             default="all",
-            explanation="Several with commas between them; the rest is frozen.",
+            explanation="Separate several patterns with commas; all other parameters are frozen.",
             placeholder="every parameter",
             brief="{}",
-            asked_when=lambda now: not now.used.adapts and not now.from_scratch,
+            asked_when=lambda context: not context.used.adapts and not context.from_scratch,
         ),
     ] = ()
     optimizer: Annotated[
         Optimizer,
         Field(title="Optimizer", description="adamw, adamw-8bit, adafactor, lion, muon, sgd, …"),
-        Option(
+        Presentation(
             "--optimizer",
             "main",
-            explanation="Decides what is kept beside each parameter: AdamW two numbers, momentum one, SGD none.",
-            choices=optimizer_words(),
-            details=library_of,
+            explanation="Sets the states of each parameter: two numbers for AdamW, one for momentum, none for SGD.",
+            choices=optimizer_titles(),
+            details=optimizer_library,
             mnemonic="z",
         ),
     ] = "adamw"
     optimizer_step: Annotated[
         OptimizerStep | None,
-        Field(title="Optimizer step", description="fused, foreach (all tensors at once) or loop"),
-        Option(
+        Field(title="Optimizer implementation", description="fused, foreach (all tensors at once) or loop"),
+        Presentation(
             group="step",
-            default="as the optimizer's library does",
-            explanation="All tensors at once needs temporary copies of them; fused kernels and a loop do not.",
-            choices=step_words(),
-            asked_when=lambda now: len(OPTIMIZERS[now.used.optimizer].steps) > 1,
+            default="the default of the optimizer's library",
+            explanation="foreach needs temporary copies of all tensors; fused kernels and a loop do not.",
+            choices=optimizer_step_titles(),
+            asked_when=lambda context: len(OPTIMIZERS[context.used.optimizer].steps) > 1,
         ),
     ] = None
     gradient_clipping: Annotated[
         bool,
-        Field(title="Gradient clipping", description="whether gradients are clipped by their norm"),
-        Option(group="step", explanation="It takes temporary tensors."),
+        Field(title="Gradient clipping", description="clip gradients by their norm"),
+        Presentation(group="step", explanation="Clipping needs temporary tensors."),
     ] = False
     micro_batch: Annotated[
         int,
         Field(ge=1, le=1_000_000, title="Micro-batch size", description="sequences per GPU and forward pass"),
-        Option(
+        Presentation(
             "--micro-batch",
             "main",
             explanation="Activations and logits grow with it.",
@@ -191,84 +200,84 @@ class Training(Spec):
     ] = 1
     gradient_accumulation: Annotated[
         int,
-        Field(ge=1, le=1_000_000, title="Gradient accumulation", description="forward passes per optimizer step"),
-        Option(
+        Field(ge=1, le=1_000_000, title="Gradient accumulation steps", description="forward passes per optimizer step"),
+        Presentation(
             "--accumulate",
             "step",
-            explanation="With more than one, the gradients stay in memory during the next forward pass.\n"
-            "In a pipeline they are the micro-batches: as many are on their way at once as there are stages.",
-            brief="{} accumulated",
+            explanation="With more than one, gradients stay in memory during the next forward pass.\n"
+            "A pipeline runs them as its micro-batches, with as many in flight as it has stages.",
+            brief="{} accumulation steps",
         ),
     ] = 1
     image_size: ImageSizeField = None
     sequence_length: Annotated[
         int | None,
         Field(ge=1, le=100_000_000, title="Sequence length", description="tokens in each sequence"),
-        Option(
+        Presentation(
             "--seq",
             "main",
             default="2,048, or the model's maximum",
             unit="tokens",
             stops=doubling(128, 131_072),
             mnemonic="l",
-            asked_when=lambda now: now.takes_lengths,
+            asked_when=lambda context: context.takes_lengths,
         ),
     ] = None
     activation_checkpointing: Annotated[
         Checkpointing,
-        Field(title="Checkpointing", description="none, selective, or full: keep layer inputs only"),
-        Option(
+        Field(title="Activation checkpointing", description="none, selective, or full: save only layer inputs"),
+        Presentation(
             "--checkpointing",
             "checkpointing",
-            explanation="Full keeps only each layer's input and computes the rest again in the backward pass:\n"
+            explanation="Full saves only each layer's input and recomputes the rest in the backward pass:\n"
             "much less memory, about a third more time.",
-            choices=OF_CHECKPOINTING,
+            choices=CHECKPOINTING_TITLES,
             mnemonic="k",
         ),
     ] = "none"
     checkpoint_every: Annotated[
         int,
-        Field(ge=1, le=10_000, title="Checkpoint every", description="layers between two kept inputs"),
-        Option(
+        Field(ge=1, le=10_000, title="Checkpoint interval", description="layers per checkpoint"),
+        Presentation(
             group="checkpointing",
-            explanation="With more, fewer inputs are kept, and more is computed again at once.",
+            explanation="A longer interval saves fewer inputs but recomputes more layers at once.",
             brief="every {} layers",
-            asked_when=lambda now: now.used.activation_checkpointing == "full",
+            asked_when=lambda context: context.used.activation_checkpointing == "full",
         ),
     ] = 1
     attention: Annotated[
         Attention,
         Field(title="Attention", description="sdpa, flash or eager"),
-        Option(
+        Presentation(
             "--attention",
             "software",
-            explanation="Eager attention keeps a matrix of tokens × tokens for every head; the others do not.",
-            choices=OF_ATTENTION,
+            explanation="Eager attention saves a matrix of tokens × tokens for every head; the others do not.",
+            choices=ATTENTION_TITLES,
         ),
     ] = "sdpa"
     loss: Annotated[
         Loss | None,
         Field(title="Loss", description="full-logits, chunked or fused-linear"),
-        Option(
+        Presentation(
             "--loss",
             "software",
-            default="full-logits, or the software's",
-            explanation="Full logits take tokens × vocabulary several times over.",
-            choices=OF_LOSSES,
+            default="full-logits, or the software's own",
+            explanation="Full logits need several tensors of tokens × vocabulary.",
+            choices=LOSS_TITLES,
         ),
     ] = None
     loss_chunks: Annotated[
         int,
-        Field(ge=1, le=100_000, title="Loss chunks", description="parts in which a chunked loss is computed"),
-        Option(group="software", asked_when=lambda now: now.used.loss == "chunked"),
+        Field(ge=1, le=100_000, title="Loss chunks", description="number of chunks that the loss is computed in"),
+        Presentation(group="software", asked_when=lambda context: context.used.loss == "chunked"),
     ] = 8
     profile: Annotated[
         TrainerName,
-        Field(title="Software", description=", ".join(TRAINERS)),
-        Option(
+        Field(title="Software", description=f"training software: {', '.join(TRAINERS)}"),
+        Presentation(
             "--profile",
             "software",
-            explanation="What trains the model: each stores other things for the same network.",
+            explanation="Each program keeps different tensors in memory for the same model.",
             choices={name: one.title_for("training") for name, one in TRAINERS.items()},
             brief=lambda name: SOFTWARE[name].in_short,
             leads=True,
@@ -280,11 +289,11 @@ class Training(Spec):
 
     @property
     def adapts(self) -> bool:
-        """Return whether adapters are trained instead of the network's own parameters."""
+        """Return whether adapters are trained instead of the model's own parameters."""
         return self.method != "full"
 
     @model_validator(mode="after")
     def _obeys_the_rules(self) -> Self:
-        """Refuse what does not go together."""
-        OF_TRAINING.obey(self)
+        """Reject combinations of fields that break a rule."""
+        TRAINING_RULES.validate(self)
         return self

@@ -1,4 +1,4 @@
-"""Which program runs which files of weights, and what formats are called in them."""
+"""Compatibility of inference software with weight files, and its names for their formats."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -7,10 +7,10 @@ from planner.dtypes import AS_STORED, GGUF_FILE_TYPES, SCHEMES
 from planner.models.architecture import Architecture
 from planner.workload.software.registry import SERVERS, SOFTWARE, serving, setting_owner
 
-USUAL_GGUF: Final = "Q4_K_M"
-"""The GGUF format that a model is usually run in where it is not stored in one."""
-OWN_FIELDS: Final = tuple(name for one in SERVERS for name in serving(one).own_fields)
-"""The fields of the workload that only one program has."""
+DEFAULT_GGUF: Final = "Q4_K_M"
+"""The GGUF format that editing chooses for a model whose files are in no GGUF format."""
+EXCLUSIVE_FIELDS: Final = tuple(name for one in SERVERS for name in serving(one).own_fields)
+"""Workload fields that only one program uses."""
 
 _GGUF_NAMES: Final = {"fp32": "F32", "fp16": "F16", "bf16": "BF16"}
 _PLAIN_NAMES: Final = {gguf: plain for plain, gguf in _GGUF_NAMES.items()}
@@ -19,22 +19,22 @@ _PLAIN_NAMES: Final = {gguf: plain for plain, gguf in _GGUF_NAMES.items()}
 def default_profile(
     settings: Iterable[str], own: Sequence[object], weights: str | None, architecture: Architecture
 ) -> str:
-    """Return the engine of a workload that names none: whose settings it has, else the one that reads `weights`.
+    """Return the engine for a workload that names none: the owner of its settings, else a reader of `weights`.
 
-    `own` are the values of `OWN_FIELDS`.
+    `own` are the values of `EXCLUSIVE_FIELDS`.
     """
     owners = [owner.name for name in settings if (owner := setting_owner(name))]
-    given = [name for name, value in zip(OWN_FIELDS, own, strict=True) if value is not None]
-    container = "gguf" if _is_gguf(_stored(weights, architecture), architecture) else "safetensors"
+    given = [name for name, value in zip(EXCLUSIVE_FIELDS, own, strict=True) if value is not None]
+    container = "gguf" if _is_gguf(_stored_format(weights, architecture), architecture) else "safetensors"
     owners += [name for name in SERVERS if set(given) & set(serving(name).own_fields)]
     return next(iter(owners), next(name for name in SERVERS if serving(name).containers[0] == container))
 
 
-def why_not_run(profile: str, weights: str | None, architecture: Architecture) -> tuple[str, ...]:
-    """Return why a program cannot run the files of `weights` and what to do, or nothing where it can."""
+def incompatibility(profile: str, weights: str | None, architecture: Architecture) -> tuple[str, ...]:
+    """Return the reason why a program cannot run files of `weights`, and a hint; an empty tuple if it can."""
     if architecture.kind == "diffusion":
         return ()
-    containers, stored = serving(profile).containers, _stored(weights, architecture)
+    containers, stored = serving(profile).containers, _stored_format(weights, architecture)
     is_gguf = _is_gguf(stored, architecture)
     if "safetensors" not in containers and not is_gguf and stored not in _GGUF_NAMES:
         title = "the formats of these files" if stored == AS_STORED else SCHEMES[stored].title
@@ -42,12 +42,12 @@ def why_not_run(profile: str, weights: str | None, architecture: Architecture) -
         return f"{SOFTWARE[profile].title} runs GGUF files, not {title}", hint
     if "gguf" not in containers and is_gguf and (stored not in _PLAIN_NAMES or architecture.container == "gguf"):
         hint = "Choose the profile llama.cpp, or plain weights."
-        return "transformers turns a GGUF file into plain tensors when it loads it", hint
+        return "transformers converts a GGUF file to plain tensors when loading it", hint
     return ()
 
 
-def name_in_files(profile: str, weights: str, architecture: Architecture) -> str:
-    """Return `weights` as `profile` calls them: plain formats have names of their own in GGUF files."""
+def native_format(profile: str, weights: str, architecture: Architecture) -> str:
+    """Return the name of the format `weights` in `profile`; GGUF files have their own names for plain formats."""
     containers = serving(profile).containers
     if "safetensors" not in containers and not _is_gguf(weights, architecture):
         return _GGUF_NAMES[weights]
@@ -56,7 +56,7 @@ def name_in_files(profile: str, weights: str, architecture: Architecture) -> str
     return weights
 
 
-def _stored(weights: str | None, architecture: Architecture) -> str:
+def _stored_format(weights: str | None, architecture: Architecture) -> str:
     return architecture.stored_as if weights is None or weights == AS_STORED else weights
 
 

@@ -1,4 +1,4 @@
-"""How a model is run: training or inference, with the choices that decide its memory."""
+"""Inference workloads, and the union of training and inference workloads."""
 
 from typing import Annotated, Final, Literal, Self
 
@@ -7,11 +7,11 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from planner.base import Spec, no_such_name
 from planner.dtypes import AS_STORED, KV_FORMATS, SCHEMES, Family
 from planner.models.images import reads_images
-from planner.workload.choices import OF_ATTENTION, Attention
+from planner.workload.choices import ATTENTION_TITLES, Attention
 from planner.workload.diffusion import Diffusion, ImageSizeField
-from planner.workload.option import Option, Situation, doubling, generates, makes_images, of_text
+from planner.workload.option import Presentation, Situation, doubling, generates_text, is_diffusion, is_not_diffusion
 from planner.workload.parallel import OtherProcesses, Parallel, UnequalCards
-from planner.workload.rules import OF_INFERENCE
+from planner.workload.rules import INFERENCE_RULES
 from planner.workload.software.registry import (
     SERVERS,
     FlatSettings,
@@ -36,30 +36,30 @@ _FAMILIES: Final[dict[Family, str]] = {
 }
 
 
-def _scheme_detail(name: str) -> str:
-    """Return the family of a weight format and its size: `bitsandbytes · 4.13 bits a weight`."""
+def _format_detail(name: str) -> str:
+    """Return the family and size of a weight format: `bitsandbytes · 4.13 bits a weight`."""
     if name == AS_STORED:
-        return "what the checkpoint has"
+        return "as in the checkpoint"
     scheme = SCHEMES[name]
     return f"{_FAMILIES[scheme.family]} · {scheme.bits_per_weight:.3g} bits a weight"
 
 
-def _cache_words(name: str) -> str:
-    """Return what a cache format is called; those with a number in their name are llama.cpp's."""
+def _cache_title(name: str) -> str:
+    """Return the title of a KV-cache format; formats with a number in their name are llama.cpp's."""
     return f"{name.upper()}, {float(KV_FORMATS[name]):.3g} bits" if "_" in name else name.upper()
 
 
-def _attention_words(now: Situation) -> dict[Attention, str]:
-    """Return the ways to attend; what reads no checkpoints of PyTorch has flash attention of its own."""
-    if "safetensors" in serving(now.used.profile).containers:
-        return OF_ATTENTION
+def _attention_titles(context: Situation) -> dict[Attention, str]:
+    """Return the attention implementations; engines that read no PyTorch checkpoints have their own flash attention."""
+    if "safetensors" in serving(context.used.profile).containers:
+        return ATTENTION_TITLES
     return {"sdpa": "Flash attention", "eager": "Without flash attention"}
 
 
 class Inference(Spec):
     """Prefill of a prompt and generation up to the context length, for a batch of equal sequences.
 
-    Fields that are `None` are filled in by `with_defaults` from the model.
+    `with_defaults` fills in fields that are `None` for the model.
     """
 
     task: Literal["inference"] = "inference"
@@ -67,21 +67,21 @@ class Inference(Spec):
         str | None,
         Field(
             title="Weight format",
-            description="fp32, bf16, fp16, fp8, int8, nf4, gptq4-128, Q4_K_M, …: as stored or quantised",
+            description="fp32, bf16, fp16, fp8, int8, nf4, gptq4-128, Q4_K_M, …",
         ),
-        Option(
+        Presentation(
             "--weights",
             "main",
             default="as stored",
-            choices={AS_STORED: "The formats of its files", **{name: scheme.title for name, scheme in SCHEMES.items()}},
-            details=_scheme_detail,
+            choices={AS_STORED: "As stored in the files", **{name: scheme.title for name, scheme in SCHEMES.items()}},
+            details=_format_detail,
             mnemonic="g",
         ),
     ] = None
     compute: Annotated[
         Literal["fp32", "bf16", "fp16"],
-        Field(title="Compute precision", description="fp32, bf16 or fp16: the format of activations and logits"),
-        Option(
+        Field(title="Compute precision", description="fp32, bf16 or fp16: the precision of activations and logits"),
+        Presentation(
             "--compute",
             "precision",
             choices={"bf16": "BF16", "fp16": "FP16", "fp32": "FP32"},
@@ -89,8 +89,8 @@ class Inference(Spec):
     ] = "bf16"
     batch: Annotated[
         int,
-        Field(ge=1, le=1_000_000, title="Batch size", description="sequences, or images made, at once"),
-        Option(
+        Field(ge=1, le=1_000_000, title="Batch size", description="sequences, or generated images, at once"),
+        Presentation(
             "--batch",
             "main",
             explanation="Activations and the KV cache grow with it.",
@@ -100,8 +100,8 @@ class Inference(Spec):
     ] = 1
     context_length: Annotated[
         int | None,
-        Field(ge=1, le=100_000_000, title="Context length", description="tokens of prompt and answer together"),
-        Option(
+        Field(ge=1, le=100_000_000, title="Context length", description="tokens of prompt and output together"),
+        Presentation(
             "--context",
             "main",
             default="4,096, or the model's maximum",
@@ -109,15 +109,13 @@ class Inference(Spec):
             unit="tokens",
             stops=doubling(128, _LONGEST),
             mnemonic="l",
-            asked_when=lambda now: of_text(now) and now.takes_lengths,
+            asked_when=lambda context: is_not_diffusion(context) and context.takes_lengths,
         ),
     ] = None
     prompt_length: Annotated[
         int | None,
-        Field(
-            ge=1, le=100_000_000, title="Prompt length", description="tokens read in one pass before the answer begins"
-        ),
-        Option(
+        Field(ge=1, le=100_000_000, title="Prompt length", description="prompt tokens, processed in one prefill pass"),
+        Presentation(
             "--prompt",
             "main",
             default="4,096, or the context",
@@ -125,64 +123,66 @@ class Inference(Spec):
             unit="tokens",
             stops=doubling(128, _LONGEST),
             mnemonic="r",
-            asked_when=lambda now: generates(now) and now.takes_lengths,
+            asked_when=lambda context: generates_text(context) and context.takes_lengths,
         ),
     ] = None
     kv_cache: Annotated[
         str,
-        Field(title="KV cache format", description=f"format of cached keys and values: {', '.join(KV_FORMATS)}"),
-        Option(
+        Field(title="KV-cache precision", description=f"format of cached keys and values: {', '.join(KV_FORMATS)}"),
+        Presentation(
             "--kv-cache",
             "precision",
             explanation="Fewer bits leave room for longer contexts.",
-            choices={name: _cache_words(name) for name in KV_FORMATS},
+            choices={name: _cache_title(name) for name in KV_FORMATS},
             mnemonic="k",
             brief="KV cache in {}",
-            asked_when=generates,
+            asked_when=generates_text,
         ),
     ] = "bf16"
     attention: Annotated[
         Attention,
         Field(title="Attention", description="sdpa, flash or eager"),
-        Option(
+        Presentation(
             "--attention",
             "attention",
-            explanation="Eager attention makes a matrix of tokens × tokens for every head; the others do not.",
-            choices=_attention_words,
-            asked_when=of_text,
+            explanation="Eager attention computes a matrix of tokens × tokens for every head; the others do not.",
+            choices=_attention_titles,
+            asked_when=is_not_diffusion,
         ),
     ] = "sdpa"
     prompt_logits: Annotated[
         Literal["last", "all"],
-        Field(title="Prompt logits", description="last or all: of which tokens of the prompt logits are made"),
-        Option(
+        Field(title="Prompt logits", description="prompt tokens that logits are computed for: last or all"),
+        Presentation(
             group="attention",
-            explanation="Generating text needs those of the last token only; scoring a text needs those of all.",
-            choices={"last": "For the last token", "all": "For every token"},
-            asked_when=generates,
+            explanation="Generating text needs only the logits of the last token; scoring a text needs all of them.",
+            choices={"last": "Last token only", "all": "All tokens"},
+            asked_when=generates_text,
         ),
     ] = "last"
     profile: Annotated[
         ServerName | None,
-        Field(title="Software", description=f"the software that runs it: {', '.join(SERVERS)}"),
-        Option(
+        Field(title="Software", description=f"inference software: {', '.join(SERVERS)}"),
+        Presentation(
             "--profile",
             "software",
-            default="by the weights",
-            explanation="It decides what is reserved.",
+            default="chosen by the weight files",
+            explanation="Each program reserves memory in its own way.",
             choices={name: one.title for name, one in SERVERS.items()},
             leads=True,
-            asked_when=of_text,
+            asked_when=is_not_diffusion,
         ),
     ] = None
     gpu_layers: Annotated[
         int | None,
-        Field(ge=0, le=100_000, title="GPU layers", description="llama.cpp: layers on the card, the output as one"),
-        Option(
+        Field(
+            ge=0, le=100_000, title="GPU layers", description="llama.cpp: layers on the GPU, counting the output as one"
+        ),
+        Presentation(
             "--gpu-layers",
             "software",
             default="all",
-            explanation="The last layers stand on the card, the others in RAM.",
+            explanation="The last layers are on the GPU, the others in RAM.",
             placeholder="all",
             brief="{} layers on the GPU",
         ),
@@ -191,22 +191,22 @@ class Inference(Spec):
     images: Annotated[
         int | None,
         Field(
-            ge=0, le=100_000, title="Images per prompt", description="images in each prompt, of a model that reads them"
+            ge=0, le=100_000, title="Images per prompt", description="images in each prompt of a vision-language model"
         ),
-        Option(
+        Presentation(
             group="main",
             default="1",
-            explanation="The vision tower reads them before the prompt is read.",
-            asked_when=lambda now: reads_images(now.architecture),
+            explanation="The vision encoder processes them before the prompt.",
+            asked_when=lambda context: reads_images(context.architecture),
         ),
     ] = None
     diffusion: Annotated[
-        Diffusion, Field(description="settings of a diffusion pipeline"), Option(asked_when=makes_images)
+        Diffusion, Field(description="settings of a diffusion pipeline"), Presentation(asked_when=is_diffusion)
     ] = Diffusion()
     engine: Annotated[
         FlatSettings,
-        Field(validate_default=True, description="settings of the engine by its own names"),
-        Option(group="software"),
+        Field(validate_default=True, description="settings of the inference software, by its own names"),
+        Presentation(group="software"),
     ] = EngineSettings()
     parallel: Parallel = Parallel()
     gpus: UnequalCards = ()
@@ -222,7 +222,7 @@ class Inference(Spec):
     @field_validator("engine")
     @classmethod
     def _of_the_profile(cls, value: EngineSettings, others: ValidationInfo) -> EngineSettings:
-        """Take settings of which nothing is said for those of the program that is named."""
+        """Convert empty settings to the settings class of the chosen software."""
         profile = others.data.get("profile")
         return value if profile is None else settings_for(profile, value)
 
@@ -235,8 +235,8 @@ class Inference(Spec):
 
     @model_validator(mode="after")
     def _obeys_the_rules(self) -> Self:
-        """Refuse settings of another engine than the one that is named, and formats that it does not have."""
-        OF_INFERENCE.obey(self)
+        """Reject settings of another engine and formats that the chosen engine does not support."""
+        INFERENCE_RULES.validate(self)
         return self
 
 

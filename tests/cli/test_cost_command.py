@@ -118,7 +118,7 @@ def test_an_offer_can_be_named(said):
 
 def test_where_nobody_offers_it_owning_is_told(said):
     told = said("gpt2", "--gpu", "RTX 4090", "--mode", "spot")
-    assert told.startswith("No current offer of the GeForce RTX 4090 is known for spot.")
+    assert told.startswith("No current offer for the GeForce RTX 4090 (spot) is known.")
     assert "Owned: $" in told
     assert "Owning saves at low" not in said("gpt2", "--gpu", "RTX 4090", "--mode", "spot", "--tornado")
 
@@ -142,18 +142,22 @@ def test_no_line_is_wider_than_the_terminal(said, monkeypatch, width):
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
-        ([], "--gpu: there is no card to pay for", "Name one card"),
-        (["--gpu", "rtx-4090", "--gpu", "rtx-3090"], "--gpu: cards of several kinds", "Name one kind of card"),
+        ([], "--gpu: the plan has no card", "Name one card"),
+        (
+            ["--gpu", "rtx-4090", "--gpu", "rtx-3090"],
+            "--gpu: the cost of cards of several kinds",
+            "Name one kind of card",
+        ),
         (
             ["--gpu", "l40s", "--tokens", "5", "--hours", "3"],
             "--tokens and --hours: cannot be combined: they are different jobs",
             "Choose one",
         ),
-        (["--gpu", "l40s", "--electricity", "XX"], "--electricity: there is no electricity of 'XX'", "DE"),
+        (["--gpu", "l40s", "--electricity", "XX"], "--electricity: the catalog has no electricity data for 'XX'", "DE"),
         (["--gpu", "l40s", "--place", "moon"], "--place: there is no 'moon'; choose desk", "--help"),
         (["--gpu", "l40s", "--mode", "weekly"], "--mode: there is no 'weekly'; choose on-demand", "--help"),
         (["--gpu", "l40s", "--offer", "nope"], "--offer: there is no offer with the id 'nope'", "choose another"),
-        (["--gpu", "l40s", "--epochs", "3"], "--dataset: an epoch has no size", "how many samples"),
+        (["--gpu", "l40s", "--epochs", "3"], "--dataset: the size of an epoch is missing", "the number of samples"),
         (["--gpu", "l40s", "--hours", "1e6"], "--horizon: one run takes longer", "more cards"),
         (["--gpu", "l40s", "--offers", "-1"], "'-1' is not a whole number, 0 or larger", "--help"),
         (["--gpu", "l40s", "--versus", "nothing"], "no model is called 'nothing'", "gpu-planner models"),
@@ -169,7 +173,7 @@ def test_wrong_input_is_told_with_what_to_do(capsys, words, message, hint):
 def test_an_offer_of_another_card_is_refused(capsys, said):
     other = json.loads(said(*SERVING, "--json"))["offers"][0]["offer"]["id"]
     assert main(["cost", "gpt2", "--gpu", "RTX 4090", "--offer", other]) == 2
-    assert f"--offer: {other} is of l40s, not of rtx-4090" in capsys.readouterr().err
+    assert f"--offer: {other} has l40s, not rtx-4090" in capsys.readouterr().err
 
 
 def test_a_million_requests_a_second_are_no_crash(said):

@@ -60,7 +60,7 @@ def test_what_fits_is_advised_only_when_asked(said):
 
 
 def test_warnings_stand_in_the_notes(said):
-    assert "- The loss is the peak: with a vocabulary of 128,256" in said(*LEARNING)
+    assert "- The loss sets the peak: with a vocabulary of 128,256" in said(*LEARNING)
 
 
 def test_json_has_advice_and_warnings_only_when_asked(said):
@@ -87,9 +87,9 @@ def test_json_has_advice_and_warnings_only_when_asked(said):
         ([*LEARNING, "--solve", "gpu"], "Smallest card that fits: H100 NVL 94 GB."),
         (
             ["deepseek-ai/DeepSeek-V3", "--solve", "gpu"],
-            "Smallest card that fits: none, no card of the catalog is large enough.",
+            "Smallest card that fits: none, no card in the catalog is large enough.",
         ),
-        ([MODEL, "--solve", "batch"], "Largest batch that fits: none, there is no card to fit on."),
+        ([MODEL, "--solve", "batch"], "Largest batch that fits: none, the plan has no card."),
     ],
 )
 def test_a_number_is_solved_for(said, words, line):
@@ -102,7 +102,7 @@ def test_what_is_solved_for_is_in_the_json(said):
 
 
 def test_layers_on_the_card_are_solved_for_in_llama_cpp_only(said):
-    assert "none, only llama.cpp leaves layers in RAM" in said(MODEL, "--gpu", "RTX 4090", "--solve", "gpu-layers")
+    assert "none, only llama.cpp can keep layers in RAM" in said(MODEL, "--gpu", "RTX 4090", "--solve", "gpu-layers")
     there = said(MODEL, "--gpu", "RTX 4090", "--solve", "gpu-layers", "--profile", "llama.cpp", "--weights", "Q4_K_M")
     assert "Most layers on the card that fit: 33, all of them." in there
 
@@ -112,7 +112,7 @@ def test_layers_on_the_card_are_solved_for_in_llama_cpp_only(said):
     [
         ([MODEL, "--solve", "colour"], f"Choose one of {', '.join(SOLVABLE)}."),
         ([MODEL, "--solve", "micro-batch"], "inference has no micro-batch"),
-        ([MODEL, "--solve", "count"], "there is no card to count"),
+        ([MODEL, "--solve", "count"], "the plan has no card"),
     ],
 )
 def test_what_cannot_be_solved_for_is_said(said, words, message):
@@ -120,7 +120,7 @@ def test_what_cannot_be_solved_for_is_said(said, words, message):
 
 
 def test_a_traced_module_has_nothing_to_vary(said, traced):
-    assert "a traced module has no formula whose numbers could be varied" in said(traced, "--solve", "batch", code=2)
+    assert "a traced module has no formula with numbers to vary" in said(traced, "--solve", "batch", code=2)
     assert "No advice for a traced module: trace it again with other options." in said(traced, "--advise")
     assert "Smallest card that fits: " in said(traced, "--solve", "gpu")
 

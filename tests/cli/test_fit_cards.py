@@ -42,16 +42,16 @@ def memory(capsys):
     ("words", "message", "hint"),
     [
         ("--count 4 --tp 3", "4 cards are not a multiple of tensor 3", "or the number of cards"),
-        ("--count 3 --tp 3", "32 heads cannot be divided by 3", "It goes with 2, 4, 8, 16, 32."),
+        ("--count 3 --tp 3", "32 attention heads are not divisible by 3", "Possible values: 2, 4, 8, 16, 32."),
         ("--count 33 --pp 33", "32 layers cannot fill 33 stages", ""),
-        ("--count 2 --ep 2", "no experts to share", ""),
-        ("--count 8 --dp 4", "4 replicas need as many cards, not 8", ""),
-        ("--count 2 --zero 3", "ZeRO shares what training keeps", "pipeline or tensor"),
+        ("--count 2 --ep 2", "no routed experts", ""),
+        ("--count 8 --dp 4", "data parallelism of 4 needs as many cards, not 8", ""),
+        ("--count 2 --zero 3", "ZeRO shards training states", "pipeline or tensor"),
         ("--count 2 --tp 0", "must be at least 1", ""),
-        ("--count 2 --cp 2 --attention eager", "attend in a ring with flash attention", "sdpa or flash"),
-        ("--task training --count 2 --offload optimizer", "offloaded by ZeRO", "Set zero to 1, 2 or 3."),
-        ("--task training --count 2 --offload parameters --zero 2", "ZeRO-3 and FSDP", "Set zero to 3."),
-        ("--set parallel.pipeline_layers=16,17 --count 2 --pp 2", "have 33 layers, and the network 32", ""),
+        ("--count 2 --cp 2 --attention eager", "needs ring attention with flash", "sdpa or flash"),
+        ("--task training --count 2 --offload optimizer", "optimizer states needs ZeRO", "Set zero to 1, 2 or 3."),
+        ("--task training --count 2 --offload parameters --zero 2", "ZeRO-3 or FSDP", "Set zero to 3."),
+        ("--set parallel.pipeline_layers=16,17 --count 2 --pp 2", "have 33 layers in total, but the model has 32", ""),
     ],
 )
 def test_what_does_not_go_is_said(said, words, message, hint):
@@ -62,7 +62,7 @@ def test_what_does_not_go_is_said(said, words, message, hint):
 
 
 def test_experts_go_by_whole_numbers(said):
-    assert "8 experts cannot be divided by 3" in said(MOE, "--gpu", "h100-sxm", "--count", "3", "--ep", "3", code=2)
+    assert "8 experts are not divisible by 3" in said(MOE, "--gpu", "h100-sxm", "--count", "3", "--ep", "3", code=2)
 
 
 def test_stages_are_rows_of_a_table(said):

@@ -159,8 +159,8 @@ FILES = {
         ("stabilityai/stable-diffusion-xl-base-1.0 --context 77", "--context: the inputs of this network have no"),
         ("google/vit-base-patch16-224 --task training --seq 512", "--seq: the inputs of this network have no"),
         ("MODEL --tp 2", "parallel: 1 card is not a multiple of tensor 2"),
-        ("MODEL --tp 3 --count 3", "--tp: 32 heads cannot be divided by 3"),
-        ("MODEL --image-size 512", "--image-size: llama reads no images"),
+        ("MODEL --tp 3 --count 3", "--tp: 32 attention heads are not divisible by 3"),
+        ("MODEL --image-size 512", "--image-size: llama does not accept images"),
         ("MODEL --solve micro-batch --gpu h100-sxm", "--solve: inference has no micro-batch"),
         ("MODEL --set colour=red", "colour: there is no such field"),
         ("MODEL --optimizer adamw", "--optimizer: applies to training"),
@@ -179,7 +179,7 @@ FILES = {
         ("folder", "without a config.json"),
         ("loop.json", "loop.json: cannot be read"),
         ("/dev/zero", "is not a regular file"),
-        ("hf:no/such/name", "is no name of a model on the Hugging Face Hub"),
+        ("hf:no/such/name", "is not a model name of the Hugging Face Hub"),
     ],
 )
 def test_wrong_input_is_named_with_a_hint(said, tmp_path, monkeypatch, words, message):

@@ -70,4 +70,4 @@ def test_a_broken_file_is_told(tmp_path, capsys):
     file = tmp_path / "broken.yml"
     file.write_text("base_model: x\nbase_model: y\n")
     assert main(["fit", str(file)]) == 2
-    assert "the key 'base_model' stands twice in line 2" in capsys.readouterr().err
+    assert "the key 'base_model' occurs a second time in line 2" in capsys.readouterr().err

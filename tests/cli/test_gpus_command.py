@@ -200,7 +200,7 @@ def test_nothing_found_is_no_error(said):
         (["--power-limit", "5"], "--power-limit: applies to --build and --change", "--help"),
         (["--systems", "--where", "memory > 1"], "--where: at position 1: expected a field", "mean memory_gib or"),
         (["--systems", "--sort", "-bandwith"], "--sort: there is no field 'bandwith'", "Did you mean bandwidth?"),
-        (["--systems", "--where", 'fits == "fits"'], "fits: needs a model to judge by", "Add --fits MODEL."),
+        (["--systems", "--where", 'fits == "fits"'], "fits: needs a model", "Add --fits MODEL."),
         (["--where", "cards > 1"], "--where: at position 1: expected a field, found 'cards'", "Fields: name vendor"),
         (["--build", "l4", "--csv"], "--csv: applies to lists, --compare and --systems, not to --build", "--help"),
         (["rtx", "--show", "l4"], "WORDS: applies to lists and --systems, not to --show", "--help"),
@@ -282,7 +282,7 @@ def test_systems_are_judged_by_a_model_in_every_form(said):
     records = {record["id"]: record for record in json.loads(said(*words, "--json"))}
     assert records["dgx-h200"]["fit"]["verdict"] == "fits"
     assert (records["dgx-station-v100"]["fit"], records["dgx-h200"]["fit_reason"]) == (None, "")
-    assert "does not say which" in records["dgx-station-v100"]["fit_reason"]
+    assert "does not name this system" in records["dgx-station-v100"]["fit_reason"]
     rows = {row["id"]: row for row in csv.DictReader(io.StringIO(said(*words, "--csv")))}
     assert (rows["dgx-h100"]["plan_verdict"], rows["dgx-h200"]["plan_verdict"]) == ("does-not-fit", "fits")
     assert int(rows["dgx-h100"]["plan_free_bytes_each"]) < 0
@@ -291,7 +291,7 @@ def test_systems_are_judged_by_a_model_in_every_form(said):
 def test_a_build_says_what_it_needs_and_what_to_mind(said):
     printed = said("--build", "2 x RTX 5090")
     assert printed.startswith("2 × GeForce RTX 5090, host of 450 W, 80 PLUS gold, 15 A at 120 V\n")
-    assert "one circuit of 15 A at 120 V carries 1,440 W for hours: 2 circuits" in printed
+    assert "one 15 A at 120 V circuit supplies 1,440 W continuously: use 2 circuits" in printed
     assert "No warnings." in said("--build", "rtx-3090", "--circuit", "230V-16A")
     record = json.loads(said("--build", "2 x RTX 5090", "--power-limit", "401", "--json"))
     assert record["warnings"] == []
@@ -347,7 +347,7 @@ def test_several_machines_are_set_beside_cards_with_what_is_not_known_of_them(sa
     asked = ("--compare", "2x DGX H100", "dgx-h100", "2 x dgx-station-v100", "--fits", "meta-llama/Llama-3.1-8B")
     printed = said(*asked)
     assert "2 × DGX H100" in printed.splitlines()[0]
-    assert "2 × DGX Station (V100) is not evaluated: the catalog does not say which accelerator this has." in printed
+    assert "2 × DGX Station (V100) is not evaluated: the catalog does not name this system's accelerator." in printed
     assert (
         "2 × DGX H100: the catalog does not list the network between the machines. The time is computed with 8 cards"
         in printed
@@ -358,7 +358,7 @@ def test_several_machines_are_set_beside_cards_with_what_is_not_known_of_them(sa
     for name in ("memory_bytes", "bandwidth_bytes_per_s", "bf16_ops_per_s", "system_power_watts", "system_price_usd"):
         assert two["totals"][name] == 2 * one["totals"][name]
     assert (two["plan"]["verdict"], unknown["plan"]["verdict"]) == ("fits", None)
-    assert unknown["plan"]["reason"] == "the catalog does not say which accelerator this has"
+    assert unknown["plan"]["reason"] == "the catalog does not name this system's accelerator"
     assert unknown["totals"]["system_price_usd"] == 2 * 69_000
     assert "--compare: 0 machines" in said("--compare", "0 x dgx-h100", code=2)
 

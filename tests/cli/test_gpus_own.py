@@ -104,7 +104,7 @@ def test_what_cannot_be_said_of_a_card_names_its_option(said, tmp_path):
     limit = said("--change", "rtx-4090", "--power-limit", "9000", code=2)
     assert limit.startswith("error: --power-limit: 9,000 W is above the board power of 450 W\n")
     assert "--paid: inf is not a finite number" in said("--change", "l4", "--paid", "inf", code=2)
-    assert "--note: ' ' says nothing" in said("--change", "l4", "--note", " ", code=2)
+    assert "--note: ' ' is blank" in said("--change", "l4", "--note", " ", code=2)
     assert "above the board power of the L4, 72 W" in said("--build", "l4", "--power-limit", "73", code=2)
     file = tmp_path / "mine.json"
     card = json.loads(said("--show", "rtx-4090", "--json")) | {"id": "mine", "name": "RTX 3090", "aliases": []}
@@ -126,5 +126,5 @@ def test_a_file_that_cannot_be_read_is_warned_of_and_left_as_it_is(capsys, comma
     assert f"{file} · mine · name: is missing" in printed.err
     for words in (("--change", "l4", "--paid", "5"), ("--remove", "mine"), ("--own",), ("--export", "out.json")):
         assert main(["gpus", *words]) == 2
-        assert "until then nothing is written over it" in capsys.readouterr().err
+        assert "it is not overwritten until then" in capsys.readouterr().err
     assert file.read_bytes() == before

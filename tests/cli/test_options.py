@@ -31,7 +31,7 @@ def test_formats_are_taken_in_any_case():
 
 
 def test_a_setting_of_another_engine_is_refused_in_one_sentence():
-    with pytest.raises(SpecError, match=r"n_ubatch is a setting of llama\.cpp, and the profile is vLLM$"):
+    with pytest.raises(SpecError, match=r"n_ubatch is a setting of llama\.cpp, but the profile is vLLM$"):
         _workload("--profile", "vllm", "--set", "engine.n_ubatch=5")
 
 
@@ -105,10 +105,10 @@ def test_set_and_an_option_of_the_same_group_meet():
         ("--weights q9", "--weights: there is no 'q9'; choose fp32, bf16", "--help"),
         ("--weights Q4_KM", "--weights: there is no 'Q4_KM'", "Close names: Q4_K_M, "),
         ("--kv-cache q4", "--kv-cache: there is no 'q4'; choose fp32, bf16", "Close names: q4_"),
-        ("--image-size big", "--image-size: 'big' is no size in pixels: write width and height", "--help"),
+        ("--image-size big", "--image-size: 'big' is not a size in pixels: write width and height", "--help"),
         ("--set engine=3", "engine: 3 is no object of named fields", "--help"),
         ("--set engine.n_ubatchh=3", "engine.n_ubatchh: there is no such field", "Close names: engine.n_ubatch, "),
-        ("--task training --method qlora --compute fp32", "qlora is not computed in fp32 here", "--help"),
+        ("--task training --method qlora --compute fp32", "qlora cannot compute in fp32 here", "--help"),
         ("--task training --set checkpoint_every=4", "checkpoint_every needs --checkpointing full", "--help"),
         ("--dp 0", "--dp: must be at least 1", "--help"),
         ("--set colour=red", "colour: there is no such field", "spelling"),

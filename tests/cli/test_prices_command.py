@@ -7,7 +7,7 @@ import json
 import pytest
 
 from planner.cli.main import main
-from planner.cost.refresh.store import Part, PriceStore, Snapshot
+from planner.cost.refresh.store import Part, PriceSnapshot, PriceStore
 from planner.cost.renting.offer import Offer
 
 
@@ -44,7 +44,7 @@ def mine(**changes) -> dict:
     }
 
 
-def held(price: float = 98.32) -> Snapshot:
+def held(price: float = 98.32) -> PriceSnapshot:
     offer = Offer.model_validate(mine(id="fetched", provider="AWS", on_demand_price_usd_per_hour=price))
     part = Part(
         provider="AWS",
@@ -55,7 +55,7 @@ def held(price: float = 98.32) -> Snapshot:
         sha256="0" * 64,
         offers=(offer,),
     )
-    return Snapshot(taken_at="20261101T000000Z", parts=(part,))
+    return PriceSnapshot(taken_at="20261101T000000Z", parts=(part,))
 
 
 def test_words_and_cards_find_offers_the_cheapest_first(said):
@@ -120,7 +120,7 @@ def test_held_prices_are_named_accepted_or_thrown_away(said, home):
     assert said("--accept") == "No prices are held.\n"
     PriceStore(home).hold(held())
     assert said("--discard", "AWS") == "Discarded: AWS.\n"
-    assert "no prices are held of it" in said("--discard", "GCP", code=2)
+    assert "has no held prices" in said("--discard", "GCP", code=2)
 
 
 def test_back_to_bundled_and_forth(said, home):
@@ -150,7 +150,7 @@ def test_a_damaged_file_is_passed_over_and_named(said, home):
         (["--refresh", "nowhere"], "--refresh: unknown source 'nowhere'", "Sources: aws"),
         (["--remove", "x"], "--remove: you have no offer 'x'", ""),
         (["--add", "/none.json"], "/none.json: cannot be read", "Check the path"),
-        (["--accept", "AWS"], "AWS: no prices are held of it", "Nothing is held"),
+        (["--accept", "AWS"], "AWS: has no held prices", "No prices are held"),
         (["--bundled", "--fetched"], "not allowed with", "--help"),
     ],
 )

@@ -86,10 +86,18 @@ def test_runs_beyond_the_horizon_are_no_option(said):
         (["--counts", "1,x"], "--counts: 'x' is not a whole number", "--help"),
         (["--vendor", "Foo"], "--vendor: unknown vendor 'Foo'", "Vendors: AMD"),
         (["--limit", "-1"], "'-1' is not a whole number, 0 or larger", "--help"),
-        (["--epochs", "3"], "--dataset: an epoch has no size", "how many samples"),
-        (["--task", "training", "--tp", "5", "--count", "5", "--counts", "5"], "12 heads cannot be divided by 5", ""),
+        (["--epochs", "3"], "--dataset: the size of an epoch is missing", "the number of samples"),
+        (
+            ["--task", "training", "--tp", "5", "--count", "5", "--counts", "5"],
+            "12 attention heads are not divisible by 5",
+            "",
+        ),
         (["--regions", "mars"], "--regions: there is no offer of 'mars'", "gpu-planner prices"),
-        (["--electricity", "XX", "--own", "--counts", "1"], "--electricity: there is no electricity of 'XX'", "DE"),
+        (
+            ["--electricity", "XX", "--own", "--counts", "1"],
+            "--electricity: the catalog has no electricity data for 'XX'",
+            "DE",
+        ),
     ],
 )
 def test_wrong_input_is_told_with_what_to_do(capsys, words, message, hint):

@@ -10,13 +10,13 @@ from planner.cost.demand import Demand, demand_of
 from planner.cost.figure import Figure
 from planner.cost.finance import annuity
 from planner.cost.job import DailyHours, Run
-from planner.cost.owning.costs import Shape
+from planner.cost.owning.costs import ServerSetup
 from planner.cost.owning.residual import own_curve
+from planner.cost.rent_or_buy.cash_flows import CashFlows, break_even, break_even_hours_per_year, break_even_years
 from planner.cost.rent_or_buy.hybrid import best_mix
-from planner.cost.rent_or_buy.streams import Streams, break_even, break_even_hours_per_year, break_even_years
 from planner.cost.renting.offer import ExchangeRate, Offer
-from planner.cost.renting.rent import RentFacts, quote
-from planner.cost.renting.table import Candidate, offer_rows
+from planner.cost.renting.quote import RentFacts, quote
+from planner.cost.renting.table import CardDemand, quote_offers
 from planner.cost.terms import RentMode, RentTerms
 
 FACTS = RentFacts({}, Figure(value=0.02, source="a page"), ())
@@ -26,8 +26,8 @@ rate = st.floats(0, 0.5)
 
 
 @st.composite
-def any_streams(draw: st.DrawFn) -> Streams:
-    return Streams(
+def any_streams(draw: st.DrawFn) -> CashFlows:
+    return CashFlows(
         capex_usd=draw(st.floats(1_000, 1e6)),
         resale_base_usd=draw(st.floats(0, 1_000)),
         own_usd_per_year=draw(st.floats(0, 1e5)),
@@ -38,13 +38,13 @@ def any_streams(draw: st.DrawFn) -> Streams:
         busy_hours_per_year=draw(st.floats(1, 8_766)),
         drift=draw(st.floats(-0.3, 0.3)),
         discount_rate=draw(rate),
-        shape=Shape(count=1, groups=1, gpus_per_server=1, colocation_power="metered"),
+        shape=ServerSetup(count=1, groups=1, gpus_per_server=1, colocation_power="metered"),
         resale=own_curve(draw(st.floats(0.01, 1)), 5),
     )
 
 
 @given(any_streams(), st.floats(0.2, 10), st.floats(1.01, 3))
-def test_more_use_never_makes_renting_better(streams: Streams, years: float, more: float) -> None:
+def test_more_use_never_makes_renting_better(streams: CashFlows, years: float, more: float) -> None:
     """Where an own hour costs less than a rented one; else owning has nothing to offer."""
     cheaper = replace(streams, own_usd_per_hour=min(streams.own_usd_per_hour, streams.rent_usd_per_hour), drift=0.0)
     busier = replace(cheaper, busy_hours_per_year=cheaper.busy_hours_per_year * more)
@@ -52,7 +52,7 @@ def test_more_use_never_makes_renting_better(streams: Streams, years: float, mor
 
 
 @given(any_streams(), st.floats(0.2, 10))
-def test_break_even_lies_where_the_lines_over_use_cross(streams: Streams, years: float) -> None:
+def test_break_even_lies_where_the_lines_over_use_cross(streams: CashFlows, years: float) -> None:
     hours, reason = break_even_hours_per_year(streams, years)
     assert (hours is None) == (reason is not None)
     if hours is not None:
@@ -60,7 +60,7 @@ def test_break_even_lies_where_the_lines_over_use_cross(streams: Streams, years:
 
 
 @given(any_streams(), st.floats(0.2, 10))
-def test_break_even_lies_where_the_curves_over_time_cross(streams: Streams, years: float) -> None:
+def test_break_even_lies_where_the_curves_over_time_cross(streams: CashFlows, years: float) -> None:
     found, reason = break_even_years(streams, years)
     assert (found is None) == (reason is not None)
     if found is not None:
@@ -70,7 +70,7 @@ def test_break_even_lies_where_the_curves_over_time_cross(streams: Streams, year
 
 
 @given(any_streams(), st.floats(0.2, 10))
-def test_the_side_of_break_even_is_the_decision(streams: Streams, years: float) -> None:
+def test_the_side_of_break_even_is_the_decision(streams: CashFlows, years: float) -> None:
     found = break_even(streams, years)
     if found.gpu_hours is not None:
         planned = streams.busy_hours_per_year * years
@@ -79,7 +79,7 @@ def test_the_side_of_break_even_is_the_decision(streams: Streams, years: float) 
 
 
 @given(any_streams(), st.floats(0.2, 10))
-def test_without_interest_owning_and_renting_cost_the_plain_sums(streams: Streams, years: float) -> None:
+def test_without_interest_owning_and_renting_cost_the_plain_sums(streams: CashFlows, years: float) -> None:
     plain = replace(streams, discount_rate=0.0, drift=0.0)
     hours = plain.busy_hours_per_year
     sold = plain.resale_base_usd * plain.resale.share(years)
@@ -166,7 +166,9 @@ def test_regions_and_currencies_are_never_silently_mixed(offers: list[Offer], pe
     foreign = ExchangeRate(currency="EUR", usd_per_unit=per_unit, date="2026-08-21", source="ECB")
     mixed = [*offers, *(offer.evolve(billed_currency="EUR", exchange_rate=foreign) for offer in offers)]
     demand = demand_of(Run(amount=10), None)
-    rows = offer_rows(mixed, {"l4": Candidate("l4", 1, demand)}, RentTerms(regions=("here",)), FACTS, date(2026, 11, 1))
+    rows = quote_offers(
+        mixed, {"l4": CardDemand("l4", 1, demand)}, RentTerms(regions=("here",)), FACTS, date(2026, 11, 1)
+    )
     assert all(row.offer.region == "here" for row in rows)
     assert all((row.offer.billed_currency == "USD") == (row.offer.exchange_rate is None) for row in rows)
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from planner.cost.demand import Pace, usd_per_million_tokens
+from planner.cost.demand import Throughput, usd_per_million_tokens
 from planner.cost.owning.accounting import OwnedServers, break_even_utilization, owned_month, payback_month
-from planner.cost.owning.costs import FIGURES, Shape, bought, kilowatt_hours
+from planner.cost.owning.costs import FIGURES, ServerSetup, kilowatt_hours, upfront_costs
 from planner.cost.owning.residual import value_lost_per_hour, yearly_depreciation
-from planner.cost.rent_or_buy.streams import hours_to_pay_back
-from planner.cost.renting.rent import best_interval_hours, commitment_share, spot_waste
+from planner.cost.rent_or_buy.cash_flows import hours_to_pay_back
+from planner.cost.renting.quote import best_checkpoint_interval, commitment_share, interruption_overhead
 from planner.cost.terms import RentMode
 from planner.plan.catalog import Catalog
 
@@ -20,8 +20,8 @@ def figures(**given: float) -> dict[str, float]:
     return neutral | {"active_power_fraction": 1.0} | given
 
 
-def shape(**given: object) -> Shape:
-    return Shape.model_validate({"groups": 1, "gpus_per_server": 8, "colocation_power": "metered", **given})
+def shape(**given: object) -> ServerSetup:
+    return ServerSetup.model_validate({"groups": 1, "gpus_per_server": 8, "colocation_power": "metered", **given})
 
 
 def owned(capex: float, kilowatts: float, gpus: int, idle: float = 0.35) -> OwnedServers:
@@ -122,7 +122,7 @@ def test_aiinframap_tco(
     """It scales the cards' power by utilisation, without idle power, hosts and networks."""
     values = figures(card_price_usd=price, card_power_watts=watts, pue=1.2, tariff_usd_per_kwh=0.08)
     cards = shape(count=1_024)
-    acquisition = bought(values, cards).usd
+    acquisition = upfront_costs(values, cards).usd
     power = kilowatt_hours(values, cards, 0.0, 8_760 * 5 * 0.7) * 0.08
     assert acquisition / 1e6 == pytest.approx(millions, abs=CENT)
     assert power / 1e6 == pytest.approx(power_millions, abs=CENT)
@@ -136,12 +136,12 @@ def test_juliensimon_cloud_year() -> None:
     assert rent == pytest.approx(23_564.40, abs=CENT)
     assert rent + 2_000 + 3_000 == pytest.approx(28_564.40, abs=CENT)
     assert (rent + 5_000) / 12 == pytest.approx(2_380.37, abs=CENT)
-    pace = Pace(tokens_per_second=2_555e6 / (24 * 365 * 3_600))
+    pace = Throughput(tokens_per_second=2_555e6 / (24 * 365 * 3_600))
     assert usd_per_million_tokens(2.69, pace) == pytest.approx(9.2229, abs=5e-5)
 
 
 def test_juliensimon_capacity_of_a_day() -> None:
-    per_million = usd_per_million_tokens(1.0, Pace(tokens_per_second=2_300))
+    per_million = usd_per_million_tokens(1.0, Throughput(tokens_per_second=2_300))
     assert per_million is not None
     assert 1e6 / per_million * 24 * 0.7 == pytest.approx(139_104_000)
 
@@ -162,13 +162,13 @@ def test_juliensimon_local_year() -> None:
 def test_cluster_capex_spreadsheet_of_august_2024(nodes: int, network_usd: float, total: float, per_gpu: float) -> None:
     """The sheet's second cluster is of 512 cards, that is 64 nodes: 46,883 USD a card is 24,003,840 over 512."""
     cluster = shape(count=nodes * 8, server_price_usd=310_000.0, network_usd=float(network_usd))
-    purchase = bought(figures(rack_usd_per_server=50_000.0), cluster)
+    purchase = upfront_costs(figures(rack_usd_per_server=50_000.0), cluster)
     assert purchase.usd == pytest.approx(total, abs=CENT)
     assert purchase.usd / (nodes * 8) == pytest.approx(per_gpu, abs=0.5)
 
 
 def test_cluster_capex_spreadsheet_parts() -> None:
-    purchase = bought(
+    purchase = upfront_costs(
         figures(rack_usd_per_server=50_000.0),
         shape(count=1_024, server_price_usd=310_000.0, network_usd=48 * 36_000 + 2_621_440.0),
     )
@@ -182,11 +182,11 @@ def test_amortised_chip_hour_of_an_a100() -> None:
 
 
 def test_spot_waste_of_an_hourly_checkpoint() -> None:
-    found = spot_waste(checkpoint_hours=0.05, restart_hours=0.25, mean_hours=24, interval_hours=1)
+    found = interruption_overhead(checkpoint_hours=0.05, restart_hours=0.25, mean_hours=24, interval_hours=1)
     assert found.waste_fraction == pytest.approx(0.08125)
     assert 19.66 * (1 + found.waste_fraction) == pytest.approx(21.2574, abs=5e-5)
     assert 19.66 * (1 + found.waste_fraction) / 98.32 == pytest.approx(0.216, abs=5e-4)
-    assert best_interval_hours(0.05, 24) == pytest.approx(1.549, abs=5e-4)
+    assert best_checkpoint_interval(0.05, 24) == pytest.approx(1.549, abs=5e-4)
 
 
 def test_published_spot_example_sums_to_more_than_it_says() -> None:

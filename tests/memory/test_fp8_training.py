@@ -84,7 +84,7 @@ def test_cards_without_fp8_products_say_so(llama, catalog, card, runs):
     ("fields", "reason"),
     [
         ({"method": "lora"}, "so do adapters"),
-        ({"profile": "megatron"}, "Megatron-LM has linear layers of its own"),
+        ({"profile": "megatron"}, "Megatron-LM has its own linear layers"),
         ({"weights": "fp16"}, "parameters in fp16 cannot be trained in fp8; it takes fp32 or bf16"),
     ],
 )

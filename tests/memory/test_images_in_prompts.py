@@ -107,9 +107,9 @@ def test_without_images_the_tower_only_takes_its_parameters():
 def test_images_are_refused_where_nothing_reads_them():
     text = read_config({**TEXT, "model_type": "llama"}, "test")
     for architecture, asked, reason in (
-        (text, {"images": 1}, "takes none into its prompt"),
-        (text, {"image_size": 224}, "reads no images"),
-        (MLLAMA, {"images": 1}, "takes none into its prompt"),
+        (text, {"images": 1}, "does not accept images in its prompt"),
+        (text, {"image_size": 224}, "does not accept images"),
+        (MLLAMA, {"images": 1}, "does not accept images in its prompt"),
         (LLAVA, {"images": 1, "profile": "vllm"}, "in its own way"),
     ):
         with pytest.raises(SpecError, match=reason):

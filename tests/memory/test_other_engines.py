@@ -83,5 +83,5 @@ def test_files_in_formats_without_a_name_are_no_gguf_file(catalog: Catalog):
 @pytest.mark.parametrize("profile", ["vllm", "llama.cpp"])
 def test_image_encoders_run_in_transformers_only(catalog: Catalog, profile: str):
     model = catalog.models.model("google/vit-base-patch16-224")
-    with pytest.raises(SpecError, match="runs no image encoder by itself"):
+    with pytest.raises(SpecError, match="cannot run an image encoder on its own"):
         with_defaults(Inference(profile=profile), model, 1)

@@ -223,7 +223,7 @@ def test_a_format_as_stored_is_a_gguf_file_if_the_checkpoint_is_one():
         ({"method": "qlora", "profile": "litgpt"}, "choose bf16 or fp16"),
         ({"method": "lora", "weights": "int8", "compute": "bf16"}, "choose amp-bf16"),
         ({"weights": "nf4"}, "choose the method qlora"),
-        ({"method": "qlora", "weights": "bf16"}, "keeps the network in"),
+        ({"method": "qlora", "weights": "bf16"}, "keeps the base model in"),
         ({"weights": "bf16", "compute": "fp32"}, "cannot be trained"),
         ({"method": "lora", "compute": "amp-fp16", "lora": {"adapter_dtype": "bf16"}}, "keep them in fp32"),
         ({"optimizer": "muon", "optimizer_step": "fused"}, "has no fused step"),

@@ -27,11 +27,11 @@ from made_files import (
 from planner.errors import ModelFileError
 from planner.models.readers.adapter import read_adapter
 from planner.models.readers.checkpoint.safetensors import MAX_HEADER_BYTES, read_header, read_index
-from planner.models.readers.checkpoint.stored import with_stored
+from planner.models.readers.checkpoint.stored import with_stored_sizes
 from planner.models.readers.config_json import parse_config, read_config
 from planner.models.readers.gguf.header import MAX_STRINGS, read_gguf
 from planner.models.readers.gguf.model import architecture_of_gguf
-from planner.models.readers.model_file import config_of_names
+from planner.models.readers.model_file import infer_config
 from planner.models.readers.sources import check_span
 from planner.units import MIB
 
@@ -60,11 +60,11 @@ ADAPTER = {"peft_type": "LORA", "r": 8, "target_modules": ["q_proj"], "rank_patt
 
 
 def read_weights(data: bytes, _: Path) -> None:
-    with_stored(LLAMA, read_header(Held(data)))
+    with_stored_sizes(LLAMA, read_header(Held(data)))
 
 
 def read_weights_alone(data: bytes, _: Path) -> None:
-    read_config(config_of_names(read_header(Held(data)), Path("held")), "held")
+    read_config(infer_config(read_header(Held(data)), Path("held")), "held")
 
 
 def read_gguf_model(data: bytes, _: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from reader_cases import ALL, IDENTITIES, Case
 from transformers_networks import assert_same
 
-from planner.models.readers.class_defaults import class_defaults
+from planner.models.readers.config_defaults import config_defaults
 from planner.models.readers.config_json import read_config
 
 # [model_type, parameters] of each case, as transformers 5.23 counts them; the oracle below checks the file.
@@ -119,7 +119,7 @@ def test_class_defaults_are_those_of_transformers(model_type: str) -> None:
     module, name = PARTS[model_type]
     kind = getattr(importlib.import_module(f"transformers.models.{module}.configuration_{module}"), name)
     theirs = kind().to_dict()
-    ours = class_defaults(model_type)
+    ours = config_defaults(model_type)
     assert ours
     assert {key: _plain(theirs[key]) for key in ours} == dict(ours)
 

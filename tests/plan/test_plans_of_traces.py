@@ -4,9 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 from recordings import training, two_steps
-from small_models import small_llama
 
 from planner.errors import PlanFileError, SpecError
 from planner.plan.catalog import Catalog
@@ -29,12 +27,6 @@ FACTS = facts_of(
     )
 )
 PLAN = Plan(model=ModelChoice.of_trace(FACTS), gpu="rtx-4090")
-
-
-def test_a_traced_module_is_called_by_its_file_and_name():
-    assert (PLAN.model.id, PLAN.model.path) == ("resnet.py:ResNet50", "/home/me/nets/resnet.py")
-    imported = facts_of(two_steps(GIB, training(target=Target(kind="import", place="nets.vision", name="Net"))))
-    assert (ModelChoice.of_trace(imported).id, ModelChoice.of_trace(imported).path) == ("nets.vision:Net", None)
 
 
 def test_it_is_evaluated_by_what_was_traced(catalog: Catalog):
@@ -98,14 +90,9 @@ def test_a_trace_that_was_tampered_with_is_named(tmp_path: Path, field: str, val
         load_plan(tmp_path / "plan.json")
 
 
-def test_a_model_has_an_architecture_or_a_trace():
-    with pytest.raises(ValidationError, match="not both"):
-        ModelChoice(id="x", architecture=small_llama(), trace=FACTS)
-
-
 @pytest.mark.parametrize("ask", [largest_that_fits, lambda *about: memory_curve(*about, (1, 2))])
 def test_there_is_no_formula_to_vary(catalog: Catalog, ask):
-    with pytest.raises(SpecError, match="has no formula whose numbers could be varied") as caught:
+    with pytest.raises(SpecError, match="has no formula with numbers to vary") as caught:
         ask(PLAN, catalog, "batch")
     assert caught.value.hint == "Trace it again with other numbers."
 
@@ -124,31 +111,3 @@ def test_there_is_no_formula_to_vary(catalog: Catalog, ask):
 def test_a_phrase_says_what_was_traced(catalog: Catalog, inputs, phrase: str):
     facts = FACTS.evolve(request=FACTS.request.evolve(inputs=inputs))
     assert plan_phrase(evaluate(PLAN.evolve(model=ModelChoice.of_trace(facts)), catalog), catalog) == phrase
-
-
-COUNTED = FACTS.evolve(flops=10**13, product_elements=10**10, convolution_flops=10**13, operator_calls=300)
-TIMED = Plan(model=ModelChoice.of_trace(COUNTED), gpu="rtx-4090")
-
-
-def test_its_time_follows_from_what_was_counted(catalog: Catalog):
-    time = evaluate(TIMED, catalog).time
-    assert time.seconds > 0
-    assert time.samples_per_second == pytest.approx(32 / time.seconds)
-    assert evaluate(TIMED.evolve(gpu="h100-sxm5-80gb"), catalog).time.seconds < time.seconds
-    assert evaluate(TIMED.evolve(gpu=None), catalog).time is None
-
-
-def test_a_trace_that_counted_nothing_says_so(catalog: Catalog):
-    bare = Plan(model=ModelChoice.of_trace(FACTS.evolve(product_elements=None)), gpu="rtx-4090")
-    assert "trace it again" in evaluate(bare, catalog).time.unsupported
-
-
-def test_a_measured_step_takes_the_place_of_the_estimate(catalog: Catalog):
-    measured = {"measured": {"value": 0.5, "unit": "seconds/step"}}
-    assert evaluate(TIMED.evolve(timing=measured), catalog).time.seconds == pytest.approx(0.5)
-    elsewhere = {"measured": {"value": 0.5, "unit": "seconds/step", "gpu": "rtx-4090", "count": 1}}
-    other = evaluate(TIMED.evolve(gpu="h100-sxm5-80gb", timing=elsewhere), catalog).time
-    assert other.basis == "measured"
-    assert other.seconds < 0.5
-    unknown = TIMED.evolve(gpu="geforce-930m", timing=measured)
-    assert evaluate(unknown, catalog).time is not None

@@ -45,21 +45,21 @@ def test_zero_3_over_unequal_cards_is_left_alone(catalog):
 def test_a_cache_of_few_heads_is_repeated(catalog):
     asked = Inference(profile="vllm", batch=16, context_length=32_768, parallel=Parallel(tensor=16))
     sentence = said(catalog, MIDDLE, asked, 16)["repeated-cache"]
-    assert "16 cards share 8 heads of keys and values, and each card holds 12 % of it" in sentence
+    assert "8 key-value heads are split across 16 cards, and each card holds 12 % of it" in sentence
     assert "repeated-cache" not in said(catalog, MIDDLE, asked.evolve(parallel=Parallel(tensor=8)), 8)
     assert "repeated-cache" not in said(catalog, MIDDLE, asked.evolve(batch=1, context_length=64), 16)
 
 
 def test_a_latent_is_on_every_card(catalog):
     asked = Inference(profile="vllm", batch=64, context_length=32_768, parallel=Parallel(tensor=8))
-    assert "its latent is on every card" in said(catalog, LATENT, asked, 8)["repeated-cache"]
+    assert "the latent cache is on every card" in said(catalog, LATENT, asked, 8)["repeated-cache"]
 
 
 def test_communicators_are_told_where_they_are_much(catalog):
     one = said(catalog, SMALL, Inference(parallel=Parallel(tensor=2)), 2)["communicators"]
-    assert "for 1 group of cards" in one
+    assert "for 1 communicator" in one
     two = said(catalog, SMALL, Training(sequence_length=64, parallel=Parallel(tensor=2)), 4)["communicators"]
-    assert "for 2 groups of cards" in two
+    assert "for 2 communicators" in two
     assert "communicators" not in said(catalog, LARGE, Training(parallel=Parallel(zero=3)), 8)
     assert "communicators" not in said(catalog, SMALL, Inference(), 2)
 

@@ -30,9 +30,7 @@ def test_a_row_says_what_it_saves_and_costs(catalog):
     assert both.then.startswith("Tight, about ")
     assert float(both.saves) > 40
     assert both.price == "about 1.33 × slower · small risk to quality · needs bitsandbytes"
-    assert both.details[0].startswith(
-        "8-bit AdamW: Keep both moments of AdamW in 8 bits, with a scale for each block. "
-    )
+    assert both.details[0].startswith("8-bit AdamW: Store both moments of AdamW in 8 bits, with one scale per block. ")
     assert both.details[-1] == "Unchanged: the mathematics."
     other = next(row for title, row in found.items() if title.endswith("instead"))
     assert (other.saves, other.cost, other.price) == ("", "another card", "another card · no risk to quality")

@@ -72,10 +72,10 @@ def test_a_plan_is_not_tried_on_cards_that_nobody_knows(entry_of, catalog):
     (row,) = [row for row in side_by_side((entry,), found) if row.title == "Fits"]
     assert (row.cells[0].text, row.cells[0].tooltip) == (
         "not evaluated",
-        "the catalog does not say which accelerator this has",
+        "the catalog does not name this system's accelerator",
     )
     assert compared_notes((entry,), found) == (
-        "2 × DGX Station (V100) is not evaluated: the catalog does not say which accelerator this has.",
+        "2 × DGX Station (V100) is not evaluated: the catalog does not name this system's accelerator.",
     )
 
 
@@ -111,7 +111,7 @@ def test_machines_too_large_for_a_plan_are_tried_with_the_usual_nodes(entry_of, 
 def test_more_cards_than_a_plan_has_are_summed_up_and_not_planned(entry_of, catalog):
     entry = entry_of("tpu7x-pod", 1000)
     found = tried(PLAN, (entry,), catalog)
-    assert compared_notes((entry,), found)[0].endswith("a plan has at most 100,000 cards, and these are 9,216,000.")
+    assert compared_notes((entry,), found)[0].endswith("a plan can have at most 100,000 cards, not 9,216,000.")
     assert cell(side_by_side((entry,), found), "Accelerators").text.startswith("9,216,000 × ")
 
 

@@ -51,7 +51,7 @@ def test_a_derived_figure_shows_its_formula_and_is_unknown_without_its_inputs():
     assert "price ÷ memory" in column.tooltip(GpuRow(card()))
     unpriced = GpuRow(card(launch_price_usd=None))
     assert column.text(unpriced) == "unknown"
-    assert "not known without" in column.tooltip(unpriced)
+    assert "unknown without" in column.tooltip(unpriced)
 
 
 def test_prices_stay_apart_by_kind_with_their_range_and_days():
@@ -140,5 +140,5 @@ def test_columns_whose_titles_are_terms_of_the_trade_say_what_they_mean():
     helps = {column.key: column.help for column in GPU_COLUMNS}
     assert helps["ridge_point"].startswith("Dense 16-bit operations per byte")
     assert helps["usd_per_gib"] == "Price of a GiB of memory, at launch"
-    assert helps["street"] == "Median of what shops ask"
+    assert helps["street"] == "Median price in shops"
     assert all(helps[column.key] for column in GPU_COLUMNS if column.is_number and column.key != "year")

@@ -2,7 +2,7 @@
 
 from datetime import date
 
-from planner.cost.demand import Pace
+from planner.cost.demand import Throughput
 from planner.cost.estimate import estimate_cost
 from planner.cost.job import Run
 from planner.cost.terms import CostTerms
@@ -14,7 +14,7 @@ TODAY = date(2026, 11, 22)
 def test_every_offer_says_its_price_and_where_that_is_from(catalog):
     terms = CostTerms(job=Run(amount=1e9, unit="tokens"))
     rows = estimate_cost(
-        terms, catalog.hardware.gpu("h100-sxm5-80gb"), 1, Pace(tokens_per_second=5_000), catalog.cost, TODAY
+        terms, catalog.hardware.gpu("h100-sxm5-80gb"), 1, Throughput(tokens_per_second=5_000), catalog.cost, TODAY
     ).rows
     columns = {column.key: column for column in JOB_OFFER_COLUMNS}
     assert len({offer_row_id(row) for row in rows}) == len(rows)

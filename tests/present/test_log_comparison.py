@@ -63,7 +63,7 @@ def test_a_whole_comparison_as_text_and_as_rows(catalog):
     printed = shown.as_text()
     assert "version 0.8.5, meta/L; 1 amount" in shown.subject
     assert "Weights" in printed
-    assert "- The log is of vLLM" in printed
+    assert "- The log is from vLLM" in printed
     assert shown.csv_rows()[0]["actual_bytes"] == round(14.9889 * GIB)
 
 

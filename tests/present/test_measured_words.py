@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from planner.plan.evaluate import evaluate
-from planner.plan.measured import BesideMeasured, Expected, Measured, batch_that_fills, beside
+from planner.plan.measured import BesideMeasured, Expected, MeasuredCard, batch_that_fills, beside
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.solve import Solved
 from planner.present import format as fmt
@@ -21,7 +21,7 @@ def found(measured=17.9, reason="in-range", likeliest="framework_overhead", basi
     held = int(measured * GIB)
     expected = Expected(int(17.2 * GIB), 16 * GIB, 19 * GIB, 450.0)
     own = held if basis == "process" else None
-    return BesideMeasured(expected, Measured(20 * GIB, own), basis, held, reason, likeliest)
+    return BesideMeasured(expected, MeasuredCard(20 * GIB, own), basis, held, reason, likeliest)
 
 
 @pytest.mark.parametrize(
@@ -50,14 +50,14 @@ def test_sentences(beside_it, sentence):
 
 
 def test_of_several_processes_it_says_which_one_was_measured():
-    several = replace(found(), measured=Measured(20 * GIB, int(17.9 * GIB), pid=4711, process_count=3))
+    several = replace(found(), measured=MeasuredCard(20 * GIB, int(17.9 * GIB), pid=4711, process_count=3))
     assert f"measured 17.9{T}GiB in process 4711, the largest of 3: +4{T}%, mostly" in measured_sentence(several)
-    alone = replace(several, measured=Measured(20 * GIB, int(17.9 * GIB), pid=4711, process_count=1))
+    alone = replace(several, measured=MeasuredCard(20 * GIB, int(17.9 * GIB), pid=4711, process_count=1))
     assert "4711" not in measured_sentence(alone)
 
 
 def test_an_engine_that_fills_the_card_is_said_to():
-    held = Measured(20 * GIB, 20 * GIB, pid=7, process_count=1, engine="vLLM")
+    held = MeasuredCard(20 * GIB, 20 * GIB, pid=7, process_count=1, engine="vLLM")
     sentence = measured_sentence(replace(found(20.0, "engine-fills-card", None), measured=held))
     assert sentence.endswith(
         f"+16{T}%; vLLM reserves most of the card when it starts, which this plan does not include."
@@ -79,5 +79,5 @@ def test_by_how_much_the_batch_can_be_raised(catalog):
 
 def test_a_real_evaluation_beside_a_little_more(catalog):
     evaluation = evaluate(PLAN, catalog)
-    measured = Measured(20 * GIB, evaluation.memory.total_bytes + 150 * MIB)
+    measured = MeasuredCard(20 * GIB, evaluation.memory.total_bytes + 150 * MIB)
     assert measured_sentence(beside(evaluation, measured)).endswith("%, mostly the device context and the allocator.")

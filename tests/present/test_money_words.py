@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from planner.cost.carbon import footprint
-from planner.cost.demand import Pace
+from planner.cost.demand import Throughput
 from planner.cost.energy import Region
 from planner.cost.estimate import CostEstimate, estimate_cost, hybrid_of_plan
 from planner.cost.figure import Figure
@@ -32,13 +32,13 @@ from planner.present.cost.summary import (
 from planner.present.format import THIN, money, sentence
 
 TODAY = date(2026, 11, 22)
-PACE = Pace(
+PACE = Throughput(
     tokens_per_second=1_000, samples_per_second=2, low_time_factor=0.8, high_time_factor=1.3, concurrent_requests=8
 )
 
 
 def estimated(
-    catalog, job: Job | None = None, gpu: str = "l40s", pace: Pace = PACE, count: int = 1, **terms: object
+    catalog, job: Job | None = None, gpu: str = "l40s", pace: Throughput = PACE, count: int = 1, **terms: object
 ) -> CostEstimate:
     known = {"job": job or DailyHours(hours_per_day=8)} | terms
     return estimate_cost(CostTerms(**known), catalog.hardware.gpu(gpu), count, pace, catalog.cost, TODAY)
@@ -150,7 +150,7 @@ def test_the_whole_answer_says_each_thing_once(catalog):
     told = result_sentences(estimated(catalog).result, "L40S", TODAY)
     assert [text.split()[0] for text in told] == ["Renting", "The", "Break-even:", "Oldest"]
     always = result_sentences(estimated(catalog, Service(requests_per_day=100_000)).result, "L40S", TODAY)
-    assert sum("however much it is used" in text for text in always) == 1
+    assert sum("does not depend on use" in text for text in always) == 1
     unknown = CostResult(rent=None, own=None, break_even=None, notes=("no offer is known", "Ends itself."))
     assert result_sentences(unknown, "L40S", TODAY) == ("No offer is known.", "Ends itself.")
 
@@ -246,7 +246,7 @@ def test_carbon_names_region_source_and_year():
 
 def test_owning_some_and_renting_the_rest(catalog):
     job = Service(requests_per_day=2_000_000, peak_factor=6, output_tokens=100)
-    pace = Pace(samples_per_second=5)
+    pace = Throughput(samples_per_second=5)
     terms = CostTerms(job=job)
     hybrid = hybrid_of_plan(estimated(catalog, job, pace=pace), terms, pace)
     mixed = hybrid.evolve(best=hybrid.mixes[2])
@@ -265,7 +265,7 @@ def test_owning_some_and_renting_the_rest(catalog):
     [
         ("github:someone/prices data/file.csv", "github:someone/prices"),
         ("github:someone/prices, modelling constant of 8 %", "github:someone/prices"),
-        ("median of 3 prices, 2 without a day: a; b", "median of 3 prices, 2 without a day"),
+        ("median of 3 prices, 2 without a date: a; b", "median of 3 prices, 2 without a date"),
         ("a survey ; another", "a survey"),
         (
             "Uptime Institute Global Data Center Survey of the year 2024",

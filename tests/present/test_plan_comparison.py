@@ -98,4 +98,4 @@ def test_a_value_is_told_as_it_is_read(catalog, field, value, words):
 
 def test_what_is_no_field_keeps_its_name():
     assert setting_title("colour") == "colour"
-    assert (setting_title("count"), setting_title("engine.n_ubatch")) == ("Number of cards", "Tokens at once")
+    assert (setting_title("count"), setting_title("engine.n_ubatch")) == ("Number of cards", "Physical batch size")

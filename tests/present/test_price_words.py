@@ -4,9 +4,9 @@ from datetime import date
 
 import pytest
 
-from planner.cost.refresh.listing import Refused
+from planner.cost.refresh.offers import RejectedRow
 from planner.cost.refresh.refresh import Outcome
-from planner.cost.refresh.store import Part, Snapshot, Stored
+from planner.cost.refresh.store import Part, PriceSnapshot, Stored
 from planner.cost.renting.offer import Offer
 from planner.errors import PriceError
 from planner.hardware.catalog import load_hardware
@@ -122,7 +122,7 @@ def test_the_oldest_price_is_told():
 
 
 def test_what_came_of_a_refresh():
-    refused = tuple(Refused(f"AWS {name}", "no card") for name in "abcde")
+    refused = tuple(RejectedRow(f"AWS {name}", "no card") for name in "abcde")
     lines = list(
         outcome_lines(
             [
@@ -148,14 +148,14 @@ def test_what_came_of_a_refresh():
 
 
 def test_which_prices_are_in_use():
-    none = Snapshot(taken_at="00000000T000000Z")
-    fetched = Snapshot(taken_at="20261111T000000Z", parts=(part(),))
+    none = PriceSnapshot(taken_at="00000000T000000Z")
+    fetched = PriceSnapshot(taken_at="20261111T000000Z", parts=(part(),))
     bundled = (offer(),)
     assert list(state_lines(Stored(none, none, (), use_bundled=False, problems=()), bundled, TODAY)) == [
         "The bundled prices are in use; no prices were fetched.",
         "bundled: 1 offer, oldest price 12 days old",
     ]
-    problem = PriceError("held.json", "is no file of prices")
+    problem = PriceError("held.json", "is not a price file")
     lines = list(
         state_lines(Stored(fetched, fetched, (offer(),), use_bundled=False, problems=(problem,)), bundled, TODAY)
     )

@@ -25,8 +25,8 @@ WORKLOAD = Training(
             ("parallel.zero", "weights"),
             "Also changed: ZeRO stage to Optimizer states (ZeRO-1), weight format to default.",
         ),
-        (("parallel.sequence",), "Also changed: sequence parallel to yes."),
-        (("gradient_accumulation",), "Also changed: gradient accumulation to 1,000."),
+        (("parallel.sequence",), "Also changed: sequence parallelism to yes."),
+        (("gradient_accumulation",), "Also changed: gradient accumulation steps to 1,000."),
         (
             ("lora.targets", "trainable"),
             "Also changed: target modules to q_proj, v_proj, trainable parameters to every parameter.",
@@ -44,7 +44,7 @@ def test_a_folded_section_says_choices_and_what_differs(catalog):
     fields = fields_of("training")
     names = ("compute", "weights", "gradient_clipping", "gradient_accumulation", "micro_batch", "profile", "lora.rank")
     said = summary([fields[name] for name in names], Situation(used, architecture))
-    assert said == "BF16 autocast, Weights in BF16, gradient clipping, 1,000 accumulated, Hugging Face"
+    assert said == "BF16 autocast, Weights in BF16, gradient clipping, 1,000 accumulation steps, Hugging Face"
     kept = summary([fields["parallel.reshard_after_forward"]], Situation(used, architecture))
     freed = used.evolve(parallel=Parallel(reshard_after_forward=False))
     assert (kept, summary([fields["parallel.reshard_after_forward"]], Situation(freed, architecture))) == (
@@ -65,7 +65,7 @@ def test_choices_begin_with_the_default_and_keep_what_is_chosen(catalog):
 
 @pytest.mark.parametrize(
     ("title", "words"),
-    [("Batch size", "batch size"), ("KV cache format", "KV cache format"), ("LoRA rank", "LoRA rank")],
+    [("Batch size", "batch size"), ("KV-cache precision", "KV-cache precision"), ("LoRA rank", "LoRA rank")],
 )
 def test_names_keep_their_letters_within_a_sentence(title, words):
     assert in_sentence(title) == words

@@ -157,7 +157,7 @@ def test_a_verdict_with_what_is_left_on_each_accelerator(catalog):
     assert missing.endswith("too much on each of 8, split between them as in the plan")
     assert fits.tooltip(rows["dgx-spark"]).endswith("too much")
     assert fits.tooltip(rows["tpu-v4-pod"]) == rows["tpu-v4-pod"].unsupported != ""
-    assert fits.tooltip(rows["dgx-station-v100"]) == "the catalog does not say which accelerator this has"
+    assert fits.tooltip(rows["dgx-station-v100"]) == "the catalog does not name this system's accelerator"
 
 
 def test_a_plan_that_cannot_be_shared_between_so_many_has_no_verdict(catalog):

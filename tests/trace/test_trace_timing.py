@@ -3,7 +3,7 @@
 import pytest
 from recordings import training, two_steps
 
-from planner.plan.timing import samples_of, step_of
+from planner.plan.timing import samples_per_step, traced_step
 from planner.trace.analysis.summary import facts_of
 
 
@@ -13,26 +13,26 @@ def facts(request=None, **changes):
 
 
 def test_counts_of_a_step_of_convolutions():
-    step = step_of(facts())
+    step = traced_step(facts())
     assert (step.counts.flops, step.counts.elements, step.counts.calls) == (1_000_000, 7_500, 40)
     assert (step.task, step.counts.kind, step.precision) == ("training", "convolutions", "tf32")
     assert step.gradient_bytes == 4 * facts().trainable_parameters
 
 
 def test_other_products_are_fp32_unless_they_are_cast():
-    assert step_of(facts(convolution_flops=1)).precision == "fp32"
-    assert step_of(facts(convolution_flops=None)).counts.kind == "attention"
-    assert step_of(facts(training(autocast="bf16"))).precision == "fp16"
-    assert step_of(facts(training(dtype="bf16")), compiled=True).compiled
+    assert traced_step(facts(convolution_flops=1)).precision == "fp32"
+    assert traced_step(facts(convolution_flops=None)).counts.kind == "attention"
+    assert traced_step(facts(training(autocast="bf16"))).precision == "fp16"
+    assert traced_step(facts(training(dtype="bf16")), compiled=True).compiled
 
 
 def test_traces_from_before_have_no_counts():
-    assert step_of(facts(flops=None)) is None
-    assert step_of(facts(product_elements=None)) is None
+    assert traced_step(facts(flops=None)) is None
+    assert traced_step(facts(product_elements=None)) is None
 
 
 def test_answering_has_no_gradients():
-    assert step_of(facts(training(task="inference"))).gradient_bytes == 0
+    assert traced_step(facts(training(task="inference"))).gradient_bytes == 0
 
 
 TENSOR = {"kind": "tensor", "shape": [8, 3, 224, 224], "dtype": "float32"}
@@ -51,4 +51,4 @@ TENSOR = {"kind": "tensor", "shape": [8, 3, 224, 224], "dtype": "float32"}
     ],
 )
 def test_samples_of_a_step(changes, samples):
-    assert samples_of(training(**changes)) == samples
+    assert samples_per_step(training(**changes)) == samples

@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from recordings import Recorder, any_recordings, two_steps
 
 from planner.errors import PlannerError
-from planner.paths import recordings_dir
 from planner.trace import files
 from planner.trace.analysis.conclude import conclude
 from planner.trace.analysis.summary import digest_of
@@ -167,8 +166,9 @@ def test_allocations_are_exported_one_by_one(tmp_path: Path):
     assert (second["made_event"], second["freed_event"], second["module"]) == ("1", "2", "a,b")
 
 
-def test_a_stored_recording_is_found_by_its_digest():
-    folder = recordings_dir()
+def test_a_stored_recording_is_found_by_its_digest(tmp_path: Path):
+    folder = tmp_path / "recordings"
+    folder.mkdir()
     digest = store_recording(folder, two_steps())
     assert digest == digest_of(two_steps())
     assert find_recording(folder, digest) == two_steps()

@@ -9,7 +9,7 @@ from pydantic import Field
 from planner.base import Spec
 from planner.workload import fields
 from planner.workload.fields import all_fields, field_of, fields_of
-from planner.workload.option import GROUPS, Option, Situation, doubling, never
+from planner.workload.option import GROUPS, Presentation, Situation, command_line_only
 from planner.workload.training import Lora, Training
 from planner.workload.workload import Inference
 
@@ -76,7 +76,9 @@ def test_settings_are_asked_of_the_program_that_has_them(catalog):
 
 def test_one_option_is_one_declaration(monkeypatch):
     class Wider(Lora):
-        alpha: Annotated[float | None, Field(title="LoRA alpha", description="scale"), Option(asked_when=never)] = None
+        alpha: Annotated[
+            float | None, Field(title="LoRA alpha", description="scale"), Presentation(asked_when=command_line_only)
+        ] = None
 
     class Host(Spec):
         lora: Wider = Wider()
@@ -101,8 +103,3 @@ def test_training_is_asked_by_its_own_conditions(catalog):
     }
     assert {"micro_batch", "optimizer_step"} <= asked
     assert not asked & {"method", "trainable", "lora.rank", "parallel.tensor"}
-
-
-def test_stops_double():
-    assert doubling(1, 8) == (1, 2, 4, 8)
-    assert doubling(128, 1_000) == (128, 256, 512)

@@ -22,10 +22,10 @@ from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.plan.settings import adjustments_sentence
 from planner.workload.fields import all_fields, fields_of
-from planner.workload.option import Option
+from planner.workload.option import Presentation
 from planner.workload.software import registry
 from planner.workload.software.settings import EngineSettings
-from planner.workload.software.software import Serving, Software
+from planner.workload.software.software import ServingSupport, Software
 from planner.workload.workload import Inference
 
 MODEL = "meta-llama/Llama-3.1-8B"
@@ -37,7 +37,7 @@ class WaveSettings(EngineSettings):
     wave_tokens: Annotated[
         int | None,
         Field(ge=1, le=4096, title="Tokens in a wave", description="WaveServe: tokens that are read together"),
-        Option(explanation="The activations grow with it."),
+        Presentation(explanation="The activations grow with it."),
     ] = None
 
 
@@ -46,7 +46,7 @@ RECORD = Software(
     module="waveserve",
     title="WaveServe",
     version="WaveServe 1.0",
-    serving=Serving(settings=WaveSettings, cache_formats=("bf16", "fp8")),
+    serving=ServingSupport(settings=WaveSettings, cache_formats=("bf16", "fp8")),
 )
 
 
@@ -102,7 +102,7 @@ def test_its_settings_name_it_and_are_checked_in_its_own_words(catalog: Catalog)
         Inference(profile="vllm", engine={"wave_tokens": 64})
     with pytest.raises(ValueError, match=r"wave_tokens is a setting of WaveServe, and slots is one of llama\.cpp"):
         Inference(engine={"wave_tokens": 64, "slots": 2})
-    with pytest.raises(ValueError, match="WaveServe has no q8_0 cache; it has bf16, fp8"):
+    with pytest.raises(ValueError, match="WaveServe has no q8_0 KV cache; choose bf16 or fp8"):
         Inference(profile="waveserve", kv_cache="q8_0")
     assert json.loads(plan(engine={"wave_tokens": 64}).model_dump_json())["workload"]["engine"]["wave_tokens"] == 64
 

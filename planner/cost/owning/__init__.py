@@ -1,1 +1,1 @@
-"""Owning: what hardware is bought for, costs to run, is sold for again, and what the books say."""
+"""Costs of owning hardware: purchase, running costs, resale, and the accounting view."""

@@ -1,7 +1,7 @@
-"""The month as the books see it: depreciation, capital, colocation, operations and energy; and its break-even.
+"""Accounting view of owned servers: monthly depreciation, capital, colocation, operations and energy, and break-even.
 
-The decision itself is made on cash and resale (`planner.cost.rent_or_buy.streams`); this is the view that other
-calculators give.
+The decision itself is based on cash flows and resale (`planner.cost.rent_or_buy.cash_flows`); this is the view of other
+calculators.
 """
 
 from typing import Final
@@ -16,7 +16,7 @@ _MONTHS: Final = 12
 
 
 class OwnedServers(Spec):
-    """Servers that are owned, as the books see them."""
+    """Owned servers from the accounting view."""
 
     capex_usd: float = Field(gt=0)
     servers: int = Field(ge=1)
@@ -32,7 +32,7 @@ class OwnedServers(Spec):
 
 
 class OwnedMonth(Spec):
-    """What one month of owned servers costs in the books."""
+    """Accounting cost of one month of owned servers."""
 
     depreciation_usd: float
     capital_usd: float
@@ -58,7 +58,7 @@ class OwnedMonth(Spec):
 
 
 def owned_month(servers: OwnedServers, utilization: float) -> OwnedMonth:
-    """Return what a month costs in which the servers are used for this share of the time.
+    """Return the cost of a month in which the servers are used for `utilization` of the time.
 
     **Formula** C / (12 Y) + C · r / 2 / 12 + K · colo + C · o / 12 + K · P · 730 · e · (i + (1 − i) · u)
     **Source** github:ewyluda/gpu-price-index, tco
@@ -78,7 +78,7 @@ def owned_month(servers: OwnedServers, utilization: float) -> OwnedMonth:
 
 
 def break_even_utilization(servers: OwnedServers, rent_usd_per_gpu_hour: float) -> float | None:
-    """Return the utilisation from which on the books favour owning, or None where there is none up to 100 %.
+    """Return the utilization above which owning is cheaper in the books, or None if there is none up to 100 %.
 
     **Formula** u* = fixed / (p · n · 730 − K · P · 730 · e · (1 − i))
     """
@@ -89,7 +89,7 @@ def break_even_utilization(servers: OwnedServers, rent_usd_per_gpu_hour: float) 
 
 
 def payback_month(servers: OwnedServers, utilization: float, rent_usd_per_gpu_hour: float) -> int | None:
-    """Return the first month by whose end owning has cost less cash than renting, or None in the servers' life.
+    """Return the first month after which owning has cost less cash than renting, or None within the servers' life.
 
     **Formula** C + cash · m ≤ rent · m, with all monthly costs but depreciation as cash
     """

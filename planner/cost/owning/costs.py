@@ -1,4 +1,4 @@
-"""What owning costs, in numbers: what is bought, what is paid each year, and what each hour of use adds."""
+"""Costs of owning: upfront, per year, and per hour of use."""
 
 import math
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.terms import BuyTerms, ColocationPower, PlaceKind
 
 Values = Mapping[str, float]
-"""The figures of owning by name, as in `FIGURES`."""
+"""Values of the figures of owning, by the names in `FIGURES`."""
 FIGURES: Final = (
     "card_price_usd",
     "host_factor",
@@ -42,11 +42,11 @@ _MONTHS: Final = 12
 _WATTS: Final = 1_000
 
 
-class Shape(Spec):
-    """What owning is about that is no figure: how many of what, and which way things are paid."""
+class ServerSetup(Spec):
+    """Numbers of cards and servers to own, and how they are paid for."""
 
     count: int
-    """Cards of one group."""
+    """Cards per group."""
     groups: int
     gpus_per_server: int
     colocation_power: ColocationPower
@@ -60,18 +60,18 @@ class Shape(Spec):
 
     @property
     def cards(self) -> int:
-        """Return all cards that are bought."""
+        """Return the total number of cards."""
         return self.count * self.groups
 
     @property
     def servers(self) -> int:
-        """Return the servers that they need."""
+        """Return the number of servers for all cards."""
         return math.ceil(self.cards / self.gpus_per_server)
 
 
 @dataclass(frozen=True, slots=True)
-class Bought:
-    """What is paid at the start."""
+class UpfrontCosts:
+    """Costs of the purchase, in USD."""
 
     cards: float
     host: float
@@ -83,13 +83,13 @@ class Bought:
 
     @property
     def usd(self) -> float:
-        """Return everything together."""
+        """Return the total."""
         return self.cards + self.host + self.network + self.rack + self.tax + self.shipping + self.install
 
 
 @dataclass(frozen=True, slots=True)
 class RunningCosts:
-    """What is paid each year, used or not, and for each hour that one group works."""
+    """Costs per year regardless of use, in USD, and `usd_per_busy_hour` of one group."""
 
     idle_energy: float
     colocation: float
@@ -103,13 +103,13 @@ class RunningCosts:
 
     @property
     def usd_per_year(self) -> float:
-        """Return what the year costs without any work."""
+        """Return the yearly total without any use."""
         fixed = self.idle_energy + self.colocation + self.operations + self.support
         return fixed + self.spares + self.insurance + self.staff + self.licence
 
 
-def bought(values: Values, shape: Shape) -> Bought:
-    """Return what is paid at the start.
+def upfront_costs(values: Values, shape: ServerSetup) -> UpfrontCosts:
+    """Return the costs of the purchase.
 
     **Formula** host = cards · (f − 1); network = (cards + host) · s / (1 − s) from two servers on; tax on all of it.
     **Source** Epoch AI, training-cost-trends, for the factor and the share
@@ -125,11 +125,11 @@ def bought(values: Values, shape: Shape) -> Bought:
     network = (cards + host) * share / (1 - share) if shape.network_usd is None else shape.network_usd
     rack = shape.servers * values["rack_usd_per_server"]
     tax = values["tax_fraction"] * (cards + host + network + rack)
-    return Bought(cards, host, network, rack, tax, values["shipping_usd"], values["install_usd"])
+    return UpfrontCosts(cards, host, network, rack, tax, values["shipping_usd"], values["install_usd"])
 
 
-def full_power_watts(values: Values, shape: Shape) -> float:
-    """Return what all servers draw at full load.
+def full_power_watts(values: Values, shape: ServerSetup) -> float:
+    """Return the power of all servers at full load.
 
     **Formula** servers · their own power, or cards · board power · factor
     """
@@ -138,8 +138,8 @@ def full_power_watts(values: Values, shape: Shape) -> float:
     return shape.cards * values["card_power_watts"] * values["server_power_factor"]
 
 
-def kilowatt_hours(values: Values, shape: Shape, years: float, busy_hours: float) -> float:
-    """Return the energy of so many years with so many group-hours of work, with that of cooling and conversion.
+def kilowatt_hours(values: Values, shape: ServerSetup, years: float, busy_hours: float) -> float:
+    """Return the energy for `years` with `busy_hours` group-hours of work, including cooling and conversion.
 
     **Formula** P · PUE · (8,766 · Y · i + h / groups · (a − i))
     """
@@ -148,8 +148,8 @@ def kilowatt_hours(values: Values, shape: Shape, years: float, busy_hours: float
     return full_power_watts(values, shape) / _WATTS * values["pue"] * hours
 
 
-def kept(values: Values, shape: Shape, purchase: Bought) -> RunningCosts:
-    """Return what each year and each hour of work costs; electricity is paid once, metered or within colocation."""
+def running_costs(values: Values, shape: ServerSetup, purchase: UpfrontCosts) -> RunningCosts:
+    """Return the running costs; electricity counts once, either metered or included in colocation."""
     tariff = 0.0 if shape.colocation_power == "included" else values["tariff_usd_per_kwh"]
     capex = purchase.usd
     kilowatts = full_power_watts(values, shape) / _WATTS
@@ -166,8 +166,8 @@ def kept(values: Values, shape: Shape, purchase: Bought) -> RunningCosts:
     )
 
 
-def financed(capex_usd: float, shape: Shape, discount_rate: float, years: float) -> float:
-    """Return what the purchase costs in today's money if it ends after `years`: the own part, and the loan."""
+def financed_usd(capex_usd: float, shape: ServerSetup, discount_rate: float, years: float) -> float:
+    """Return the present value of a purchase that ends after `years`: the equity and the loan."""
     if shape.loan_fraction == 0:
         return capex_usd
     borrowed = shape.loan_fraction * capex_usd
@@ -176,7 +176,7 @@ def financed(capex_usd: float, shape: Shape, discount_rate: float, years: float)
 
 
 class Ownership(Spec):
-    """Every figure of owning in one kind of place. The fields that `BuyTerms` has too can be replaced there."""
+    """All figures of owning in one kind of place; `BuyTerms` can replace those that it also has."""
 
     id: PlaceKind
     name: str = Field(min_length=3)
@@ -204,7 +204,7 @@ class Ownership(Spec):
     notes: tuple[str, ...] = ()
 
     def with_terms(self, terms: BuyTerms) -> "Ownership":
-        """Return it with the figures that the person wrote in place of the preset's."""
+        """Return the figures with the user's own in place of the preset's."""
         own = {name: getattr(terms, name) for name in _FIGURES}
         changed: dict[str, object] = {name: Figure.own(value) for name, value in own.items() if value is not None}
         if terms.gpus_per_server is not None:

@@ -1,4 +1,4 @@
-"""The value of owned hardware over the years: a band of what used cards sell for, and what the books write off."""
+"""Residual value of owned hardware: resale bands, and depreciation."""
 
 import math
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Final
 
 from planner.base import Spec
 from planner.cost.constants import Constant
-from planner.cost.figure import NINETY_PERCENT, OWN_FIGURE
+from planner.cost.figure import NINETY_PERCENT, USER_SOURCE
 from planner.cost.terms import DepreciationMethod
 
 MACRS_5_YEAR: Final = (0.2, 0.32, 0.192, 0.1152, 0.1152, 0.0576)
@@ -21,7 +21,7 @@ DECLINE_ORDERS_PER_YEAR: Final = 0.14
 
 
 def yearly_depreciation(cost_usd: float, method: DepreciationMethod, years: float, horizon_years: int) -> list[float]:
-    """Return what is written off in each of the first `horizon_years` years; never more than the cost in all.
+    """Return the depreciation in each of the first `horizon_years` years, at most the cost in total.
 
     **Formula** straight line: C / Y until Y; declining: C · (10^−0.14(t−1) − 10^−0.14t); MACRS: its table.
     """
@@ -34,12 +34,12 @@ def yearly_depreciation(cost_usd: float, method: DepreciationMethod, years: floa
 
 
 def remaining(years: float) -> float:
-    """Return the share of the value that is left after `years` of the declining trend."""
+    """Return the fraction of the value that is left after `years` of the declining trend."""
     return float(10 ** (-DECLINE_ORDERS_PER_YEAR * years))
 
 
 def value_lost_per_hour(value_usd: float, network_share: float = 0.0) -> float:
-    """Return what an hour of hardware costs that is worth `value_usd` now and declines by the trend.
+    """Return the hourly depreciation of hardware that is worth `value_usd` now and declines by the trend.
 
     **Formula** V · 0.14 · ln 10 / 8,766 / (1 − s), with the share s of the cluster that its network is
     **Source** Epoch AI, training-cost-trends: amortised cost of a training run
@@ -51,12 +51,12 @@ _YEARS: Final = (1, 2, 3, 4, 5)
 _P100: Final = {2: "residual-p100-sxm2-2018-2016", 4: "residual-p100-sxm2-2020-2016", 6: "residual-p100-sxm2-2022-2016"}
 SOURCE: Final = (
     "middle: Epoch AI's trend, ×0.7244 a year; low: H100 depreciation guide of January 2026 (low trust); high: list "
-    "prices of the P100 from 2016 to 2022, where they lie above the trend"
+    "prices of the P100 from 2016 to 2022, if they are above the trend"
 )
 
 
 class ResalePoint(Spec):
-    """What share of its price new a card brings after some years, with the band."""
+    """Resale value after a number of years, as a fraction of the new price, with its band."""
 
     years: float
     low: float
@@ -69,13 +69,13 @@ _NEW: Final = ResalePoint(years=0, low=1, share=1, high=1)
 
 @dataclass(frozen=True)
 class ResaleCurve:
-    """The band of resale values; between its points values fall by a constant factor."""
+    """A band of resale values; between its points, values decline exponentially."""
 
     points: tuple[ResalePoint, ...]
     source: str = SOURCE
 
     def share(self, years: float, deviations: float = 0.0) -> float:
-        """Return the share of the price that is left, so many standard deviations from the middle of the band."""
+        """Return the remaining fraction of the price, at a number of standard deviations from the middle."""
         low, middle, high = self.band(years)
         bound = high if deviations > 0 else low
         if deviations == 0 or bound == middle:
@@ -96,7 +96,7 @@ class ResaleCurve:
         return self._beyond(known[-2], known[-1], years)
 
     def _beyond(self, before: ResalePoint, last: ResalePoint, years: float) -> tuple[float, float, float]:
-        """Return the band after the last point: all of it goes on falling as the middle did, and stays a band."""
+        """Return the band after the last point, which keeps declining at the rate of its middle."""
         part = (years - before.years) / (last.years - before.years)
         further = _between(before.share, last.share, part) / last.share if last.share > 0 else 0.0
         return last.low * further, last.share * further, last.high * further
@@ -107,14 +107,14 @@ def _between(before: float, after: float, part: float) -> float:
 
 
 def resale_curve(constants: tuple[Constant, ...]) -> ResaleCurve:
-    """Return the band that the evidence in `constants` gives."""
+    """Return the resale band from the evidence in `constants`."""
     by_id = {constant.id: constant.value for constant in constants}
     points = [
         ResalePoint(
             years=year,
             low=by_id[f"residual-h100-after-{year}-yr-low"],
             share=remaining(year),
-            high=max(_p100(by_id, year), remaining(year)),
+            high=max(_p100_share(by_id, year), remaining(year)),
         )
         for year in _YEARS
     ]
@@ -122,13 +122,13 @@ def resale_curve(constants: tuple[Constant, ...]) -> ResaleCurve:
 
 
 def own_curve(share: float, horizon_years: float) -> ResaleCurve:
-    """Return the curve that reaches the person's own share at the horizon, with a constant factor before."""
+    """Return the curve that declines exponentially to the user's own value at the horizon."""
     return ResaleCurve(
-        points=(ResalePoint(years=horizon_years, low=share, share=share, high=share),), source=OWN_FIGURE
+        points=(ResalePoint(years=horizon_years, low=share, share=share, high=share),), source=USER_SOURCE
     )
 
 
-def _p100(by_id: Mapping[str, float], year: int) -> float:
+def _p100_share(by_id: Mapping[str, float], year: int) -> float:
     known = {0: 1.0, **{after: by_id[name] for after, name in _P100.items()}}
     before = max(after for after in known if after <= year)
     if before == year:

@@ -1,5 +1,5 @@
-"""Prices from the network, on request only: fetched within limits, checked, held where they look wrong, kept apart.
+"""Price updates from the network, on request only: fetched within limits, validated, and held back if doubtful.
 
-Nothing here runs unless a person asks for it. What is bundled is never changed: what was fetched lies in snapshots of
-the user's own, and one choice says which of both is used.
+Bundled prices are never changed: fetched prices are stored as snapshots in the user's folder, and a setting selects
+which of both are used.
 """

@@ -1,7 +1,7 @@
-"""Fetch a file over HTTPS from a host that is allowed, within limits of time and size, and nothing else.
+"""Download of files over HTTPS from allowed hosts, within limits of time and size.
 
-No cookies, no credentials, no redirect to a host that is not allowed, no compression on the way (a small answer could
-unpack to a large one). What was read is never written here.
+No cookies, no credentials, no redirects to other hosts, and no compression in transfer, as a small response could
+unpack to a large one. Nothing is written to disk here.
 """
 
 import hashlib
@@ -19,28 +19,28 @@ from planner.errors import PriceError
 from planner.units import MIB
 
 Stop = Callable[[], bool]
-"""Whether nobody waits any more."""
+"""Returns whether the download is cancelled."""
 
-ANSWER_SECONDS: Final = 10.0
-"""How long a server may be silent."""
+TIMEOUT_SECONDS: Final = 10.0
+"""Timeout for a server's response."""
 TOTAL_SECONDS: Final = 120.0
-"""How long one file may take."""
+"""Timeout for one whole file."""
 MOST_BYTES: Final = 20 * MIB
 _LONGEST_WAIT_SECONDS: Final = 10
 _WAITS: Final = {str(seconds): seconds for seconds in range(_LONGEST_WAIT_SECONDS + 1)}
-"""The answers to "how long shall I wait" that are waited for."""
-_LOOK_SECONDS: Final = 0.05
+"""Values of the header Retry-After that are honored; longer waits are refused."""
+_POLL_SECONDS: Final = 0.05
 _MOST_REDIRECTS: Final = 3
 _PIECE_BYTES: Final = 65_536
 _TOO_MANY_REQUESTS: Final = 429
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 _AGENT: Final = "gpu-planner"
-_OFFLINE: Final = "Check the connection and try again; the prices that are there stay in use."
-_LATER: Final = "Try again later; the prices that are there stay in use."
+_CHECK_CONNECTION: Final = "Check the connection and try again; current prices stay in use."
+_TRY_LATER: Final = "Try again later; current prices stay in use."
 
 
 class Fetched(NamedTuple):
-    """A file as it came, with where from, when (ISO 8601, UTC), and its SHA-256."""
+    """A downloaded file, with its URL, time (ISO 8601, UTC) and SHA-256."""
 
     content: bytes
     url: str
@@ -49,7 +49,7 @@ class Fetched(NamedTuple):
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Hands redirects on to the caller, who knows which hosts are allowed."""
+    """Leaves redirects to the caller, which checks the host."""
 
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
@@ -58,9 +58,9 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 class Fetcher:
-    """Fetches from `hosts` only; `schemes` is for tests, whose server has no certificate.
+    """Downloads from `hosts` only; other `schemes` are for tests, whose server has no certificate.
 
-    `pause` waits between two attempts; it may end early when `stop` says so.
+    `stop` cancels a download, and `answer_seconds` and `total_seconds` are its time limits.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Fetcher:
         hosts: frozenset[str],
         stop: Stop = lambda: False,
         schemes: frozenset[str] = frozenset({"https"}),
-        answer_seconds: float = ANSWER_SECONDS,
+        answer_seconds: float = TIMEOUT_SECONDS,
         total_seconds: float = TOTAL_SECONDS,
     ) -> None:
         self._hosts, self._stop, self._schemes = hosts, stop, schemes
@@ -79,8 +79,8 @@ class Fetcher:
         """Return the file at `url`.
 
         Raises:
-            PriceError: If the host is not allowed or cannot be reached, refuses, sends more than `most_bytes`, takes
-                too long, or if nobody waits any more.
+            PriceError: If the host is not allowed or cannot be reached, if it refuses, sends more than `most_bytes` or
+                takes too long, or if the download is cancelled.
         """
         until = time.monotonic() + self._total_seconds
         for _ in range(_MOST_REDIRECTS + 1):
@@ -92,7 +92,7 @@ class Fetcher:
             content = self._read(answer, url, most_bytes, until)
             now = datetime.now(UTC).isoformat(timespec="seconds")
             return Fetched(content, url, now, hashlib.sha256(content).hexdigest())
-        raise PriceError(_host(url), "redirects again and again", _LATER)
+        raise PriceError(_host(url), "redirects too often", _TRY_LATER)
 
     def _check(self, url: str) -> None:
         parts = urlsplit(url)
@@ -102,7 +102,7 @@ class Fetcher:
             raise PriceError(_host(url), "is not one of the hosts that prices are fetched from")
 
     def _ask(self, url: str, until: float, *, may_wait: bool) -> http.client.HTTPResponse | str:
-        """Return the answer, or where it redirects to."""
+        """Return the response, or the URL that it redirects to."""
         request = Request(url, headers={"User-Agent": _AGENT, "Accept-Encoding": "identity"})
         try:
             response = cast("http.client.HTTPResponse", self._opener.open(request, timeout=self._answer_seconds))
@@ -112,22 +112,22 @@ class Fetcher:
                     return urljoin(url, str(error.headers["Location"]))
                 if error.code == _TOO_MANY_REQUESTS and may_wait and self._waited(error.headers, until):
                     return self._ask(url, until, may_wait=False)
-                raise PriceError(_host(url), _refusal(error), _LATER) from error
+                raise PriceError(_host(url), _status_error(error), _TRY_LATER) from error
         except (OSError, http.client.HTTPException) as error:
-            raise PriceError(_host(url), _connection_words(error), _OFFLINE, environment=True) from error
+            raise PriceError(_host(url), _connection_error(error), _CHECK_CONNECTION, environment=True) from error
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             response.close()
-            raise PriceError(_host(url), "sends a compressed answer that was not asked for", _LATER)
+            raise PriceError(_host(url), "sent a compressed response that was not requested", _TRY_LATER)
         return response
 
     def _waited(self, headers: Message, until: float) -> bool:
-        """Wait as long as a busy server asks, if that is not long; return whether it is worth another attempt."""
+        """Wait as long as a busy server requests, if that is short; return whether to try again."""
         seconds = _WAITS.get(headers.get("Retry-After", ""))
         if seconds is None or seconds > until - time.monotonic():
             return False
         ends = time.monotonic() + seconds
         while time.monotonic() < ends and not self._stop():
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
         return not self._stop()
 
     def _read(self, response: http.client.HTTPResponse, url: str, most_bytes: int, until: float) -> bytes:
@@ -137,37 +137,43 @@ class Fetcher:
                 if self._stop():
                     raise PriceError(_host(url), "fetching was cancelled")
                 if time.monotonic() > until:
-                    raise PriceError(_host(url), f"took longer than {self._total_seconds:.0f} seconds", _OFFLINE)
+                    raise PriceError(
+                        _host(url), f"took longer than {self._total_seconds:.0f} seconds", _CHECK_CONNECTION
+                    )
                 try:
                     piece = response.read1(_PIECE_BYTES)
                 except (OSError, http.client.HTTPException) as error:
-                    raise PriceError(_host(url), _connection_words(error), _OFFLINE, environment=True) from error
+                    raise PriceError(
+                        _host(url), _connection_error(error), _CHECK_CONNECTION, environment=True
+                    ) from error
                 if not piece:
                     break
                 found += piece
                 if len(found) > most_bytes:
-                    raise PriceError(_host(url), f"sends more than the {most_bytes:,} bytes that are read", _LATER)
+                    raise PriceError(_host(url), f"sends more than the limit of {most_bytes:,} bytes", _TRY_LATER)
             _check_whole(response, url)
         return bytes(found)
 
 
 def _check_whole(response: http.client.HTTPResponse, url: str) -> None:
-    """Refuse what was cut off: a stated length of which a part never came."""
+    """Reject a truncated file, which is shorter than its stated length."""
     if response.length:
-        raise PriceError(_host(url), f"broke off {response.length:,} bytes before the end", _OFFLINE, environment=True)
+        raise PriceError(
+            _host(url), f"ended the transfer {response.length:,} bytes early", _CHECK_CONNECTION, environment=True
+        )
 
 
-def _refusal(error: HTTPError) -> str:
+def _status_error(error: HTTPError) -> str:
     if error.code == _TOO_MANY_REQUESTS:
         wait = error.headers.get("Retry-After", "")
-        return f"asks to come back after {wait[:40]} seconds" if wait else "has had too many requests"
-    return f"answered with status {error.code}"
+        return f"is busy (Retry-After: {wait[:40]})" if wait else "received too many requests"
+    return f"responded with status {error.code}"
 
 
-def _connection_words(error: BaseException) -> str:
+def _connection_error(error: BaseException) -> str:
     reason = error.reason if isinstance(error, URLError) else error
     if isinstance(reason, TimeoutError):
-        return "did not answer in time"
+        return "did not respond in time"
     return f"cannot be reached ({(str(reason) or type(reason).__name__)[:200]})"
 
 

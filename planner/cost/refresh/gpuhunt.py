@@ -1,4 +1,4 @@
-"""The price lists that dstack's gpuhunt publishes: one zip with one CSV for each provider, rebuilt every hour.
+"""Price lists of dstack's gpuhunt: one zip archive with one CSV file per provider, rebuilt every hour.
 
 **Source**: github.com/dstackai/gpuhunt at 3584151 (2026-08-19): `_internal/catalog.py` for the addresses,
 `_internal/storage.py` for the columns. Prices are of the whole instance, in USD. There is no form factor (SXM or PCIe)
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from planner.cost.refresh.download import Fetched, Fetcher
-from planner.cost.refresh.listing import Listing, Refused
+from planner.cost.refresh.offers import Listing, RejectedRow
 from planner.errors import PriceError
 from planner.units import MIB
 
@@ -27,20 +27,20 @@ def unpack(content: bytes, member: str, provider: str, most_bytes: int = MOST_UN
     """Return the file `member`, which must be the only one in the archive.
 
     Raises:
-        PriceError: If `content` is no such archive, is cut off, or unpacks to more than `most_bytes`.
+        PriceError: If `content` is not such an archive, is truncated, or unpacks to more than `most_bytes`.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             names = archive.namelist()
             if names != [member]:
-                raise PriceError(provider, f"its archive holds {_named(names)} instead of {member}")
-            return _inflated(archive, member, provider, most_bytes)
+                raise PriceError(provider, f"its archive contains {_describe_names(names)} instead of {member}")
+            return _inflate(archive, member, provider, most_bytes)
     except _BROKEN as error:
         raise PriceError(provider, f"its archive cannot be read ({error})") from error
 
 
-def _inflated(archive: zipfile.ZipFile, member: str, provider: str, most_bytes: int) -> bytes:
-    """Return what is in it, counting what really comes out: the size in the head may be a lie."""
+def _inflate(archive: zipfile.ZipFile, member: str, provider: str, most_bytes: int) -> bytes:
+    """Return the unpacked file, limiting its actual size, since the size in the header may be wrong."""
     found = bytearray()
     with archive.open(member) as stream:
         while piece := stream.read(_PIECE_BYTES):
@@ -50,7 +50,7 @@ def _inflated(archive: zipfile.ZipFile, member: str, provider: str, most_bytes: 
     return bytes(found)
 
 
-def _named(names: list[str]) -> str:
+def _describe_names(names: list[str]) -> str:
     return f"{len(names):,} files" if len(names) != 1 else names[0][:100]
 
 
@@ -66,36 +66,36 @@ PROVIDERS: Final[Mapping[str, str]] = {
     "verda": "Verda",
     "cloudrift": "CloudRift",
 }
-"""gpuhunt's names and ours. RunPod is left out: this list does not tell its two clouds apart."""
+"""Providers by gpuhunt's names. RunPod is left out, as the list does not distinguish its two clouds."""
 _NEEDED: Final = ("instance_name", "location", "price", "gpu_count", "gpu_name", "gpu_memory", "spot")
 _VERSION_BYTES: Final = 200
 # YYYYMMDD and the number of the run.
 _VERSION: Final = re.compile(r"(\d{4})(\d{2})(\d{2})-\d+", re.ASCII)
-# "RTX4070TiSUPER" and "RTX6000Ada" are written apart everywhere else.
+# Splits "RTX4070TiSUPER" and "RTX6000Ada" into the words of the catalog's names.
 _WORDS: Final = re.compile(r"(?<=RTX)(?=PRO)|(?<=PRO)(?=\d)|(?<=\d)(?=Ti|SUPER|Ada|NVL)|(?<=Ti)(?=SUPER)")
 
 
-def fetch_gpuhunt(fetcher: Fetcher, key: str, base: str = BASE) -> tuple[Fetched, list[Listing | Refused]]:
+def fetch_gpuhunt(fetcher: Fetcher, key: str, base: str = BASE) -> tuple[Fetched, list[Listing | RejectedRow]]:
     """Return the archive of one provider, by gpuhunt's name, and its rows.
 
     Raises:
-        PriceError: If it cannot be fetched, or is not the list that it should be.
+        PriceError: If it cannot be fetched or is not the expected list.
     """
     provider = PROVIDERS[key]
     stated = fetcher.fetch(f"{base}/{key}/version", _VERSION_BYTES).content.decode("ascii", "replace").strip()
     version = _VERSION.fullmatch(stated)
     if version is None:
-        raise PriceError(provider, f"its version {stated[:40]!r} is no date")
+        raise PriceError(provider, f"its version {stated[:40]!r} is not a date")
     fetched = fetcher.fetch(f"{base}/{key}/{stated}/catalog.zip")
     table = unpack(fetched.content, f"{key}.csv", provider)
     return fetched, list(read_table(table, provider, "-".join(version.groups())))
 
 
-def read_table(table: bytes, provider: str, date: str) -> Iterator[Listing | Refused]:
-    """Yield the rows of a provider's CSV that have cards.
+def read_table(table: bytes, provider: str, date: str) -> Iterator[Listing | RejectedRow]:
+    """Yield the rows of a provider's CSV file that have cards.
 
     Raises:
-        PriceError: If it is no text, or lacks a column.
+        PriceError: If it is not text or lacks a column.
     """
     try:
         reader = csv.DictReader(io.StringIO(table.decode("utf-8"), newline=""), strict=True)
@@ -110,7 +110,7 @@ def read_table(table: bytes, provider: str, date: str) -> Iterator[Listing | Ref
         raise PriceError(provider, f"its list cannot be read ({error})") from error
 
 
-def _row(row: Mapping[str, str | None], provider: str, date: str) -> Listing | Refused | None:
+def _row(row: Mapping[str, str | None], provider: str, date: str) -> Listing | RejectedRow | None:
     instance = (row["instance_name"] or "")[:100]
     try:
         count = int(row["gpu_count"] or "")
@@ -131,7 +131,7 @@ def _row(row: Mapping[str, str | None], provider: str, date: str) -> Listing | R
             storage_gb=_number(row.get("disk_size")),
         )
     except (ValueError, KeyError) as error:
-        return Refused(f"{provider} {instance}".strip(), f"a field is no value ({error})")
+        return RejectedRow(f"{provider} {instance}".strip(), f"a field is invalid ({error})")
 
 
 def _number(text: str | None) -> float | None:

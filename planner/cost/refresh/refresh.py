@@ -1,4 +1,4 @@
-"""Fetch the prices of every source, put what is believable in use, hold what is doubtful, and say what happened."""
+"""Price update: fetch every source, use plausible prices, hold back doubtful ones, and report the results."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -6,10 +6,10 @@ from functools import partial
 from statistics import median
 from typing import Final, Literal, NamedTuple
 
-from planner.cost.refresh import gpuhunt, price_feed
+from planner.cost.refresh import gpu_price_feed as price_feed
+from planner.cost.refresh import gpuhunt
 from planner.cost.refresh.download import Fetched, Fetcher
-from planner.cost.refresh.listing import Listing, Refused
-from planner.cost.refresh.offers import Matcher, offers_of
+from planner.cost.refresh.offers import Listing, Matcher, RejectedRow, offers_of
 from planner.cost.refresh.store import Part, PriceStore, Stored
 from planner.cost.renting.offer import Offer
 from planner.errors import PriceError
@@ -17,64 +17,64 @@ from planner.hardware.catalog import HardwareCatalog
 
 # Thresholds of mixxor/eu-cloud-prices (rows, single prices, median) and gpu-price-feed (marketplaces), which were set
 # after real mistakes: prices of 0, host prices without their cards, bids instead of prices.
-FEWEST_ROWS_SHARE: Final = 0.8
-HIGHEST_RISE: Final = 1.5
-LOWEST_FALL: Final = 0.5
-LARGEST_MEDIAN_MOVE: Final = 0.25
+MIN_ROWS_SHARE: Final = 0.8
+MAX_RISE: Final = 1.5
+MAX_FALL: Final = 0.5
+MAX_MEDIAN_CHANGE: Final = 0.25
 MARKETPLACES: Final = frozenset({"Vast.ai", "RunPod Community", "Akash"})
-"""Where single hosts ask what they like."""
-_MARKET_MOVE: Final = 5.0
-_FEW: Final = 5
-_MOST_NAMED: Final = 5
+"""Marketplaces, on which individual hosts set their own prices."""
+_MARKETPLACE_CHANGE: Final = 5.0
+_MIN_OFFERS: Final = 5
+_MAX_LISTED: Final = 5
 
 _Key = tuple[str, str | None, float, str]
 
 
-def doubts(before: Sequence[Offer], after: Sequence[Offer]) -> tuple[str, ...]:
-    """Return in words what is odd about a provider's new offers beside those of before; nothing where all is well."""
+def find_doubts(before: Sequence[Offer], after: Sequence[Offer]) -> tuple[str, ...]:
+    """Return what is implausible about a provider's new offers compared with the previous ones, as sentences."""
     old, new = _prices(before), _prices(after)
     found: list[str] = []
-    if len(before) >= _FEW and len(after) < FEWEST_ROWS_SHARE * len(before):
+    if len(before) >= _MIN_OFFERS and len(after) < MIN_ROWS_SHARE * len(before):
         found.append(f"{len(after):,} offers instead of {len(before):,}")
     moves = {key: new[key] / old[key] for key in old if key in new}
     low, high = _limits(after)
     far = sorted((key for key, move in moves.items() if not low <= move <= high), key=lambda key: -abs(moves[key] - 1))
-    found += [_words(key, old[key], new[key]) for key in far[:_MOST_NAMED]]
-    if len(far) > _MOST_NAMED:
-        found.append(f"{len(far) - _MOST_NAMED:,} more prices moved as far")
-    if len(moves) >= _FEW and abs(median(moves.values()) - 1) > LARGEST_MEDIAN_MOVE:
-        found.append(f"prices moved by {median(moves.values()) - 1:+.0%} in the middle")
+    found += [_describe_change(key, old[key], new[key]) for key in far[:_MAX_LISTED]]
+    if len(far) > _MAX_LISTED:
+        found.append(f"{len(far) - _MAX_LISTED:,} more prices changed as much")
+    if len(moves) >= _MIN_OFFERS and abs(median(moves.values()) - 1) > MAX_MEDIAN_CHANGE:
+        found.append(f"the median price change is {median(moves.values()) - 1:+.0%}")
     return tuple(found)
 
 
 def _limits(offers: Sequence[Offer]) -> tuple[float, float]:
     if offers and offers[0].provider in MARKETPLACES:
-        return 1 / _MARKET_MOVE, _MARKET_MOVE
-    return LOWEST_FALL, HIGHEST_RISE
+        return 1 / _MARKETPLACE_CHANGE, _MARKETPLACE_CHANGE
+    return MAX_FALL, MAX_RISE
 
 
 def _prices(offers: Sequence[Offer]) -> Mapping[_Key, float]:
-    """Return the newest price of each machine and way to rent."""
+    """Return the newest price of each machine and rental mode."""
     by_age = sorted(offers, key=lambda offer: offer.price_date or "")
     return {
         (offer.instance, offer.region, offer.gpu_count, mode): price for offer in by_age for mode, price in offer.prices
     }
 
 
-def _words(key: _Key, before: float, after: float) -> str:
+def _describe_change(key: _Key, before: float, after: float) -> str:
     instance, region, _, mode = key
     place = f" in {region}" if region else ""
-    return f"{instance}{place}, {mode}: {before:,.4g} → {after:,.4g} USD an hour (× {after / before:.2f})"
+    return f"{instance}{place}, {mode}: {before:,.4g} → {after:,.4g} USD per hour (× {after / before:.2f})"
 
 
-Rows = tuple[Fetched, list[Listing | Refused]]
+Rows = tuple[Fetched, list[Listing | RejectedRow]]
 Progress = Callable[[int, int, str], None]
-"""Told how many sources are done, of how many, and which is next."""
+"""Called with the number of finished sources, their total, and the title of the next one."""
 Status = Literal["new", "unchanged", "held", "failed"]
 
 
 class Source(NamedTuple):
-    """One file to fetch: `key` is what people choose it by, `title` what they see."""
+    """One file to fetch: `key` selects it on the command line, and `title` is its display name."""
 
     key: str
     title: str
@@ -83,13 +83,13 @@ class Source(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of one provider, or of a source that failed as a whole; `provider` is the source's title then."""
+    """Result for one provider, or for a failed source, whose title is then the `provider`."""
 
     provider: str
     source: str
     status: Status
     offers: int = 0
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RejectedRow, ...] = ()
     doubts: tuple[str, ...] = ()
     error: PriceError | None = None
 
@@ -105,7 +105,7 @@ HOSTS: Final = frozenset(source.host for source in SOURCES)
 
 
 class Refresh:
-    """One refresh. `bundled` are the offers that come with the program: they say which card an instance type has."""
+    """One price update; the `bundled` offers identify the cards of known instance types."""
 
     def __init__(self, store: PriceStore, hardware: HardwareCatalog, bundled: tuple[Offer, ...], now: datetime) -> None:
         self._store, self._bundled = store, bundled
@@ -117,10 +117,10 @@ class Refresh:
     def run(
         self, fetcher: Fetcher, sources: Sequence[Source] = SOURCES, progress: Progress = lambda *_: None
     ) -> tuple[Outcome, ...]:
-        """Fetch `sources` one after the other, write what they brought, and return what came of each.
+        """Fetch `sources` one after another, store their prices, and return the result for each provider.
 
-        A source that fails leaves its providers' prices as they are. Where two have the same provider the newer prices
-        count, of the same day those of the source that comes first.
+        A failed source leaves the prices of its providers unchanged. If two sources have the same provider, the newer
+        prices win, and on the same day those of the earlier source.
 
         Raises:
             PriceError: If nothing can be written.
@@ -141,13 +141,15 @@ class Refresh:
         progress(len(sources), len(sources), "")
         return (*self._settle(parts), *outcomes)
 
-    def _parts(self, source: Source, fetched: Fetched, rows: Sequence[Listing | Refused]) -> list[tuple[Part, Outcome]]:
-        """Return what a file holds of each provider."""
+    def _parts(
+        self, source: Source, fetched: Fetched, rows: Sequence[Listing | RejectedRow]
+    ) -> list[tuple[Part, Outcome]]:
+        """Return the offers of each provider in a file, with their result."""
         on_time = [self._not_of_tomorrow(row) for row in rows]
         offers, refused = offers_of(on_time, self._matcher, f"{source.title} ({fetched.url})")
         if not offers:
             why = f", such as {refused[0].what}: {refused[0].reason}" if refused else ""
-            raise PriceError(source.title, f"holds no offer that can be used{why}")
+            raise PriceError(source.title, f"contains no usable offer{why}")
         providers = dict.fromkeys(offer.provider for offer in offers)
         return [
             (
@@ -170,19 +172,19 @@ class Refresh:
             for provider in providers
         ]
 
-    def _not_of_tomorrow(self, row: Listing | Refused) -> Listing | Refused:
+    def _not_of_tomorrow(self, row: Listing | RejectedRow) -> Listing | RejectedRow:
         if isinstance(row, Listing) and row.date > self._today.isoformat():
-            return Refused(f"{row.provider} {row.instance}", f"its price is of {row.date}, which is still to come")
+            return RejectedRow(f"{row.provider} {row.instance}", f"its price is dated {row.date}, in the future")
         return row
 
     def _settle(self, parts: dict[str, tuple[Part, Outcome]]) -> list[Outcome]:
-        """Put parts in use or hold them, and say which."""
+        """Store the new prices or hold them back, and return the results."""
         stored = self._store.read()
         taken: list[Part] = []
         held: list[Part] = []
         outcomes = []
         for part, outcome in parts.values():
-            odd = doubts(self._before(part.provider, stored), part.offers)
+            odd = find_doubts(self._before(part.provider, stored), part.offers)
             same = (known := stored.snapshot.part(part.provider)) is not None and known.offers == part.offers
             status: Status = "held" if odd else "unchanged" if same else "new"
             (held if odd else taken).append(part)
@@ -195,7 +197,7 @@ class Refresh:
         return outcomes
 
     def _before(self, provider: str, stored: Stored) -> tuple[Offer, ...]:
-        """Return what a provider asked so far."""
+        """Return a provider's previous offers."""
         part = stored.snapshot.part(provider)
         if part is not None:
             return part.offers
@@ -204,27 +206,27 @@ class Refresh:
 
 
 def accept_held(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, ...]:
-    """Put held prices in use, of all providers or of those named; return whose they were.
+    """Use held prices, of all providers or of the named ones; return these providers.
 
     Raises:
-        PriceError: If nothing is held of a provider that is named, or the folder cannot be written to.
+        PriceError: If no prices of a named provider are held, or the folder cannot be written.
     """
     stored = store.read()
     chosen = _held_of(stored, providers)
     store.take(stored.snapshot.with_parts(chosen, stored.held.taken_at))
-    _let_go(store, stored, chosen)
+    _remove_held(store, stored, chosen)
     return tuple(part.provider for part in chosen)
 
 
 def discard_held(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, ...]:
-    """Throw held prices away, of all providers or of those named; return whose they were.
+    """Delete held prices, of all providers or of the named ones; return these providers.
 
     Raises:
         PriceError: As `accept_held`.
     """
     stored = store.read()
     chosen = _held_of(stored, providers)
-    _let_go(store, stored, chosen)
+    _remove_held(store, stored, chosen)
     return tuple(part.provider for part in chosen)
 
 
@@ -232,12 +234,12 @@ def _held_of(stored: Stored, providers: Sequence[str]) -> tuple[Part, ...]:
     names = [part.provider for part in stored.held.parts]
     for provider in providers:
         if provider not in names:
-            there = f"Held are those of {', '.join(names)}." if names else "Nothing is held."
-            raise PriceError(provider, "no prices are held of it", there)
+            hint = f"Prices are held for {', '.join(names)}." if names else "No prices are held."
+            raise PriceError(provider, "has no held prices", hint)
     return tuple(part for part in stored.held.parts if not providers or part.provider in providers)
 
 
-def _let_go(store: PriceStore, stored: Stored, chosen: Sequence[Part]) -> None:
+def _remove_held(store: PriceStore, stored: Stored, chosen: Sequence[Part]) -> None:
     gone = {part.provider for part in chosen}
     store.hold(stored.held.evolve(parts=tuple(part for part in stored.held.parts if part.provider not in gone)))
 

@@ -1,6 +1,6 @@
-"""The fetched prices and a person's own offers in the user's folder: read, replaced in one step, and taken back.
+"""Storage of fetched prices and the user's own offers in the user's folder.
 
-The last three snapshots are kept. A file that cannot be read is passed over and named, and the one before it is used.
+The last three snapshots are kept. An unreadable file is skipped and reported, and the snapshot before it is used.
 """
 
 from collections.abc import Iterable
@@ -19,92 +19,92 @@ SCHEMA_VERSION: Final = 1
 
 
 class Part(Spec):
-    """The offers of one provider as one source published them."""
+    """Offers of one provider from one source."""
 
     provider: str = Field(min_length=1)
     source: str = Field(min_length=3, description="the source's name")
     url: str
     fetched_at: str = Field(description="ISO 8601, UTC")
-    bytes: int = Field(ge=0, description="of the file that was fetched")
+    bytes: int = Field(ge=0, description="size of the fetched file")
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     offers: tuple[Offer, ...] = Field(min_length=1)
 
 
-class Snapshot(Spec):
-    """The fetched offers of all providers; each keeps its own date when another could not be fetched again."""
+class PriceSnapshot(Spec):
+    """Fetched offers of all providers, each with its own date, since not every update includes all providers."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     taken_at: str = Field(pattern=r"^\d{8}T\d{6}Z$", description="UTC")
     parts: tuple[Part, ...] = ()
 
     def part(self, provider: str) -> Part | None:
-        """Return what is there of a provider."""
+        """Return the offers of a provider, or None."""
         return next((part for part in self.parts if part.provider == provider), None)
 
-    def with_parts(self, parts: tuple[Part, ...], taken_at: str) -> "Snapshot":
-        """Return this snapshot with the providers of `parts` replaced, or added."""
+    def with_parts(self, parts: tuple[Part, ...], taken_at: str) -> "PriceSnapshot":
+        """Return this snapshot with the offers of the providers in `parts` added or replaced."""
         fresh = {part.provider for part in parts}
         kept = tuple(part for part in self.parts if part.provider not in fresh)
-        return Snapshot(taken_at=taken_at, parts=tuple(sorted((*kept, *parts), key=lambda part: part.provider)))
+        return PriceSnapshot(taken_at=taken_at, parts=tuple(sorted((*kept, *parts), key=lambda part: part.provider)))
 
 
 KEPT_SNAPSHOTS: Final = 3
 _MOST_BYTES: Final = 64 * MIB
-_EMPTY: Final = Snapshot(taken_at="00000000T000000Z")
+_EMPTY: Final = PriceSnapshot(taken_at="00000000T000000Z")
 _HELD, _CHOICE, _OWN = "held.json", "choice.json", "own.json"
 _Content = TypeVar("_Content", bound=Spec)
 
 
-class Choice(Spec):
-    """Whether the bundled prices are used although others were fetched."""
+class PriceChoice(Spec):
+    """The choice between bundled and fetched prices."""
 
     use_bundled: bool = False
 
 
-class Own(Spec):
-    """The offers that a person added."""
+class OwnOffers(Spec):
+    """The user's own offers."""
 
     offers: tuple[Offer, ...] = ()
 
 
 class Stored(NamedTuple):
-    """What the folder holds. `snapshot` is the newest that can be read, `problems` the files that cannot be."""
+    """Contents of the folder: `snapshot` is the newest readable one, and `problems` are the unreadable files."""
 
-    snapshot: Snapshot
-    held: Snapshot
+    snapshot: PriceSnapshot
+    held: PriceSnapshot
     own: tuple[Offer, ...]
     use_bundled: bool
     problems: tuple[PriceError, ...]
 
 
 class PriceStore:
-    """The folder; every change is written before it returns.
+    """The folder of price files; every change is written before the method returns.
 
-    Methods that write raise `PriceError` where the folder cannot be written to; the old files are untouched then.
+    Methods that write raise `PriceError` if the folder cannot be written; old files are then unchanged.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def read(self) -> Stored:
-        """Return what is there; what cannot be read is left out and named."""
+        """Return the contents; unreadable files are skipped and reported."""
         problems: list[PriceError] = []
-        snapshots = (self._try(path, Snapshot, problems) for path in self._snapshots())
+        snapshots = (self._try(path, PriceSnapshot, problems) for path in self._snapshots())
         newest = next((found for found in snapshots if found is not None), _EMPTY)
-        held = self._try(self.folder / _HELD, Snapshot, problems) or _EMPTY
-        choice = self._try(self.folder / _CHOICE, Choice, problems) or Choice()
-        own = self._try(self.folder / _OWN, Own, problems) or Own()
+        held = self._try(self.folder / _HELD, PriceSnapshot, problems) or _EMPTY
+        choice = self._try(self.folder / _CHOICE, PriceChoice, problems) or PriceChoice()
+        own = self._try(self.folder / _OWN, OwnOffers, problems) or OwnOffers()
         return Stored(newest, held, own.offers, choice.use_bundled, tuple(problems))
 
-    def take(self, snapshot: Snapshot) -> None:
+    def take(self, snapshot: PriceSnapshot) -> None:
         """Use `snapshot` from now on, and keep the two before it."""
         self._write(f"snapshot-{snapshot.taken_at}.json", snapshot)
         self.use_bundled(False)
         for old in self._snapshots()[KEPT_SNAPSHOTS:]:
             old.unlink(missing_ok=True)
 
-    def hold(self, snapshot: Snapshot) -> None:
-        """Keep doubtful prices until somebody has looked at them; an empty snapshot holds none."""
+    def hold(self, snapshot: PriceSnapshot) -> None:
+        """Hold doubtful prices until the user accepts or discards them; an empty snapshot holds none."""
         if snapshot.parts:
             self._write(_HELD, snapshot)
         else:
@@ -112,11 +112,11 @@ class PriceStore:
 
     def use_bundled(self, chosen: bool) -> None:
         """Use the bundled prices, or the fetched ones again."""
-        self._write(_CHOICE, Choice(use_bundled=chosen))
+        self._write(_CHOICE, PriceChoice(use_bundled=chosen))
 
     def set_own(self, offers: Iterable[Offer]) -> None:
-        """Replace a person's own offers."""
-        self._write(_OWN, Own(offers=tuple(offers)))
+        """Replace the user's own offers."""
+        self._write(_OWN, OwnOffers(offers=tuple(offers)))
 
     def _snapshots(self) -> list[Path]:
         return sorted(self.folder.glob("snapshot-*.json"), reverse=True)
@@ -130,7 +130,7 @@ class PriceStore:
             problems.append(PriceError(str(path), error.reason, error.hint))
         except ValidationError as error:
             reason = SpecError.from_validation(error).message
-            problems.append(PriceError(str(path), f"is no file of prices ({reason})", "Delete it, or refresh prices."))
+            problems.append(PriceError(str(path), f"is not a price file ({reason})", "Delete it, or update prices."))
         return None
 
     def _write(self, name: str, content: Spec) -> None:
@@ -142,10 +142,10 @@ class PriceStore:
 
 
 def read_offers(path: Path) -> tuple[Offer, ...]:
-    """Return the offers in a file of one's own: a JSON list of offers, as `gpu-planner prices --json` prints them.
+    """Return the offers in the user's file: a JSON list as printed by `gpu-planner prices --json`.
 
     Raises:
-        PriceError: If it cannot be read, or an offer is not valid; the reason names the field.
+        PriceError: If it cannot be read or an offer is invalid; the reason names the field.
     """
     try:
         found = TypeAdapter(tuple[Offer, ...]).validate_json(read_regular(path, "price file", _MOST_BYTES))
@@ -157,10 +157,10 @@ def read_offers(path: Path) -> tuple[Offer, ...]:
 
 
 def offers_in_use(bundled: tuple[Offer, ...], stored: Stored) -> tuple[Offer, ...]:
-    """Return the person's own offers, the fetched ones, and the bundled ones that those do not replace.
+    """Return the user's own offers, the fetched ones, and the bundled ones that these do not replace.
 
-    A fetched machine replaces the bundled prices for the same machine on demand and as spot; bundled commitments stay,
-    since no source without an account publishes them, and they keep their date.
+    A fetched machine replaces the bundled on-demand and spot prices of the same machine; bundled commitments stay, with
+    their date, since sources without an account do not publish them.
     """
     fetched = () if stored.use_bundled else tuple(offer for part in stored.snapshot.parts for offer in part.offers)
     replaced = {_machine(offer) for offer in fetched}

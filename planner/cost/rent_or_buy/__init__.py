@@ -1,1 +1,1 @@
-"""Renting beside owning: streams of money, where they meet, and how sure the decision is."""
+"""Comparison of renting and owning: cash flows, break-even, and uncertainty."""

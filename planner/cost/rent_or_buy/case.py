@@ -1,4 +1,4 @@
-"""One decision between renting and owning: every figure with its range, and the streams that follow from them."""
+"""Inputs of a rent-or-buy decision, and the cash flows that follow from them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import Final
 
 from planner.cost.figure import Figure
-from planner.cost.owning.costs import Shape, bought, kept
+from planner.cost.owning.costs import ServerSetup, running_costs, upfront_costs
 from planner.cost.owning.residual import ResaleCurve
-from planner.cost.rent_or_buy.streams import Streams
+from planner.cost.rent_or_buy.cash_flows import CashFlows
 
 RESALE: Final = "resale_share"
 RENT_PRICE: Final = "rent_usd_per_hour"
@@ -20,51 +20,51 @@ _NOTHING: Final[Mapping[str, float]] = {}
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Everything that decides between renting and owning.
+    """All inputs of one rent-or-buy decision.
 
-    `figures` holds those of owning by the names of `planner.cost.owning.costs.FIGURES`, the rent of a billed
-    group-hour, the drift of prices, and two factors on the hours: of how much is used, and of how long the work takes.
+    `figures` has those of owning by the names of `planner.cost.owning.costs.FIGURES`, the rent per billed group-hour,
+    the price drift, and two factors on the hours: of the use, and of the duration of the work.
     """
 
     figures: Mapping[str, Figure]
-    shape: Shape
+    shape: ServerSetup
     resale: ResaleCurve
     busy_hours_per_year: float
     billed_per_busy_hour: float
-    """Hours that renting is billed for each hour of work; 0 where it is paid however much is used."""
+    """Billed hours of rent per hour of work; 0 if the rent does not depend on use."""
     billed_hours_per_year: float
-    """Hours that renting is billed each year however much is used."""
+    """Billed hours of rent per year that do not depend on use."""
     rent_usd_per_year: float
-    """What is paid beside the machines."""
+    """Payments besides the machines."""
     rent_term_years: float
     horizon_years: float
     discount_rate: float
 
     @cached_property
     def central(self) -> dict[str, float]:
-        """Return the value of each figure."""
+        """Return the central value of each figure."""
         return {name: figure.value for name, figure in self.figures.items()}
 
     @cached_property
     def uncertain(self) -> tuple[str, ...]:
-        """Return the names of what has a range; the resale value always has one unless the person set it."""
+        """Return the names of the figures with a range, including the resale value unless the user set it."""
         ranged = [name for name, figure in self.figures.items() if figure.lowest < figure.highest]
         low, _, high = self.resale.band(self.horizon_years)
         return (*ranged, RESALE) if low < high else tuple(ranged)
 
-    def streams(self, deviations: Mapping[str, float] = _NOTHING) -> Streams:
-        """Return the streams with some figures so many standard deviations from their median."""
+    def streams(self, deviations: Mapping[str, float] = _NOTHING) -> CashFlows:
+        """Return the cash flows with some figures moved by a number of standard deviations from their median."""
         values = dict(self.central)
         for name, deviation in deviations.items():
             if name != RESALE:
                 values[name] = self.figures[name].quantile(deviation)
         return self.with_values(values, deviations.get(RESALE, 0.0))
 
-    def with_values(self, values: Mapping[str, float], resale_deviations: float = 0.0) -> Streams:
-        """Return the streams with these values of all figures."""
-        purchase = bought(values, self.shape)
-        yearly = kept(values, self.shape, purchase)
-        return Streams(
+    def with_values(self, values: Mapping[str, float], resale_deviations: float = 0.0) -> CashFlows:
+        """Return the cash flows for given values of all figures."""
+        purchase = upfront_costs(values, self.shape)
+        yearly = running_costs(values, self.shape, purchase)
+        return CashFlows(
             capex_usd=purchase.usd,
             resale_base_usd=purchase.cards,
             own_usd_per_year=yearly.usd_per_year,

@@ -1,11 +1,11 @@
-"""Owning a base load and renting the peaks: how many groups of cards to own for a demand that varies."""
+"""Best mix of owned groups for the base load and rented groups for peaks."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from planner.base import Spec
-from planner.cost.finance import annuity, ceiling
+from planner.cost.finance import annuity, round_up
 from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.rent_or_buy.case import Case
 from planner.errors import SpecError
@@ -14,22 +14,22 @@ MOST_GROUPS: Final = 2_000
 
 
 class Mix(Spec):
-    """What it costs to own so many groups and rent the rest, over the horizon in today's money."""
+    """Cost of owning a number of groups and renting the rest over the horizon, in present value."""
 
     owned: int
     own_usd: float
     rent_usd: float
     owned_work_fraction: float
-    """Of the work, what the owned groups do."""
+    """Fraction of the work done by the owned groups."""
 
     @property
     def usd(self) -> float:
-        """Return both together."""
+        """Return the total cost."""
         return self.own_usd + self.rent_usd
 
 
 class Hybrid(Spec):
-    """Every number of groups to own, from none to all of the peak, and the best of them."""
+    """The mixes for every number of owned groups up to the peak, and the cheapest one."""
 
     best: Mix
     mixes: tuple[Mix, ...]
@@ -42,24 +42,25 @@ def best_mix(
     rent_usd_per_hour: float,
     hours: float,
 ) -> Hybrid:
-    """Return what owning each number of groups costs; of equal ones, the best is the fewest.
+    """Return the cost of each number of owned groups; of equally cheap ones, the best is the smallest.
 
-    `loads` are the groups that are needed, in equal parts of `hours`; `own_fixed_usd` is what no, one, two … groups
-    cost over them all without any work.
+    `loads` are the groups needed in equal parts of `hours`; `own_fixed_usd` are the fixed costs of owning 0, 1, 2 …
+    groups.
 
     **Formula** k groups: F(k) + s · Σ min(load, k) · t + p · Σ max(⌈load⌉ − k, 0) · t. One more is worth owning while
-    it is busy for a share of the time above its fixed cost over (p − s) · hours.
-    **Assumes** that rented groups come and go with the load, whole groups at a time.
+    it is busy for a fraction of the time above its fixed cost over (p − s) · hours.
+
+    **Assumes** that whole rented groups follow the load.
 
     Raises:
         SpecError: If there is no load, or one is negative or very large.
     """
-    checked_loads(loads)
+    check_loads(loads)
     part, total = hours / len(loads), sum(loads)
     mixes = []
     for owned, fixed in enumerate(own_fixed_usd):
         done = sum(min(load, owned) for load in loads)
-        rented = sum(max(ceiling(load) - owned, 0) for load in loads)
+        rented = sum(max(round_up(load) - owned, 0) for load in loads)
         mixes.append(
             Mix(
                 owned=owned,
@@ -71,15 +72,15 @@ def best_mix(
     return Hybrid(best=min(mixes, key=lambda mix: mix.usd), mixes=tuple(mixes))
 
 
-def hybrid_of(case: Case, loads: Sequence[float], rent_usd_per_hour: float) -> Hybrid:
-    """Return the best number of groups to own in `case` for the `loads` of its horizon, the rest rented by the hour.
+def find_best_mix(case: Case, loads: Sequence[float], rent_usd_per_hour: float) -> Hybrid:
+    """Return the best mix for `case` and the `loads` of its horizon, with hourly rent.
 
     Raises:
         SpecError: As `best_mix` does.
     """
-    checked_loads(loads)
+    check_loads(loads)
     years, rate, drift = case.horizon_years, case.discount_rate, case.streams().drift
-    fixed = [_fixed_usd(case, groups) for groups in range(ceiling(max(loads)) + 1)]
+    fixed = [_fixed_usd(case, groups) for groups in range(round_up(max(loads)) + 1)]
     per_hour = replace(case, shape=case.shape.evolve(groups=1)).streams().own_usd_per_hour
     return best_mix(
         loads,
@@ -90,8 +91,8 @@ def hybrid_of(case: Case, loads: Sequence[float], rent_usd_per_hour: float) -> H
     )
 
 
-def checked_loads(loads: Sequence[float]) -> None:
-    """Refuse loads for which no number of groups can be looked for.
+def check_loads(loads: Sequence[float]) -> None:
+    """Reject loads that no mix can be computed for.
 
     Raises:
         SpecError: If there is none, or one is negative or very large.

@@ -1,4 +1,4 @@
-"""How sure the decision is: over many draws of all uncertain inputs, always the same ones, and by each alone."""
+"""Uncertainty of the decision: a Monte Carlo simulation with a fixed seed, and the effect of each input."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -7,21 +7,21 @@ from typing import Final
 
 from planner.base import Spec
 from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY
-from planner.cost.finance import annuity, ceiling, discounted
-from planner.cost.owning.costs import financed
+from planner.cost.finance import annuity, discounted, round_up
+from planner.cost.owning.costs import financed_usd
 from planner.cost.rent_or_buy.case import RESALE, Case
-from planner.cost.rent_or_buy.streams import Streams
+from planner.cost.rent_or_buy.cash_flows import CashFlows
 
 DRAWS: Final = 2_000
 SEED: Final = 20_261_121
-"""The day on which the prices of the catalog were collected."""
+"""The date on which the catalog's prices were collected."""
 _POINTS: Final = 12
 _CHECK_EVERY: Final = 50
 _TENTHS: Final = (1, 5, 9)
 
 
 class Quantiles(Spec):
-    """What one draw in ten lies below, half of them, and nine in ten."""
+    """The 10th, 50th and 90th percentiles over all draws."""
 
     p10: float
     p50: float
@@ -29,7 +29,7 @@ class Quantiles(Spec):
 
 
 class BandPoint(Spec):
-    """What was spent by a moment, in today's money, over all draws."""
+    """Cumulative cost at one time, in present value, over all draws."""
 
     years: float
     rent_usd: Quantiles
@@ -37,7 +37,7 @@ class BandPoint(Spec):
 
 
 class Simulation(Spec):
-    """How the decision comes out over all draws."""
+    """Result of a Monte Carlo simulation of the decision."""
 
     draws: int
     seed: int
@@ -49,8 +49,8 @@ class Simulation(Spec):
 
 
 @dataclass(frozen=True, slots=True)
-class _Moment:
-    """What is the same in every draw at one moment."""
+class _TimePoint:
+    """Factors at one time that are the same in every draw."""
 
     years: float
     rent_years: float
@@ -63,12 +63,13 @@ class _Moment:
 def simulate(
     case: Case, draws: int = DRAWS, seed: int = SEED, cancelled: Callable[[], bool] = lambda: False
 ) -> Simulation | None:
-    """Return the outcome of `draws` draws, or None as soon as `cancelled` says that it is not wanted any more.
+    """Return the result of `draws` draws, or None as soon as `cancelled` returns true.
 
     **Source** Epoch AI, training-cost-trends: log-normals from 90 % ranges
-    **Assumes** that the inputs do not depend on each other.
+
+    **Assumes** independent inputs.
     """
-    moments = [_moment(case, case.horizon_years * step / _POINTS) for step in range(_POINTS + 1)]
+    moments = [_time_point(case, case.horizon_years * step / _POINTS) for step in range(_POINTS + 1)]
     rng = random.Random(seed)
     rents: list[list[float]] = [[] for _ in moments]
     owns: list[list[float]] = [[] for _ in moments]
@@ -83,7 +84,7 @@ def simulate(
 
 
 def _outcome(
-    moments: Sequence[_Moment], rents: list[list[float]], owns: list[list[float]], draws: int, seed: int
+    moments: Sequence[_TimePoint], rents: list[list[float]], owns: list[list[float]], draws: int, seed: int
 ) -> Simulation:
     savings = [rent - own for rent, own in zip(rents[-1], owns[-1], strict=True)]
     band = tuple(
@@ -101,25 +102,25 @@ def _outcome(
     )
 
 
-def _moment(case: Case, years: float) -> _Moment:
+def _time_point(case: Case, years: float) -> _TimePoint:
     term = case.rent_term_years
-    return _Moment(
+    return _TimePoint(
         years=years,
-        rent_years=ceiling(years / term) * term if term else years,
+        rent_years=round_up(years / term) * term if term else years,
         annuity=annuity(case.discount_rate, years),
         discount=discounted(1.0, case.discount_rate, years),
-        financed=financed(1.0, case.shape, case.discount_rate, years),
+        financed=financed_usd(1.0, case.shape, case.discount_rate, years),
         resale=case.resale.band(years),
     )
 
 
-def _rent_usd(drawn: Streams, moment: _Moment) -> float:
+def _rent_usd(drawn: CashFlows, moment: _TimePoint) -> float:
     per_year = drawn.rent_usd_per_hour * drawn.busy_hours_per_year + drawn.rent_usd_per_year
     return per_year * annuity(drawn.discount_rate, moment.rent_years, drawn.drift)
 
 
-def _own_usd(drawn: Streams, moment: _Moment) -> float:
-    """Return what `Streams.own_usd` does, from what is known of the moment; a purchase is financed in proportion."""
+def _own_usd(drawn: CashFlows, moment: _TimePoint) -> float:
+    """Return the result of `CashFlows.own_usd` from precomputed factors; financing is proportional to the purchase."""
     cash = (drawn.own_usd_per_year + drawn.own_usd_per_hour * drawn.busy_hours_per_year) * moment.annuity
     low, middle, high = moment.resale
     deviations = drawn.resale_deviations
@@ -135,7 +136,7 @@ def _quantiles(found: list[float]) -> Quantiles:
 
 
 class Swing(Spec):
-    """How far one input moves what owning saves over renting."""
+    """Effect of one input's uncertainty on the saving of owning."""
 
     name: str
     low_value: float
@@ -144,12 +145,12 @@ class Swing(Spec):
     low_saving_usd: float
     high_saving_usd: float
     flips: bool
-    """Whether the decision is another at one end than at the other."""
+    """Whether the two ends of the range lead to different decisions."""
     source: str
 
     @property
     def width_usd(self) -> float:
-        """Return how much the saving moves."""
+        """Return the range of the saving."""
         return abs(self.high_saving_usd - self.low_saving_usd)
 
 

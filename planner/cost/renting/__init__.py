@@ -1,1 +1,1 @@
-"""Renting: offers, what one costs for a job, and all that can do it."""
+"""Costs of renting: offers, quotes, and the table of all offers for a job."""

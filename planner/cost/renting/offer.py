@@ -1,4 +1,4 @@
-"""One offer to rent: a machine with accelerators at a provider, its prices, and how old they are."""
+"""Rental offers: a machine with accelerators at a provider, with dated prices."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -14,22 +14,22 @@ Currency = Literal[
     "USD", "EUR", "GBP", "CHF", "SEK", "NOK", "DKK", "PLN", "CAD", "AUD", "JPY", "KRW", "INR", "CNY", "SGD", "BRL"
 ]
 PriceKind = Literal["list", "median", "from"]
-"""list: what the provider asks; median: of a marketplace's offers; from: the lowest of them, seldom to be had."""
-AMBIGUOUS: Final = "the source does not say which"
-FROM_PRICE: Final = "the lowest price of a marketplace, seldom to be had"
+"""list: the provider's price; median: of a marketplace's offers; from: the lowest of them, rarely available."""
+AMBIGUOUS: Final = "the source is ambiguous"
+FROM_PRICE: Final = "the lowest price of a marketplace, rarely available"
 UNVERIFIED: Final = "the currency could not be verified"
 MEDIAN_RANGE: Final = (0.6, 1.54)
-"""How far a marketplace's median may lie off what is to be had, as shares of it.
+"""Range of available prices around a marketplace's median, as factors.
 
 **Source** Vast.ai, H100 SXM, August to October 2026: medians from 2.40 to 6.15 USD, around 4.00.
 """
 LOWEST_USD_PER_GPU_HOUR: Final = 0.01
 HIGHEST_USD_PER_GPU_HOUR: Final = 100.0
-"""Beyond these a price is a mistake of its source: marketplaces have shown 0 and bid floors of 0.01."""
+"""Prices beyond these bounds are errors of the source: marketplaces have shown 0 and bid floors of 0.01."""
 
 
 class ExchangeRate(Spec):
-    """What one unit of a currency was worth on a day."""
+    """Value of one unit of a currency on a given day."""
 
     currency: Currency
     usd_per_unit: float = Field(gt=0, lt=1_000, allow_inf_nan=False)
@@ -38,47 +38,49 @@ class ExchangeRate(Spec):
 
 
 class Offer(Spec):
-    """A machine to rent. Prices are for the whole instance, in US dollars, without tax.
+    """A machine for rent, with prices of the whole instance in US dollars, without tax.
 
-    It names one card of the catalog (`gpu`), or, where the source does not say which card it is, the `candidates`.
+    It has one card of the catalog (`gpu`), or one of the `candidates` if the source is ambiguous.
     """
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
     provider: str = Field(min_length=1)
-    instance: str = Field(min_length=1, description="what the provider calls it")
+    instance: str = Field(min_length=1, description="the provider's name of the machine")
     gpu: str | None = Field(default=None, description="the catalog's id of the card")
     system: str | None = Field(
-        default=None, description="the catalog's id of the system, for pods that are rented whole"
+        default=None, description="the catalog's id of the system, for systems that are rented as a whole"
     )
-    candidates: tuple[str, ...] = Field(default=(), description="cards that it may be, where the source does not say")
-    gpu_count: float = Field(gt=0, le=72, description="less than one: a share of a card")
-    gpu_memory_gb: float | None = Field(default=None, gt=0, description="of one card, as its source states it")
+    candidates: tuple[str, ...] = Field(default=(), description="possible cards, if the source is ambiguous")
+    gpu_count: float = Field(gt=0, le=72, description="less than one: a fraction of a card")
+    gpu_memory_gb: float | None = Field(default=None, gt=0, description="of one card, as stated by the source")
     vcpus: float | None = Field(default=None, gt=0)
-    ram_gb: float | None = Field(default=None, gt=0, description="GiB or GB, as its source states it")
+    ram_gb: float | None = Field(default=None, gt=0, description="GiB or GB, as stated by the source")
     local_storage_gb: float | None = Field(default=None, ge=0)
-    region: str | None = Field(default=None, description="none where the source does not say")
-    billed_currency: Currency | None = Field(default="USD", description="none where it could not be verified")
-    exchange_rate: ExchangeRate | None = Field(default=None, description="by which the prices became US dollars")
+    region: str | None = Field(default=None, description="none if not stated by the source")
+    billed_currency: Currency | None = Field(default="USD", description="none if it could not be verified")
+    exchange_rate: ExchangeRate | None = Field(default=None, description="used to convert the prices to US dollars")
     on_demand_price_usd_per_hour: float | None = None
     spot_price_usd_per_hour: float | None = None
     reserved_1y_price_usd_per_hour: float | None = None
     reserved_3y_price_usd_per_hour: float | None = None
-    billing_increment_seconds: int | None = Field(default=None, gt=0, description="none where the source does not say")
+    billing_increment_seconds: int | None = Field(default=None, gt=0, description="none if not stated by the source")
     price_kind: PriceKind = "list"
-    sample_size: int | None = Field(default=None, ge=1, description="how many offers a median is of")
-    incomplete: str | None = Field(default=None, min_length=3, description="why the price is not all that is paid")
-    egress_free: bool = Field(default=False, description="whether the provider says that it charges no egress")
-    price_date: str | None = Field(default=None, pattern=DATE, description="none where the source has no day")
+    sample_size: int | None = Field(default=None, ge=1, description="number of offers behind a median")
+    incomplete: str | None = Field(
+        default=None, min_length=3, description="reason why the price does not include everything"
+    )
+    egress_free: bool = Field(default=False, description="whether the provider states that egress is free")
+    price_date: str | None = Field(default=None, pattern=DATE, description="none if the source has no date")
     source: str = Field(min_length=3)
     notes: tuple[str, ...] = ()
-    own: bool = Field(default=False, description="added by the person, not bundled")
+    own: bool = Field(default=False, description="added by the user, not bundled")
 
     @model_validator(mode="after")
     def _names_its_card(self) -> Self:
         if (self.gpu is None) == (not self.candidates):
             raise ValueError("needs either gpu or candidates")
         if len(self.candidates) == 1:
-            raise ValueError("one candidate is no ambiguity: name it as gpu")
+            raise ValueError("a single candidate must be named as gpu")
         return self
 
     @model_validator(mode="after")
@@ -90,7 +92,7 @@ class Offer(Spec):
             if not LOWEST_USD_PER_GPU_HOUR < price / self.gpu_count < HIGHEST_USD_PER_GPU_HOUR:
                 raise ValueError(
                     f"the {mode} price of {price:,.4g} USD an hour for {self.gpu_count:g} cards is not between "
-                    f"{LOWEST_USD_PER_GPU_HOUR:g} and {HIGHEST_USD_PER_GPU_HOUR:g} USD a card and hour"
+                    f"{LOWEST_USD_PER_GPU_HOUR:g} and {HIGHEST_USD_PER_GPU_HOUR:g} USD per card and hour"
                 )
         if "on-demand" in prices and prices.get("spot", 0.0) > prices["on-demand"]:
             raise ValueError("the spot price is above the on-demand price")
@@ -100,16 +102,18 @@ class Offer(Spec):
     def _says_how_it_became_dollars(self) -> Self:
         foreign = self.billed_currency not in ("USD", None)
         if foreign != (self.exchange_rate is not None):
-            raise ValueError("a price billed in another currency needs its exchange rate, and one in US dollars none")
+            raise ValueError(
+                "a price in another currency needs an exchange rate, and one in US dollars must not have one"
+            )
         if self.exchange_rate is not None and self.exchange_rate.currency != self.billed_currency:
-            raise ValueError(f"the exchange rate is of {self.exchange_rate.currency}, not {self.billed_currency}")
+            raise ValueError(f"the exchange rate is for {self.exchange_rate.currency}, not {self.billed_currency}")
         if self.billed_currency is None and not self.notes:
-            raise ValueError("an unverified currency needs a note that says why")
+            raise ValueError("an unverified currency needs an explanatory note")
         return self
 
     @property
     def prices(self) -> Iterator[tuple[RentMode, float]]:
-        """Yield the ways to rent that have a price, each with that of the instance in USD an hour."""
+        """Yield the rental modes with a price, and the price of the instance in USD per hour."""
         for mode in RENT_MODES:
             price = self.price_usd_per_hour(mode)
             if price is not None:
@@ -117,12 +121,12 @@ class Offer(Spec):
 
     @property
     def price_range(self) -> tuple[float, float]:
-        """Return the shares of the price that it lies between: one for what a provider asks."""
+        """Return the lower and upper bounds of the price as factors; both are 1 for list prices."""
         return MEDIAN_RANGE if self.price_kind == "median" else (1.0, 1.0)
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Return why the price may not stand beside those of other offers."""
+        """Return the reasons why the price is not comparable with others."""
         doubts = (
             (f"one of {', '.join(self.candidates)}: {AMBIGUOUS}", self.ambiguous),
             (FROM_PRICE, self.price_kind == "from"),
@@ -133,16 +137,16 @@ class Offer(Spec):
 
     @property
     def ambiguous(self) -> bool:
-        """Return whether it is not known which card this is."""
+        """Return whether the card is ambiguous."""
         return bool(self.candidates)
 
     @property
     def cards(self) -> tuple[str, ...]:
-        """Return the ids of the cards that it is, or may be."""
+        """Return the ids of the card or of its candidates."""
         return (self.gpu,) if self.gpu else self.candidates
 
     def price_usd_per_hour(self, mode: RentMode) -> float | None:
-        """Return the price of the whole instance in USD an hour, or None where there is none for this way to rent."""
+        """Return the price of the instance in USD per hour, or None if there is none in this mode."""
         match mode:
             case "on-demand":
                 return self.on_demand_price_usd_per_hour
@@ -154,10 +158,10 @@ class Offer(Spec):
                 return self.reserved_3y_price_usd_per_hour
 
     def age_days(self, today: date) -> int | None:
-        """Return how many days old the price is, or None where it has no date."""
+        """Return the age of the price in days, or None if it has no date."""
         return None if self.price_date is None else (today - date.fromisoformat(self.price_date)).days
 
     def is_history(self, today: date) -> bool:
-        """Return whether the price is older than twelve months; one without a date is not known to be."""
+        """Return whether the price is older than twelve months; undated prices are not."""
         age = self.age_days(today)
         return age is not None and age > HISTORY_DAYS

@@ -1,4 +1,4 @@
-"""Every offer that can do a job, with what the job costs there; and which of them may be called the cheapest."""
+"""Table of all offers that can do a job, with their cost, and the choice of the cheapest."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -7,19 +7,19 @@ from typing import Final
 
 from planner.cost.demand import Demand
 from planner.cost.renting.offer import Offer
-from planner.cost.renting.rent import RentFacts, RentQuote, is_scattered, quote
+from planner.cost.renting.quote import RentFacts, RentQuote, needs_extra_machines, quote
 from planner.cost.terms import RentMode, RentTerms
 
 HISTORY: Final = "older than twelve months"
 UNDATED: Final = "the price has no date"
-MEDIAN: Final = "the median of a marketplace's offers, which moves daily"
+MEDIAN: Final = "the median of a marketplace's offers, which changes daily"
 WHOLE_SYSTEM: Final = "only sold as part of a whole system"
-SCATTERED: Final = "sold by fewer cards than the plan has in a machine; whether more can be had in one is not stated"
+TOO_FEW_CARDS: Final = "has fewer cards per machine than the plan; larger machines are not stated"
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """Cards that the plan fits on: how many, and what the job asks for at their pace."""
+class CardDemand:
+    """Cards that the plan fits on: their number, and the job's demand at their throughput."""
 
     gpu: str
     count: int
@@ -28,7 +28,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class OfferRow:
-    """One offer, rented one way, for one job (or one month of a service)."""
+    """One offer in one rental mode, for one job or one month of a service."""
 
     offer: Offer
     mode: RentMode
@@ -44,23 +44,23 @@ class OfferRow:
     price_date: str | None
     age_days: int | None
     comparable: bool
-    """Whether it may be called the cheapest."""
+    """Whether it may be ranked as the cheapest."""
     remarks: tuple[str, ...]
-    """What has to be said of the price, among it why it may not be."""
+    """Remarks on the price, including the reasons why it is not comparable."""
 
 
-def offer_rows(
+def quote_offers(
     offers: Iterable[Offer],
-    candidates: Mapping[str, Candidate],
+    candidates: Mapping[str, CardDemand],
     terms: RentTerms,
     facts: RentFacts,
     today: date,
     modes: tuple[RentMode, ...] | None = None,
 ) -> tuple[OfferRow, ...]:
-    """Return a row for each of `offers` whose card is a candidate and each way to rent it, the cheapest first.
+    """Return a row for each offer of a card in `candidates` and each rental mode, the cheapest first.
 
-    Offers of other regions and providers than the terms name are left out, and history unless the terms ask for it.
-    What is not comparable comes last. Without `modes` it is the terms' own way to rent.
+    Offers of other regions and providers than those in the terms are left out, and so are old offers unless the terms
+    include them. Rows that are not comparable come last. `modes` defaults to the mode of the terms.
     """
     rows = [
         row
@@ -73,7 +73,7 @@ def offer_rows(
 
 
 def cheapest(rows: Iterable[OfferRow]) -> OfferRow | None:
-    """Return the cheapest row that is comparable, or None where none is."""
+    """Return the cheapest comparable row, or None."""
     return min((row for row in rows if row.comparable), key=lambda row: row.usd, default=None)
 
 
@@ -88,19 +88,19 @@ def _is_wanted(offer: Offer, terms: RentTerms, today: date) -> bool:
 def _rows_of(
     offer: Offer,
     mode: RentMode,
-    candidates: Mapping[str, Candidate],
+    candidates: Mapping[str, CardDemand],
     terms: RentTerms,
     facts: RentFacts,
     today: date,
 ) -> Iterator[OfferRow]:
-    """Yield the offer's row; an ambiguous one spans the costs of all the cards that it may be."""
+    """Yield the offer's row; that of an ambiguous offer covers the costs of all its candidates."""
     fitting = [candidates[card] for card in offer.cards if card in candidates]
     if not fitting or offer.price_usd_per_hour(mode) is None or offer.gpu_count < 1:
         return
     quotes = [quote(offer, mode, each.demand, each.count, terms, facts) for each in fitting]
     dearest = max(range(len(quotes)), key=lambda index: quotes[index].usd)
     chosen, candidate = quotes[dearest], fitting[dearest]
-    prevented = tuple(_prevents(offer, candidate.count, terms))
+    prevented = tuple(_disqualifications(offer, candidate.count, terms))
     yield OfferRow(
         offer=offer,
         mode=mode,
@@ -120,13 +120,13 @@ def _rows_of(
     )
 
 
-def _prevents(offer: Offer, count: int, terms: RentTerms) -> Iterator[str]:
-    """Yield why the offer may not be called the cheapest."""
+def _disqualifications(offer: Offer, count: int, terms: RentTerms) -> Iterator[str]:
+    """Yield the reasons why the offer is not comparable."""
     yield from offer.doubts
     if offer.system:
         yield WHOLE_SYSTEM
-    if terms.one_machine and is_scattered(offer, count):
-        yield SCATTERED
+    if terms.one_machine and needs_extra_machines(offer, count):
+        yield TOO_FEW_CARDS
 
 
 def _remarks(offer: Offer, quotes: list[RentQuote], today: date) -> Iterator[str]:

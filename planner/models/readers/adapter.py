@@ -1,6 +1,6 @@
-"""Read what PEFT saves of a LoRA adapter: its configuration, and the heads of its weights where they lie beside it.
+"""Reader of LoRA adapters saved by PEFT: the configuration, and the headers of the weights if present.
 
-**Source**: PEFT 0.21 `LoraConfig`; a file of another kind of adapter says so by its `peft_type`.
+**Source**: PEFT 0.21 `LoraConfig`; other kinds of adapters have another `peft_type`.
 """
 
 import os
@@ -12,8 +12,8 @@ from pydantic import Field
 from planner.base import Spec
 from planner.errors import ModelFileError
 from planner.models.readers.checkpoint.safetensors import FileTensor, read_header
+from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
 from planner.models.readers.config_json import MAX_FILE_BYTES, parse_config
-from planner.models.readers.fields import MAX_LAYERS, Fields
 from planner.models.readers.sources import open_local, read_whole
 
 ADAPTER_FILE: Final = "adapter_config.json"
@@ -25,15 +25,13 @@ _MAX_RANK: Final = 1_000_000
 
 
 class AdapterConfig(Spec):
-    """A LoRA adapter.
+    """Configuration of a LoRA adapter.
 
-    `targets` are the endings of the names of its modules, or `all-linear`; `target_pattern` is a regular expression of
-    whole names instead. `parameters` and `stored_bytes` are those of its weights, where they were found.
+    `targets` are suffixes of module names, or `all-linear`; `target_pattern` is a regular expression of full module
+    names instead. `parameters` and `stored_bytes` are those of the weights, if found.
     """
 
-    base: str | None = Field(
-        description="the model that it was made for: a name of the catalog or the Hub, or a folder"
-    )
+    base: str | None = Field(description="the base model: a name of the catalog or the Hub, or a folder")
     rank: int = Field(ge=1)
     ranks: tuple[tuple[str, int], ...] = Field(default=(), description="other ranks, by patterns of module names")
     alpha: float
@@ -44,9 +42,7 @@ class AdapterConfig(Spec):
     dora: bool = False
     rank_stabilised: bool = Field(default=False, description="scaled by alpha / √rank instead of alpha / rank")
     biases: Literal["none", "all", "lora_only"] = "none"
-    modules_to_save: tuple[str, ...] = Field(
-        default=(), description="modules that are trained whole, beside the base's"
-    )
+    modules_to_save: tuple[str, ...] = Field(default=(), description="modules that are trained in full")
     parameters: int | None = None
     stored_bytes: int | None = None
     stored_dtype: Literal["fp32", "bf16", "fp16"] | None = None
@@ -56,10 +52,10 @@ def read_adapter(path: Path) -> AdapterConfig:
     """Return the LoRA adapter in an `adapter_config.json`, or in the folder that holds it.
 
     Raises:
-        ModelFileError: If it cannot be read, is no LoRA adapter, or a field is missing or cannot be.
+        ModelFileError: If it cannot be read, is no LoRA adapter, or a field is missing or invalid.
     """
     file = path / ADAPTER_FILE if os.path.isdir(path) else path
-    fields = Fields(parse_config(read_whole(file, MAX_FILE_BYTES, ADAPTER_FILE), str(file)), str(file))
+    fields = ConfigFields(parse_config(read_whole(file, MAX_FILE_BYTES, ADAPTER_FILE), str(file)), str(file))
     kind = fields.text("peft_type")
     if kind != "LORA":
         raise ModelFileError(file, f"is an adapter of type {kind[:40]!r}", "Only LoRA adapters are read.")
@@ -85,21 +81,21 @@ def read_adapter(path: Path) -> AdapterConfig:
     )
 
 
-def _targets(fields: Fields) -> tuple[str | None, Literal["all-linear"] | tuple[str, ...] | None]:
-    """Return the pattern of a text, or the names of a list, sorted: PEFT saves a set."""
-    if fields.lists("target_modules"):
+def _targets(fields: ConfigFields) -> tuple[str | None, Literal["all-linear"] | tuple[str, ...] | None]:
+    """Return the pattern, or the sorted names: PEFT saves a set."""
+    if fields.is_list("target_modules"):
         return None, tuple(sorted(fields.texts("target_modules") or ()))
     text = fields.text("target_modules", default="") or None
     return (None, ALL_LINEAR) if text == ALL_LINEAR else (text, None)
 
 
-def _ranks(fields: Fields) -> tuple[tuple[str, int], ...]:
+def _ranks(fields: ConfigFields) -> tuple[tuple[str, int], ...]:
     listed = fields.nested("rank_pattern")
     return () if listed is None else tuple((name, listed.integer(name, high=_MAX_RANK)) for name in listed.names)
 
 
-def _layers(fields: Fields) -> tuple[int, ...]:
-    if fields.has("layers_to_transform") and not fields.lists("layers_to_transform"):
+def _layers(fields: ConfigFields) -> tuple[int, ...]:
+    if fields.has("layers_to_transform") and not fields.is_list("layers_to_transform"):
         return (fields.integer("layers_to_transform", low=0, high=MAX_LAYERS),)
     return fields.integers("layers_to_transform", high=MAX_LAYERS) or ()
 

@@ -1,11 +1,12 @@
-"""The sizes of a stack and the two blocks of its layers, each described by a style that a configuration fills."""
+"""Dimensions, attention and feed-forward blocks of a stack, built from a declarative style and a configuration."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, NamedTuple
 
 from planner.models.architecture import Attention, Layer, Mixer, Mlp, Moe, Norm
-from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import (
+from planner.models.readers.attention_patterns import AttentionPattern, LayerAttention, full_attention
+from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
+from planner.models.readers.tensors import (
     ACTIVATIONS,
     LAYER,
     Tensors,
@@ -15,7 +16,6 @@ from planner.models.readers.parts import (
     norm_tensors,
     qk_norm_tensors,
 )
-from planner.models.readers.places import Place, Places, full
 
 HIDDEN = ("hidden_size", "n_embd", "d_model")
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
@@ -24,7 +24,7 @@ CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"
 
 
 class Sizes(NamedTuple):
-    """The dimensions of a stack; those of attention and of the vocabulary are 0 where it has none."""
+    """The dimensions of a stack; 0 for heads and vocabulary if it has none."""
 
     hidden: int
     layers: int
@@ -35,13 +35,13 @@ class Sizes(NamedTuple):
     max_context: int | None = None
 
 
-def read_sizes(fields: Fields, *, kv_heads: int | None = None, head_dim: int | None = None) -> Sizes:
-    """Read the dimensions; `kv_heads` and `head_dim` are the family's own defaults.
+def read_sizes(fields: ConfigFields, *, kv_heads: int | None = None, head_dim: int | None = None) -> Sizes:
+    """Read the dimensions of a stack; `kv_heads` and `head_dim` are the family's defaults.
 
-    Without a default there are as many key/value heads as heads, and a head is an equal share of the hidden width.
+    Without defaults, `kv_heads` equals the number of heads, and `head_dim` the hidden width divided by it.
 
     Raises:
-        ModelFileError: If a field is missing or out of bounds, or the heads do not divide what they must.
+        ModelFileError: If a field is missing or out of bounds, or a number of heads is not a divisor as required.
     """
     hidden = fields.integer(*HIDDEN)
     heads = fields.integer(*HEADS, high=MAX_LAYERS)
@@ -59,14 +59,14 @@ def read_sizes(fields: Fields, *, kv_heads: int | None = None, head_dim: int | N
     )
 
 
-def equal_heads(
-    fields: Fields,
+def read_equal_head_sizes(
+    fields: ConfigFields,
     *,
     hidden: tuple[str, ...] = ("hidden_size",),
     heads: tuple[str, ...] = ("num_attention_heads",),
     layers: tuple[str, ...] = ("num_hidden_layers",),
 ) -> Sizes:
-    """Read the dimensions of a stack with as many key/value heads as heads, each an equal share of the hidden width.
+    """Read the dimensions of a stack with multi-head attention, whose heads divide the hidden width evenly.
 
     Raises:
         ModelFileError: If a field is missing or out of bounds, or the heads do not divide the hidden width.
@@ -84,30 +84,30 @@ def equal_heads(
     )
 
 
-def _head_dim(fields: Fields, hidden: int, heads: int, default: int | None) -> int:
+def _head_dim(fields: ConfigFields, hidden: int, heads: int, default: int | None) -> int:
     found = fields.optional_integer("head_dim") or default
     if found is None and hidden % heads:
         fields.fail(HEADS[0], f"must divide the hidden width {hidden}, got {heads}")
     return found or hidden // heads
 
 
-Switch = bool | tuple[str, bool]
-"""Always on or off, or a field of the configuration with the family's default."""
+FlagSource = bool | tuple[str, bool]
+"""A fixed flag, or the configuration field that holds it with the family's default."""
 
-Chance = float | tuple[str, float]
-"""A dropout probability, or the field that holds it with the family's default."""
+DropoutSource = float | tuple[str, float]
+"""A fixed dropout probability, or the configuration field that holds it with the family's default."""
 
 ACTIVATION_FIELDS = ("hidden_activation", "hidden_act", "activation_function", "activation")
 
 
 class MixerBlock(NamedTuple):
-    """A mixer with its tensors."""
+    """A token mixer with its tensors."""
 
     mixer: Mixer
     tensors: Tensors
 
 
-class ForwardBlock(NamedTuple):
+class FeedForwardBlock(NamedTuple):
     """A feed-forward block with its tensors."""
 
     block: Mlp | Moe
@@ -115,21 +115,21 @@ class ForwardBlock(NamedTuple):
 
 
 class AttentionStyle(NamedTuple):
-    """How a family writes its attention; the defaults are Llama's.
+    """Tensor names and properties of a family's attention; the defaults are Llama's.
 
-    `key_bias` is `bias` unless it is said; `qk_tensors` are those of the norms of queries and keys.
+    `key_bias` defaults to `bias`; `qk_tensors` returns the tensors of the norms of queries and keys.
     """
 
     prefix: str = "self_attn."
     names: tuple[str, str] | tuple[str, str, str, str] = ("q_proj", "k_proj", "v_proj", "o_proj")
-    bias: Switch = False
-    key_bias: Switch | None = None
-    out_bias: Switch = False
+    bias: FlagSource = False
+    key_bias: FlagSource | None = None
+    out_bias: FlagSource = False
     qk_norm: Literal["none", "head", "all"] = "none"
-    qk_norm_when: Switch = True
+    qk_norm_when: FlagSource = True
     qk_tensors: Callable[[Attention], Tensors] = qk_norm_tensors
-    places: Places = full
-    dropout: Chance = ("attention_dropout", 0.0)
+    pattern: AttentionPattern = full_attention
+    dropout: DropoutSource = ("attention_dropout", 0.0)
     sinks: bool = False
     fp32_softmax: bool = True
     sdpa: bool = True
@@ -141,19 +141,19 @@ class AttentionStyle(NamedTuple):
 
 
 class MlpStyle(NamedTuple):
-    """How a family writes its feed-forward block; the defaults are Llama's.
+    """Tensor names and properties of a family's feed-forward block; the defaults are Llama's.
 
-    Two names make a plain block, or a gated one whose gate and up are `fused`. `ratio` gives the width of families
-    that may leave it out or always have it.
+    Two names mean a plain block, or a gated one with `fused` gate and up projections. `ratio` is the default width as a
+    multiple of the hidden width.
     """
 
     prefix: str = "mlp."
     names: tuple[str, ...] = ("gate_proj", "up_proj", "down_proj")
     fused: bool = False
-    bias: Switch = False
+    bias: FlagSource = False
     activation: str = "silu"
     activation_fields: tuple[str, ...] = ACTIVATION_FIELDS
-    dropout: Chance = 0.0
+    dropout: DropoutSource = 0.0
     width: tuple[str, ...] = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size")
     ratio: int | None = None
 
@@ -165,47 +165,47 @@ PLAIN_MLP: Final = MlpStyle(
     activation_fields=("hidden_act",),
     width=("intermediate_size",),
 )
-"""The block of most encoders and towers."""
+"""The feed-forward block of most encoders and vision towers."""
 
 
-def switched(fields: Fields, switch: Switch) -> bool:
-    """Return whether a switch is on."""
+def read_flag(fields: ConfigFields, switch: FlagSource) -> bool:
+    """Return the value of a flag."""
     return switch if isinstance(switch, bool) else fields.flag(switch[0], default=switch[1])
 
 
-def chance(fields: Fields, dropout: Chance) -> float:
+def read_dropout(fields: ConfigFields, dropout: DropoutSource) -> float:
     """Return a dropout probability."""
     return dropout if isinstance(dropout, float) else fields.dropout(dropout[0], default=dropout[1])
 
 
-def attention_blocks(fields: Fields, sizes: Sizes, style: AttentionStyle) -> tuple[MixerBlock, ...]:
-    """Return the attention of every layer."""
-    places = style.places(fields, sizes.layers)
-    made = {place: _attention_block(fields, sizes, style, place) for place in set(places)}
-    return tuple(made[place] for place in places)
+def attention_blocks(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> tuple[MixerBlock, ...]:
+    """Return the attention block of every layer."""
+    layers = style.pattern(fields, sizes.layers)
+    made = {layer: _attention_block(fields, sizes, style, layer) for layer in set(layers)}
+    return tuple(made[layer] for layer in layers)
 
 
-def altered(blocks: Sequence[MixerBlock], alter: Callable[[MixerBlock], MixerBlock]) -> tuple[MixerBlock, ...]:
-    """Return the blocks, each distinct one altered once, however many layers have it."""
+def transform_blocks(blocks: Sequence[MixerBlock], alter: Callable[[MixerBlock], MixerBlock]) -> tuple[MixerBlock, ...]:
+    """Apply `alter` to every block, once for each distinct block."""
     made = {block: alter(block) for block in set(blocks)}
     return tuple(made[block] for block in blocks)
 
 
-def _attention_block(fields: Fields, sizes: Sizes, style: AttentionStyle, place: Place) -> MixerBlock:
-    mixer = _attention(fields, sizes, style, place)
+def _attention_block(fields: ConfigFields, sizes: Sizes, style: AttentionStyle, layer: LayerAttention) -> MixerBlock:
+    mixer = _attention(fields, sizes, style, layer)
     return MixerBlock(mixer, (*_projections(fields, mixer, sizes.hidden, style), *style.qk_tensors(mixer)))
 
 
-def _attention(fields: Fields, sizes: Sizes, style: AttentionStyle, place: Place) -> Attention:
+def _attention(fields: ConfigFields, sizes: Sizes, style: AttentionStyle, layer: LayerAttention) -> Attention:
     return Attention(
         heads=sizes.heads,
         kv_heads=sizes.kv_heads,
         head_dim=sizes.head_dim,
-        window=place.window,
-        qk_norm=style.qk_norm if switched(fields, style.qk_norm_when) else "none",
+        window=layer.window,
+        qk_norm=style.qk_norm if read_flag(fields, style.qk_norm_when) else "none",
         fused_qkv=len(style.names) == 2,
-        rotary=place.rotary,
-        dropout=chance(fields, style.dropout),
+        rotary=layer.rotary,
+        dropout=read_dropout(fields, style.dropout),
         sinks=style.sinks,
         fp32_softmax=style.fp32_softmax,
         sdpa=style.sdpa,
@@ -217,54 +217,54 @@ def _attention(fields: Fields, sizes: Sizes, style: AttentionStyle, place: Place
     )
 
 
-def _projections(fields: Fields, mixer: Attention, hidden: int, style: AttentionStyle) -> Tensors:
-    bias, out_bias = switched(fields, style.bias), switched(fields, style.out_bias)
+def _projections(fields: ConfigFields, mixer: Attention, hidden: int, style: AttentionStyle) -> Tensors:
+    bias, out_bias = read_flag(fields, style.bias), read_flag(fields, style.out_bias)
     if len(style.names) == 2:
         return fused_attention_tensors(
             mixer, hidden, prefix=style.prefix, names=style.names, bias=bias, out_bias=out_bias
         )
-    key_bias = None if style.key_bias is None else switched(fields, style.key_bias)
+    key_bias = None if style.key_bias is None else read_flag(fields, style.key_bias)
     return attention_tensors(
         mixer, hidden, prefix=style.prefix, names=style.names, bias=bias, key_bias=key_bias, out_bias=out_bias
     )
 
 
-def _width(fields: Fields, sizes: Sizes, style: MlpStyle) -> int:
+def _width(fields: ConfigFields, sizes: Sizes, style: MlpStyle) -> int:
     default = None if style.ratio is None else style.ratio * sizes.hidden
     return default if default and not fields.has(*style.width) else fields.integer(*style.width)
 
 
-def dense_mlp(fields: Fields, sizes: Sizes, style: MlpStyle, width: int | None = None) -> Mlp:
-    """Return the feed-forward block of a layer without its tensors; `width` is its own where no field states it."""
+def dense_mlp(fields: ConfigFields, sizes: Sizes, style: MlpStyle, width: int | None = None) -> Mlp:
+    """Return the feed-forward block of a layer without its tensors; `width` overrides the configuration's."""
     return Mlp(
         intermediate=_width(fields, sizes, style) if width is None else width,
         gated=style.fused or len(style.names) == 3,
         activation=fields.choice(*style.activation_fields, among=ACTIVATIONS, default=style.activation),
         fused_gate_up=style.fused,
-        dropout=chance(fields, style.dropout),
+        dropout=read_dropout(fields, style.dropout),
     )
 
 
-def mlp_block(fields: Fields, sizes: Sizes, style: MlpStyle) -> ForwardBlock:
+def mlp_block(fields: ConfigFields, sizes: Sizes, style: MlpStyle) -> FeedForwardBlock:
     """Return the feed-forward block of a layer."""
     mlp = dense_mlp(fields, sizes, style)
-    bias = switched(fields, style.bias)
-    return ForwardBlock(mlp, mlp_tensors(mlp, sizes.hidden, prefix=style.prefix, names=style.names, bias=bias))
+    bias = read_flag(fields, style.bias)
+    return FeedForwardBlock(mlp, mlp_tensors(mlp, sizes.hidden, prefix=style.prefix, names=style.names, bias=bias))
 
 
-MoreTensors = Callable[[Fields, Sizes], Tensors]
-"""Tensors of a family that no style says."""
+ExtraTensors = Callable[[ConfigFields, Sizes], Tensors]
+"""Function that returns the tensors of a family that its style does not declare."""
 
 
-def no_tensors(_: Fields, __: Sizes) -> Tensors:
-    """Say that there are none."""
+def no_tensors(_: ConfigFields, __: Sizes) -> Tensors:
+    """Return no tensors."""
     return ()
 
 
 class LayerStyle(NamedTuple):
-    """How a family of encoders or towers writes a whole layer: attention, a feed-forward block, and their norms.
+    """Tensor names and properties of a whole layer of encoders or towers: attention, feed-forward block and norms.
 
-    A layer that also attends to another stack has `cross`, of which only the names and biases count.
+    A layer with cross-attention has `cross`, of which only the names and biases are used.
     """
 
     attention: AttentionStyle
@@ -272,12 +272,12 @@ class LayerStyle(NamedTuple):
     norms: tuple[str, ...]
     norm: Norm = LAYER
     post_norms: bool = False
-    dropout: Chance = 0.0
+    dropout: DropoutSource = 0.0
     cross: AttentionStyle | None = None
 
     def layer(
         self,
-        fields: Fields,
+        fields: ConfigFields,
         sizes: Sizes,
         *,
         rotary: bool = False,
@@ -288,12 +288,12 @@ class LayerStyle(NamedTuple):
     ) -> Layer:
         """Return the layer, with `extra` tensors.
 
-        `mlp` is its block where the style alone does not say it, or `width` that of its block where no field states it.
+        `mlp` overrides the style's feed-forward block, `width` only its width.
         """
-        mixer = _attention(fields, sizes, self.attention, Place(window, rotary))
+        mixer = _attention(fields, sizes, self.attention, LayerAttention(window, rotary))
         crossing = mixer.evolve(rotary=False)
         block = dense_mlp(fields, sizes, self.mlp, width) if mlp is None else mlp
-        bias = switched(fields, self.mlp.bias)
+        bias = read_flag(fields, self.mlp.bias)
         return Layer(
             mixer=mixer,
             cross_attention=crossing if self.cross else None,
@@ -301,7 +301,7 @@ class LayerStyle(NamedTuple):
             norm=self.norm,
             norm_count=len(self.norms),
             post_norms=self.post_norms,
-            hidden_dropout=chance(fields, self.dropout),
+            hidden_dropout=read_dropout(fields, self.dropout),
             tensors=(
                 *_projections(fields, mixer, sizes.hidden, self.attention),
                 *self.attention.qk_tensors(mixer),

@@ -1,4 +1,4 @@
-"""Read an architecture from a Hugging Face `config.json`, which may be anything but what it claims to be."""
+"""Reader of Hugging Face `config.json` files, which are untrusted input."""
 
 import json
 import math
@@ -8,37 +8,37 @@ from pathlib import Path
 from typing import Final
 
 from planner.dtypes import SCHEMES
-from planner.errors import TRACE_OWN, ModelFileError
+from planner.errors import TRACE_INSTRUCTIONS, ModelFileError
 from planner.models.architecture import Architecture
-from planner.models.readers.fields import Fields
-from planner.models.readers.registry import read_fields, reader_of
+from planner.models.readers.config_fields import ConfigFields
+from planner.models.readers.registry import find_reader, read_fields
 from planner.models.readers.sources import read_whole, unreadable
 
 MAX_FILE_BYTES: Final = 8 * 2**20
 MAX_PARAMETERS: Final = 10**15
 
 _BARE: Final = re.compile(r"(?<!LMHead)Model$")
-"""How the classes of transformers are called that end with the last layer."""
+"""Class names of transformers' base models, which have no head."""
 _NO_TYPE: Final = (
-    "A config.json of a Hugging Face model names its model_type. A network of another library goes to the trace: write "
-    f"a function that returns it with its inputs, then use {TRACE_OWN}."
+    "A config.json of a Hugging Face model names its model_type. A network of another library can be traced: write "
+    f"a function that returns it with its inputs, then use {TRACE_INSTRUCTIONS}."
 )
 _COMPONENT: Final = "It belongs to a component of a diffusion pipeline: choose the folder with the model_index.json."
 _LANGUAGE_PARTS: Final = ("text_config", "llm_config", "language_config")
 
 
 def read_config_file(path: Path) -> Architecture:
-    """Return the architecture that a `config.json`, or a folder that holds one, describes.
+    """Read the architecture from a `config.json` or a folder that contains one.
 
     Raises:
-        ModelFileError: If the file cannot be read, is too large, is not JSON, or describes nothing that is supported.
+        ModelFileError: If the file cannot be read, is too large, is not JSON, or describes an unsupported network.
     """
     file = _config_file(path)
     return read_config(read_config_fields(file), str(file))
 
 
 def read_config_fields(path: Path) -> Mapping[str, object]:
-    """Return what is written in a `config.json`, or in that of a folder.
+    """Read the raw fields of a `config.json`, or of the one in a folder.
 
     Raises:
         ModelFileError: If the file cannot be read, is too large or is no JSON object.
@@ -48,12 +48,12 @@ def read_config_fields(path: Path) -> Mapping[str, object]:
 
 
 def read_config(config: Mapping[str, object], source: str) -> Architecture:
-    """Return the architecture that a configuration describes; `source` names it in errors.
+    """Build the architecture that a configuration describes; `source` names the file in errors.
 
     Raises:
         ModelFileError: If a field is missing, of the wrong type or out of bounds, or the `model_type` is unknown.
     """
-    fields = Fields(config, source)
+    fields = ConfigFields(config, source)
     found = read_fields(_supported_part(fields))
     if found.parameters > MAX_PARAMETERS:
         raise ModelFileError(
@@ -63,7 +63,7 @@ def read_config(config: Mapping[str, object], source: str) -> Architecture:
         )
     scheme = quantization_scheme(fields)
     if found.kind == "decoder" and _BARE.search((fields.texts("architectures") or ("",))[0]):
-        # Embedding models are loaded without the head, and pool the last layer's states.
+        # Embedding models are loaded without the head and pool the last hidden states.
         found = found.evolve(head=(), tied_head=False)
     return found.evolve(
         stored_dtype=stored_dtype(fields) or found.stored_dtype,
@@ -74,11 +74,11 @@ def read_config(config: Mapping[str, object], source: str) -> Architecture:
     )
 
 
-def _supported_part(fields: Fields) -> Fields:
+def _supported_part(fields: ConfigFields) -> ConfigFields:
     if not fields.has("model_type"):
         if not fields.has(*_LANGUAGE_PARTS):
             fields.fail("model_type", "is missing", _COMPONENT if fields.has("_class_name") else _NO_TYPE)
-    elif reader_of(fields.model_type) is not None:
+    elif find_reader(fields.model_type) is not None:
         return fields
     inner = fields.nested(*_LANGUAGE_PARTS)
     if inner is None or not inner.has("model_type"):
@@ -100,7 +100,7 @@ def _config_file(path: Path) -> Path:
 
 
 def parse_config(data: bytes, file: str) -> Mapping[str, object]:
-    """Return the JSON object that a configuration is; `file` names it in errors.
+    """Parse a configuration into a JSON object; `file` names it in errors.
 
     Raises:
         ModelFileError: If it is not text, not JSON, or no object.
@@ -137,8 +137,8 @@ _DTYPES: Final = {
 }
 
 
-def stored_dtype(fields: Fields) -> str | None:
-    """Return the format of the checkpoint's tensors, or nothing where it is not stated."""
+def stored_dtype(fields: ConfigFields) -> str | None:
+    """Return the stated format of the checkpoint's tensors, or None."""
     if not fields.has("torch_dtype", "dtype"):
         return None
     stated = fields.text("torch_dtype", "dtype").removeprefix("torch.")
@@ -148,8 +148,8 @@ def stored_dtype(fields: Fields) -> str | None:
     return known
 
 
-def quantization_scheme(fields: Fields) -> str | None:
-    """Return the scheme that the checkpoint's weights are stored in, or nothing where it is not quantised or not known.
+def quantization_scheme(fields: ConfigFields) -> str | None:
+    """Return the quantization scheme of the checkpoint, or None if it is not quantized or the scheme is unknown.
 
     **Source**: the quantisation configurations of transformers, `utils/quantization_config.py`.
     """
@@ -163,7 +163,7 @@ def quantization_scheme(fields: Fields) -> str | None:
     return scheme
 
 
-def _bitsandbytes(settings: Fields) -> str | None:
+def _bitsandbytes(settings: ConfigFields) -> str | None:
     if settings.flag("load_in_8bit", "_load_in_8bit", default=False):
         return "int8"
     if settings.text("bnb_4bit_quant_type", default="fp4") != "nf4":
@@ -171,8 +171,8 @@ def _bitsandbytes(settings: Fields) -> str | None:
     return "nf4-dq" if settings.flag("bnb_4bit_use_double_quant", default=False) else "nf4"
 
 
-def _grouped(family: str) -> Callable[[Fields], str | None]:
-    def read(settings: Fields) -> str | None:
+def _grouped(family: str) -> Callable[[ConfigFields], str | None]:
+    def read(settings: ConfigFields) -> str | None:
         bits = settings.integer("bits", "w_bit", default=4, high=16)
         group = settings.integer("group_size", "q_group_size", default=128, low=-1)
         return _known(f"{family}{bits}-{group}")
@@ -180,7 +180,7 @@ def _grouped(family: str) -> Callable[[Fields], str | None]:
     return read
 
 
-def _float8(settings: Fields) -> str | None:
+def _float8(settings: ConfigFields) -> str | None:
     blocks = settings.integers("weight_block_size")
     return "fp8" if blocks is None else _known(f"fp8-block{blocks[0]}") if len(set(blocks)) == 1 else None
 
@@ -189,13 +189,13 @@ def _known(scheme: str) -> str | None:
     return scheme if scheme in SCHEMES else None
 
 
-def _compressed_tensors(settings: Fields) -> str | None:
+def _compressed_tensors(settings: ConfigFields) -> str | None:
     return {"float-quantized": "fp8", "int-quantized": "int8", "nvfp4-pack-quantized": "nvfp4"}.get(
         settings.text("format", default="")
     )
 
 
-_METHODS: Final[Mapping[str, Callable[[Fields], str | None]]] = {
+_METHODS: Final[Mapping[str, Callable[[ConfigFields], str | None]]] = {
     "bitsandbytes": _bitsandbytes,
     "gptq": _grouped("gptq"),
     "awq": _grouped("awq"),

@@ -1,4 +1,4 @@
-"""Read a network from whatever a person has of it: its configuration, its weights' headers, or a folder of both."""
+"""Reader of local model files: a configuration, the headers of weights, or a folder of both."""
 
 import os
 import re
@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NoReturn
 
-from planner.errors import TRACE_OWN, ModelFileError
+from planner.errors import TRACE_INSTRUCTIONS, ModelFileError
 from planner.models.architecture import Architecture
 from planner.models.readers.adapter import ADAPTER_FILE, read_adapter
 from planner.models.readers.checkpoint.safetensors import INDEX, SINGLE, FileTensor, numbered_parts, read_checkpoint
-from planner.models.readers.checkpoint.stored import with_stored
+from planner.models.readers.checkpoint.stored import with_stored_sizes
 from planner.models.readers.config_json import read_config, read_config_fields, read_config_file
 from planner.models.readers.diffusers.files import MODEL_INDEX, read_pipeline_folder
 from planner.models.readers.gguf.model import read_gguf_config, read_gguf_model
@@ -23,12 +23,12 @@ _MAX_LISTED: Final = 10_000
 
 
 def read_model_file(path: Path) -> Architecture:
-    """Return the network in a config.json, a safetensors file or index, a GGUF file, or a folder that holds some.
+    """Read the network in a config.json, a safetensors file or index, a GGUF file, or a folder with some of them.
 
-    A configuration says what the network is, the headers of the weights beside it what it takes as stored.
+    The configuration describes the network, the headers of the weights in the same folder its stored size.
 
     Raises:
-        ModelFileError: If it cannot be read, is not what it claims to be, or does not say what network it is.
+        ModelFileError: If it cannot be read, is invalid, or does not identify the network.
     """
     if os.path.isdir(path):
         return _read_folder(path)
@@ -36,41 +36,39 @@ def read_model_file(path: Path) -> Architecture:
         return read_pipeline_folder(path.parent)
     reader = _READERS.get(path.suffix.lower())
     if path.suffix.lower() in PICKLES:
-        raise pickled(path)
+        raise pickle_error(path)
     if path.name.endswith(_INDEX_ENDING):
         reader = _read_safetensors
     return read_config_file(path) if reader is None else reader(path)
 
 
 def read_model_config(path: Path) -> Mapping[str, object]:
-    """Return the configuration of the network in a file or folder, as it is written or as the weights' head has it.
+    """Read the raw configuration of the network in a file or folder, or infer it from the headers of the weights.
 
     Raises:
-        ModelFileError: If it cannot be read, or does not say what network it is.
+        ModelFileError: If it cannot be read or does not identify the network.
     """
     if os.path.isdir(path):
         weights = None if os.path.lexists(path / _CONFIG) else _weights(path)
         return read_config_fields(path) if weights is None else read_model_config(weights)
     ending = path.suffix.lower()
     if ending in PICKLES:
-        raise pickled(path)
+        raise pickle_error(path)
     if ending == ".gguf":
         return read_gguf_config(path)
     if ending != ".safetensors" and not path.name.endswith(_INDEX_ENDING):
         return read_config_fields(path)
     config = path.with_name(_CONFIG)
-    return (
-        read_config_fields(config) if os.path.isfile(config) else config_of_names(read_checkpoint(path).tensors, path)
-    )
+    return read_config_fields(config) if os.path.isfile(config) else infer_config(read_checkpoint(path).tensors, path)
 
 
-def pickled(path: Path | str) -> ModelFileError:
-    """Return the error about a file that runs code when it is opened."""
+def pickle_error(path: Path | str) -> ModelFileError:
+    """Return the error for a pickle file, which can run code when it is opened."""
     return ModelFileError(
         path,
-        "is a pickle, which can run any code when it is opened, and is never opened here",
+        "is a pickle, which could run arbitrary code and is never opened",
         "Convert it with safetensors.torch.save_file, or choose the model's config.json. The trace needs no weights: "
-        f"for the module that they are for, use {TRACE_OWN}.",
+        f"for the module that they are for, use {TRACE_INSTRUCTIONS}.",
     )
 
 
@@ -78,18 +76,18 @@ def _read_safetensors(path: Path) -> Architecture:
     checkpoint = read_checkpoint(path)
     config = path.with_name(_CONFIG)
     if os.path.isfile(config):
-        return with_stored(read_config_file(config), checkpoint.tensors, checkpoint.notes)
-    made = read_config(config_of_names(checkpoint.tensors, path), str(path))
-    return with_stored(made, checkpoint.tensors, (*checkpoint.notes, NAMES_NOTE))
+        return with_stored_sizes(read_config_file(config), checkpoint.tensors, checkpoint.notes)
+    made = read_config(infer_config(checkpoint.tensors, path), str(path))
+    return with_stored_sizes(made, checkpoint.tensors, (*checkpoint.notes, INFERRED_CONFIG_NOTE))
 
 
 def _read_folder(folder: Path) -> Architecture:
     if os.path.lexists(folder / ADAPTER_FILE) and not os.path.lexists(folder / _CONFIG):
-        base = read_adapter(folder).base or "a model that it does not name"
+        base = read_adapter(folder).base or "an unnamed model"
         raise ModelFileError(
             folder,
-            f"holds a LoRA adapter of {base[:200]}",
-            "Choose the model that it was made for, or estimate its training: gpu-planner fit FOLDER.",
+            f"contains a LoRA adapter of {base[:200]}",
+            "Choose its base model, or estimate its training: gpu-planner fit FOLDER.",
         )
     if os.path.lexists(folder / MODEL_INDEX):
         return read_pipeline_folder(folder)
@@ -100,14 +98,14 @@ def _read_folder(folder: Path) -> Architecture:
         return read_config_file(folder)
     pickles = [name for name in _names(folder) if name.lower().endswith(PICKLES)]
     if pickles:
-        raise pickled(folder / pickles[0])
+        raise pickle_error(folder / pickles[0])
     raise ModelFileError(
         folder, "is a folder without a config.json or weights", "Choose the folder of a model, or its config.json."
     )
 
 
 def _weights(folder: Path) -> Path | None:
-    """Return the weights in a folder: its index, its only safetensors file, or its only GGUF file."""
+    """Return the weights in a folder: the index, or the only safetensors or GGUF file."""
     for name in (INDEX, SINGLE):
         if os.path.lexists(folder / name):
             return folder / name
@@ -153,26 +151,26 @@ _NEEDED: Final = (
 )
 _QKV_BIASES: Final = tuple(f"self_attn.{name}_proj.bias" for name in "qkv")
 _QK_NORMS: Final = ("self_attn.q_norm.weight", "self_attn.k_norm.weight")
-# What each family has in its layers beyond what all have.
+# Tensors in the layers of each family beyond those that all families have.
 _FAMILIES: Final = {frozenset[str](): "llama", frozenset(_QKV_BIASES): "qwen2", frozenset(_QK_NORMS): "qwen3"}
 _HINT: Final = "Put the model's config.json beside it, or choose the folder that holds both."
 
 
-NAMES_NOTE: Final = (
-    "without a config.json the network follows from its tensors; the width of a head, the longest context and windows "
-    "of attention are not among them"
+INFERRED_CONFIG_NOTE: Final = (
+    "without a config.json, the network is inferred from its tensors, which do not state the head dimension, the "
+    "maximum context length or attention windows"
 )
 
 
-def config_of_names(tensors: tuple[FileTensor, ...], path: Path) -> dict[str, object]:
-    """Return the configuration of a network whose tensors have these names, if it is a Llama, Qwen2 or Qwen3.
+def infer_config(tensors: tuple[FileTensor, ...], path: Path) -> dict[str, object]:
+    """Infer the configuration of a Llama, Qwen2 or Qwen3 from the names and shapes of its tensors.
 
     Raises:
-        ModelFileError: If they are not, or are quantised.
+        ModelFileError: If it is another network, or quantized.
     """
     shapes = {tensor.name: tensor.shape for tensor in tensors}
     if not all(tensor.format in _PLAIN for tensor in tensors):
-        _fail(path, "is quantised, and its tensors alone do not say how")
+        _fail(path, "is quantized, and its tensors do not identify the scheme")
     layers, inside = _layers(shapes, path)
     vocabulary, hidden = _matrix(shapes.get("model.embed_tokens.weight"), path)
     inner = {name: _matrix(inside[name], path) for name in _NEEDED if name.endswith("proj.weight")}
@@ -192,7 +190,7 @@ def config_of_names(tensors: tuple[FileTensor, ...], path: Path) -> dict[str, ob
 
 
 def _layers(shapes: Mapping[str, tuple[int, ...]], path: Path) -> tuple[int, dict[str, tuple[int, ...]]]:
-    """Return the number of layers and the shapes inside one, which must be those of all."""
+    """Return the number of layers and the shapes in one layer, which must be equal in all layers."""
     layers: dict[int, dict[str, tuple[int, ...]]] = {}
     for name, shape in shapes.items():
         match = _LAYER.fullmatch(name)
@@ -202,7 +200,7 @@ def _layers(shapes: Mapping[str, tuple[int, ...]], path: Path) -> tuple[int, dic
     alike = all(layer == first for layer in layers.values()) and sorted(layers) == list(range(len(layers)))
     extra = frozenset(first) - frozenset(_NEEDED)
     if not alike or not frozenset(_NEEDED) <= frozenset(first) or extra not in _FAMILIES:
-        _fail(path, "has tensors of a network that cannot be told from their names alone")
+        _fail(path, "has tensors of a network that their names do not identify")
     return len(layers), first
 
 

@@ -1,4 +1,4 @@
-"""Which reader understands which `model_type`."""
+"""Registry of configuration readers by `model_type`."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -6,11 +6,11 @@ from typing import Final
 
 from planner.errors import NoFormulaError
 from planner.models.architecture import Architecture
-from planner.models.readers.fields import Fields
+from planner.models.readers.config_fields import ConfigFields
 
-Reader = Callable[[Fields], Architecture]
+Reader = Callable[[ConfigFields], Architecture]
 
-# Names, not imports: readers of composite models look up the readers of their parts here.
+# Names, not imports, because readers of composite models look up the readers of their components here.
 _FAMILIES: Final = (
     "decoder.llama_like",
     "decoder.gpt_like",
@@ -35,8 +35,8 @@ def readers() -> Mapping[str, Reader]:
     return dict(sorted(found.items()))
 
 
-def reader_of(model_type: str) -> Reader | None:
-    """Return the reader of one `model_type`, importing no more modules than it takes to find it."""
+def find_reader(model_type: str) -> Reader | None:
+    """Return the reader of a `model_type`, importing as few modules as possible, or None."""
     for family in _FAMILIES:
         reader: Reader | None = _module_readers(family).get(model_type)
         if reader is not None:
@@ -44,16 +44,16 @@ def reader_of(model_type: str) -> Reader | None:
     return None
 
 
-def read_fields(fields: Fields) -> Architecture:
+def read_fields(fields: ConfigFields) -> Architecture:
     """Read a configuration with the reader of its `model_type`.
 
     Raises:
-        NoFormulaError: If no reader knows it, with how to trace it and the nearest names.
+        NoFormulaError: If there is none; the hint has similar names and how to trace the model.
     """
     model_type = fields.model_type
-    reader = reader_of(model_type)
+    reader = find_reader(model_type)
     if reader is None:
-        from difflib import get_close_matches  # takes a while to load, and is seldom needed
+        from difflib import get_close_matches  # slow to import and rarely needed
 
         near = get_close_matches(model_type, readers(), n=3)
         meant = f" Near names: {', '.join(near)}." if near else ""

@@ -1,4 +1,4 @@
-"""Files that are read piece by piece, whatever they are and however large they claim to be."""
+"""Safe partial reading of untrusted files, local or remote."""
 
 import os
 import stat
@@ -13,21 +13,21 @@ from planner.errors import ModelFileError
 _CHECK_PATH: Final = "Check the path and that you may read it."
 _SHOWN: Final = 60
 _TRUNCATED: Final = "Download or copy it again: it ends too early."
-# Without blocking, opening a pipe that took the file's place does not wait for its other end.
+# Non-blocking, so that opening a pipe that replaced the file does not wait for its other end.
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 class ByteSource(Protocol):
-    """A file of a known size, here or elsewhere; `place` names it in errors."""
+    """A local or remote file of known size; `place` names it in errors."""
 
     @property
     def place(self) -> str:
-        """Return what to call the file."""
+        """Return the file's name for messages."""
         ...
 
     @property
     def size(self) -> int:
-        """Return its bytes."""
+        """Return the size in bytes."""
         ...
 
     def read(self, offset: int, count: int) -> bytes:
@@ -65,12 +65,12 @@ class LocalFile:
         check_span(self, offset, count)
         found = self.up_to(offset, count)
         if len(found) != count:
-            # What the file system says may be wrong: the file may be shrinking.
+            # The reported size may be wrong: the file may be shrinking.
             raise truncated(self, offset, count)
         return found
 
     def up_to(self, offset: int, count: int) -> bytes:
-        """Return at most `count` bytes from `offset` on, whatever size is stated.
+        """Return at most `count` bytes from `offset` on, regardless of the reported size.
 
         Raises:
             ModelFileError: If they cannot be read.
@@ -100,13 +100,13 @@ def open_local(path: Path) -> Iterator[LocalFile]:
 
 
 def read_whole(path: Path, limit: int, what: str) -> bytes:
-    """Return the content of a regular file of at most `limit` bytes, which should be a `what`.
+    """Return the content of a regular file of at most `limit` bytes; `what` names its kind in errors.
 
     Raises:
         ModelFileError: If it cannot be read or is larger.
     """
     with open_local(path) as file:
-        # Files of /proc have more than the nothing that they state.
+        # Files of /proc report a size of 0.
         found = b"" if file.size > limit else file.up_to(0, limit + 1)
     size = max(file.size, len(found))
     if size > limit:
@@ -116,7 +116,7 @@ def read_whole(path: Path, limit: int, what: str) -> bytes:
 
 
 def check_span(source: ByteSource, offset: int, count: int) -> None:
-    """Refuse to read beyond the end of `source`.
+    """Raise an error if a range extends beyond the end of `source`.
 
     Raises:
         ModelFileError: If the file has fewer bytes.
@@ -126,18 +126,18 @@ def check_span(source: ByteSource, offset: int, count: int) -> None:
 
 
 def truncated(source: ByteSource, offset: int, count: int) -> ModelFileError:
-    """Return the error about a file that should be longer."""
+    """Return the error for a file that is too short."""
     return ModelFileError(
         source.place, f"is cut short: bytes {offset:,} to {offset + count:,} of {source.size:,} are needed", _TRUNCATED
     )
 
 
 def unreadable(path: Path, error: OSError | ValueError) -> ModelFileError:
-    """Return the error about a file that the system refuses to open or read."""
+    """Return the error for a file that cannot be opened or read."""
     reason = error.strerror if isinstance(error, OSError) else str(error)
     return ModelFileError(path, f"cannot be read: {reason}", _CHECK_PATH)
 
 
-def shown(text: str) -> str:
+def quote(text: str) -> str:
     """Return `text` of a file quoted, shortened and safe to print."""
     return ascii(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!a}…"

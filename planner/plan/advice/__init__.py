@@ -1,1 +1,1 @@
-"""What would make a plan fit: the changes, the search for them, and what each costs."""
+"""Advice on how to make a plan fit."""

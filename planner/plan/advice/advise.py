@@ -1,4 +1,4 @@
-"""What would make a plan fit: single changes and short combinations, each estimated as a whole, ranked by its cost."""
+"""Advice that makes a plan fit: single changes and short combinations, each fully estimated, ranked by cost."""
 
 from collections.abc import Iterable, Iterator
 from math import prod
@@ -10,11 +10,11 @@ from planner.base import Spec
 from planner.hardware.gpu import Gpu
 from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
-from planner.plan.advice.change import COSTS, RISKS, Change, Cost, Risk
+from planner.plan.advice.change import COSTS, RISKS, Cost, PlanChange, Risk
 from planner.plan.advice.inference_changes import INFERENCE_CHANGES
-from planner.plan.advice.ladders import ladders
+from planner.plan.advice.ladders import plan_ladders
 from planner.plan.advice.pipeline_changes import PIPELINE_CHANGES
-from planner.plan.advice.search import Bench, Candidate, changed, search
+from planner.plan.advice.search import ChangedPlan, ChangeSearch, apply_change, find_changes
 from planner.plan.advice.software.lookup import PROGRAM_CHANGES
 from planner.plan.advice.training_changes import SHARING_CHANGES, TRAINING_CHANGES
 from planner.plan.catalog import Catalog
@@ -23,16 +23,16 @@ from planner.plan.plan import Plan
 from planner.units import GIB
 from planner.workload.defaults import with_defaults
 
-_SDPA: Final = Change(
+_SDPA: Final = PlanChange(
     name="SDPA attention",
     lever="attention",
-    sentence="Attend with PyTorch's fused kernels, which never hold the scores of every pair of tokens.",
-    source="PyTorch scaled_dot_product_attention: the same result, without the scores of every pair of tokens",
+    sentence="Use PyTorch's fused attention kernels, which never store the full score matrix.",
+    source="PyTorch scaled_dot_product_attention: the same result without the full score matrix",
     settings={"attention": "sdpa"},
     applies={"attention": ("eager", "flash")},
     keeps="the mathematics",
 )
-CHANGES: Final[tuple[Change, ...]] = (
+CHANGES: Final[tuple[PlanChange, ...]] = (
     _SDPA,
     *TRAINING_CHANGES,
     *SHARING_CHANGES,
@@ -43,39 +43,39 @@ CHANGES: Final[tuple[Change, ...]] = (
 """Every change that is one value for another: another way to save memory is another record in one of these tables."""
 
 
-def larger_card(plan: Plan, catalog: Catalog) -> tuple[Change, CardFit] | None:
-    """Return the smallest card that `plan` surely fits on as a change with its verdict, or none if there is none.
+def larger_card(plan: Plan, catalog: Catalog) -> tuple[PlanChange, CardFit] | None:
+    """Return the smallest card that `plan` fits on as a change, with its verdict, or None.
 
-    A card of the same maker that is no older in what it computes is taken before any other.
+    Cards of the same maker with at least the same compute capability take precedence.
     """
     if plan.gpu is None:
         return None
     present = catalog.hardware.gpu(plan.gpu)
     fits = [fit for fit in find_fits(plan, catalog) if fit.verdict == "fits" and fit.gpu_id != plan.gpu]
-    alike = (fit for fit in fits if _does_as_much(catalog.hardware.gpu(fit.gpu_id), present))
+    alike = (fit for fit in fits if _is_as_capable(catalog.hardware.gpu(fit.gpu_id), present))
     fit = next(alike, next(iter(fits), None))
-    return None if fit is None else (_change(catalog.hardware.gpu(fit.gpu_id), fit), fit)
+    return None if fit is None else (_card_change(catalog.hardware.gpu(fit.gpu_id), fit), fit)
 
 
-def _does_as_much(card: Gpu, present: Gpu) -> bool:
+def _is_as_capable(card: Gpu, present: Gpu) -> bool:
     if card.vendor != present.vendor or card.unified_memory != present.unified_memory:
         return False
     return _capability(card) >= _capability(present)
 
 
 def _capability(card: Gpu) -> float:
-    """Return NVIDIA's compute capability; other makers' cards are told apart by the year."""
+    """Return NVIDIA's compute capability; for other makers, the year of release."""
     if card.vendor == "NVIDIA" and card.compute_capability:
         return float(card.compute_capability)
     return card.year or 0
 
 
-def _change(card: Gpu, fit: CardFit) -> Change:
-    return Change(
+def _card_change(card: Gpu, fit: CardFit) -> PlanChange:
+    return PlanChange(
         name=f"{card.name} instead",
         lever="card",
-        sentence=f"Run the same on the smallest card that it fits on, with {(fit.capacity_bytes or 0) / GIB:.1f} GiB.",
-        source="the catalog, with this plan estimated on every card",
+        sentence=f"Use the smallest card that the plan fits on, with {(fit.capacity_bytes or 0) / GIB:.1f} GiB.",
+        source="this plan, estimated on every card of the catalog",
         hardware={"gpu": card.id},
         cost="hardware",
         slower_by_about=None,
@@ -84,17 +84,17 @@ def _change(card: Gpu, fit: CardFit) -> Change:
     )
 
 
-_MOST: Final = 8
+_MAX_ADVICE: Final = 8
 _NEAREST: Final = 3
-_OF_A_KIND: Final = 2
-_WORTH_SAYING: Final = 0.01
-# What is kept of the work asked for differs too little to be worth a further change.
-_ALMOST: Final = 0.75
-_ORDER: Final[tuple[Verdict | None, ...]] = ("fits", "tight", None, "does-not-fit")
+_MAX_SIMILAR: Final = 2
+_MIN_SAVING: Final = 0.01
+# A simpler advice wins if it keeps at least this fraction of the work that the other one keeps.
+_SIMILAR_WORK: Final = 0.75
+_VERDICT_ORDER: Final[tuple[Verdict | None, ...]] = ("fits", "tight", None, "does-not-fit")
 
 
 class AdviceStep(Spec):
-    """One change of an advice: what is done, what it turns, and who says what it costs."""
+    """One change of an advice: its name, instruction, lever, and the source for its cost."""
 
     name: str
     lever: str
@@ -103,19 +103,19 @@ class AdviceStep(Spec):
 
 
 class Setting(Spec):
-    """A field of the plan, by its JSON name, and the value that it gets."""
+    """A field of the plan, by its JSON name, and its new value."""
 
     field: str
     value: bool | int | float | str | tuple[int, ...] | None
 
 
 class Advice(Spec):
-    """Changes that make a plan need less memory, or give it more, and what they come to.
+    """Changes that reduce the memory of a plan or provide more, and their effects.
 
-    `saved_bytes` is what one card has to hold less. `verdict` is the one afterwards, none where the card cannot run it
-    (`needs` then says why) or where there is no card. `slower_by_about` is a factor on the time, as far as it is known,
-    none where it is not; `costs` says the rest. `kept` is the part of what was asked for that is still done. `plan` is
-    the plan with the changes made.
+    `saved_bytes` is the reduction per card. `verdict` is the one after the changes; None without a card, or if the card
+    cannot run the plan, which `needs` then explains. `slower_by_about` is the known slowdown as a factor, None if
+    unknown; `costs` describes other costs. `kept` is the fraction of the requested work that is still done. `plan` is
+    the plan after the changes.
     """
 
     name: str
@@ -136,58 +136,57 @@ class Advice(Spec):
     plan: Plan = Field(exclude=True, repr=False)
 
 
-def advise(plan: Plan, catalog: Catalog, changes: tuple[Change, ...] = CHANGES) -> tuple[Advice, ...]:
-    """Return what would make `plan` fit, the best first, at most eight; `changes` are those that may be made.
+def advise(plan: Plan, catalog: Catalog, changes: tuple[PlanChange, ...] = CHANGES) -> tuple[Advice, ...]:
+    """Return up to eight pieces of advice that make `plan` fit, the best first; `changes` are the permitted ones.
 
-    Each advice is minimal: without one of its changes the plan would not fit. Where only other hardware makes it fit,
-    the changes that come nearest are returned as well. For a plan that fits, or has no card, they are the single
-    changes that save at least a hundredth of what it needs, the most first. A traced plan can only be given another
-    card.
+    Each advice is minimal: without one of its changes the plan would not fit. If only other hardware makes it fit, the
+    changes that come nearest are returned as well. For a plan that fits or has no card, they are the single changes
+    that save at least 1 % of its memory, the largest saving first. A traced plan can only move to another card.
 
-    **Formula** Ranked by the verdict, the cost (none, time, less than was asked, much time, hardware; a real risk
-    to quality weighs like less), the risk, and the number of changes.
+    **Formula** Ranked by the verdict, the cost (none, time, less work, much time, hardware; a real risk to quality
+    counts as less work), the risk, and the number of changes.
     """
     if plan.model.trace is not None:
         return tuple(_hardware_advice(plan, catalog))
-    bench = Bench.of(plan, catalog, architecture_of(plan, catalog))
-    workload = with_defaults(plan.workload, bench.architecture, plan.count)
+    search = ChangeSearch.of(plan, catalog, architecture_of(plan, catalog))
+    workload = with_defaults(plan.workload, search.architecture, plan.count)
     gpu = catalog.hardware.gpu(plan.gpu) if plan.gpu else None
     offered = [change for change in changes if change.applies_to(workload, gpu)]
-    if not _in_need(bench.start):
-        return tuple(sorted(_savings(bench, offered), key=lambda advice: -advice.saved_bytes)[:_MOST])
-    tried = search(bench, offered, ladders(plan, workload, bench.architecture))
-    found = [_advice(bench.start, one) for one in tried if _helps(bench.start, one)]
+    if not _needs_advice(search.start):
+        return tuple(sorted(_savings(search, offered), key=lambda advice: -advice.saved_bytes)[:_MAX_ADVICE])
+    candidate = find_changes(search, offered, plan_ladders(plan, workload, search.architecture))
+    found = [_advice(search.start, one) for one in candidate if _helps(search.start, one)]
     found.extend(_hardware_advice(plan, catalog))
     if all(advice.cost == "hardware" for advice in found):
-        found.extend(_nearest(bench.start, tried))
+        found.extend(_nearest(search.start, candidate))
     return _best(found)
 
 
-def _in_need(start: Candidate) -> bool:
+def _needs_advice(start: ChangedPlan) -> bool:
     return bool(start.fit.unsupported) or start.fit.verdict in ("tight", "does-not-fit")
 
 
-def _savings(bench: Bench, offered: Iterable[Change]) -> Iterator[Advice]:
-    least = _WORTH_SAYING * bench.start.held_bytes
+def _savings(search: ChangeSearch, offered: Iterable[PlanChange]) -> Iterator[Advice]:
+    least = _MIN_SAVING * search.start.held_bytes
     for change in offered:
-        tried = bench.tried(bench.start, change)
-        if tried is not None and bench.start.held_bytes - tried.held_bytes >= least:
-            yield _advice(bench.start, tried)
+        candidate = search.evaluate(search.start, change)
+        if candidate is not None and search.start.held_bytes - candidate.held_bytes >= least:
+            yield _advice(search.start, candidate)
 
 
-def _helps(start: Candidate, tried: Candidate) -> bool:
-    """Return whether the plan then fits, or likely fits where it did not, or would if its card could run it."""
-    fit = tried.fit
+def _helps(start: ChangedPlan, candidate: ChangedPlan) -> bool:
+    """Return whether the plan then fits, becomes likely to fit, or would fit if its card could run it."""
+    fit = candidate.fit
     if fit.unsupported:
         has_room = fit.free_bytes is not None and fit.free_bytes >= 0
-        return len(tried.changes) == 1 and not start.fit.unsupported and has_room
+        return len(candidate.changes) == 1 and not start.fit.unsupported and has_room
     return fit.verdict == "fits" or (fit.likely and not start.fit.likely)
 
 
-def _nearest(start: Candidate, tried: Iterable[Candidate]) -> Iterator[Advice]:
-    """Yield what comes nearest to fitting, each turning other levers than those before it."""
+def _nearest(start: ChangedPlan, candidate: Iterable[ChangedPlan]) -> Iterator[Advice]:
+    """Yield the candidates that come nearest to fitting, each with a different combination of levers."""
     seen: list[frozenset[str]] = []
-    for one in sorted(tried, key=lambda one: (one.held_bytes, len(one.changes))):
+    for one in sorted(candidate, key=lambda one: (one.held_bytes, len(one.changes))):
         levers = frozenset(change.lever for change in one.changes)
         if one.fit.likely or one.held_bytes >= start.held_bytes:
             continue
@@ -197,46 +196,46 @@ def _nearest(start: Candidate, tried: Iterable[Candidate]) -> Iterator[Advice]:
 
 
 def _hardware_advice(plan: Plan, catalog: Catalog) -> Iterator[Advice]:
-    """Yield another card; traced plans have no more than that."""
+    """Yield the advice to use another card, the only one for traced plans."""
     before = None if plan.gpu is None else fits_by_gpu(plan, catalog)[plan.gpu]
     other = larger_card(plan, catalog)
     if before is None or other is None or before.verdict == "fits":
         return
     change, fit = other
-    yield _advice(Candidate((), plan, before), Candidate((change,), changed(plan, change), fit))
+    yield _advice(ChangedPlan((), plan, before), ChangedPlan((change,), apply_change(plan, change), fit))
 
 
-def _advice(start: Candidate, tried: Candidate) -> Advice:
-    changes = tried.changes
+def _advice(start: ChangedPlan, candidate: ChangedPlan) -> Advice:
+    changes = candidate.changes
     return Advice(
         name=" + ".join(change.name for change in changes),
         steps=tuple(
             AdviceStep(name=one.name, lever=one.lever, sentence=one.sentence, source=one.source) for one in changes
         ),
-        settings=tuple(_settings(start.plan, tried.plan)),
-        verdict=tried.fit.verdict,
-        saved_bytes=start.held_bytes - tried.held_bytes,
-        total_bytes=tried.fit.total_bytes,
-        free_bytes=tried.fit.free_bytes,
-        fit_probability=tried.fit.fit_probability,
+        settings=tuple(_settings(start.plan, candidate.plan)),
+        verdict=candidate.fit.verdict,
+        saved_bytes=start.held_bytes - candidate.held_bytes,
+        total_bytes=candidate.fit.total_bytes,
+        free_bytes=candidate.fit.free_bytes,
+        fit_probability=candidate.fit.fit_probability,
         cost=max((change.cost for change in changes), key=COSTS.index),
-        slower_by_about=_slower([change.slower_by_about for change in changes]),
-        costs=_said(change.costs for change in changes),
+        slower_by_about=_combined_slowdown([change.slower_by_about for change in changes]),
+        costs=_unique(change.costs for change in changes),
         kept=prod(change.kept for change in changes),
         risk=max((change.risk for change in changes), key=RISKS.index),
-        needs=_said((*(change.needs for change in changes), *tried.fit.unsupported)),
-        keeps=_said(change.keeps for change in changes),
-        plan=tried.plan,
+        needs=_unique((*(change.needs for change in changes), *candidate.fit.unsupported)),
+        keeps=_unique(change.keeps for change in changes),
+        plan=candidate.plan,
     )
 
 
-def _slower(factors: list[float | None]) -> float | None:
+def _combined_slowdown(factors: list[float | None]) -> float | None:
     known = prod(factor for factor in factors if factor is not None)
     return None if known == 1 and None in factors else known
 
 
-def _said(words: Iterable[str]) -> tuple[str, ...]:
-    """Return each of the words that are not empty once."""
+def _unique(words: Iterable[str]) -> tuple[str, ...]:
+    """Return the non-empty texts without duplicates."""
     return tuple(dict.fromkeys(word for word in words if word))
 
 
@@ -257,20 +256,20 @@ def _changed_fields(old: Spec, new: Spec, place: str) -> Iterator[Setting]:
 
 
 def _best(found: Iterable[Advice]) -> tuple[Advice, ...]:
-    """Return the advice worth reading: nothing that something simpler is as good as, and few of one kind."""
+    """Return the best advice: nothing that a simpler one matches, and few of one kind."""
     ranked = sorted(found, key=_rank)
     kept: list[Advice] = []
     for advice in ranked:
         alike = sum(1 for other in kept if _levers(other) == _levers(advice))
         simpler = any(_is_simpler(other, advice) for other in ranked)
-        if not simpler and alike < (_OF_A_KIND if len(advice.steps) == 1 else 1):
+        if not simpler and alike < (_MAX_SIMILAR if len(advice.steps) == 1 else 1):
             kept.append(advice)
-    return tuple(kept[:_MOST])
+    return tuple(kept[:_MAX_ADVICE])
 
 
 def _rank(advice: Advice) -> tuple[object, ...]:
     return (
-        _ORDER.index(advice.verdict),
+        _VERDICT_ORDER.index(advice.verdict),
         _burden(advice),
         -advice.kept,
         _slowness(advice),
@@ -281,12 +280,12 @@ def _rank(advice: Advice) -> tuple[object, ...]:
 
 
 def _burden(advice: Advice) -> int:
-    """Return how much is asked; a real risk to quality weighs like less than was asked for."""
+    """Return the rank of the cost; a real risk to quality counts as less work."""
     return max(COSTS.index(advice.cost), COSTS.index("less") if advice.risk == "real" else 0)
 
 
 def _slowness(advice: Advice) -> tuple[float, bool]:
-    """Return what orders by time: a slowdown of which nothing is known stands before the known ones."""
+    """Return the sort key for time; an unknown slowdown comes before the known ones."""
     return (advice.slower_by_about or 1.0, advice.slower_by_about is None)
 
 
@@ -295,12 +294,12 @@ def _levers(advice: Advice) -> frozenset[str]:
 
 
 def _is_simpler(one: Advice, other: Advice) -> bool:
-    """Return whether `one` does with fewer changes what `other` does, at about the same price or a lower one."""
+    """Return whether `one` needs fewer changes than `other` for about the same result at no higher cost."""
     return (
         len(one.steps) < len(other.steps)
-        and _ORDER.index(one.verdict) <= _ORDER.index(other.verdict)
+        and _VERDICT_ORDER.index(one.verdict) <= _VERDICT_ORDER.index(other.verdict)
         and _burden(one) <= _burden(other)
         and (one.slower_by_about or 1.0) <= (other.slower_by_about or 1.0)
         and RISKS.index(one.risk) <= RISKS.index(other.risk)
-        and one.kept >= _ALMOST * other.kept
+        and one.kept >= _SIMILAR_WORK * other.kept
     )

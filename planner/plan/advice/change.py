@@ -1,4 +1,4 @@
-"""Ways to need less memory, and what each costs. What one saves is not written down: the whole estimate is asked."""
+"""Changes that reduce the memory of a plan, and their costs; savings are computed by the whole estimate."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, get_args
@@ -7,10 +7,10 @@ from planner.hardware.gpu import Gpu, computes_bf16
 from planner.workload.workload import Workload
 
 Cost = Literal["none", "time", "less", "much-time", "hardware"]
-"""none; time: it takes longer; less: less is done than was asked for; much-time: it takes several times as long, since
-parts are elsewhere than on the card; hardware: other or more cards."""
+"""none; time: slower; less: less work is done than requested; much-time: several times slower, since parts are not on
+the card; hardware: other or more cards."""
 Risk = Literal["none", "small", "real"]
-"""What may become of the quality of the trained model, or of the answers."""
+"""Risk to the quality of the trained model or of the outputs."""
 
 COSTS: Final[tuple[Cost, ...]] = get_args(Cost)
 RISKS: Final[tuple[Risk, ...]] = get_args(Risk)
@@ -18,16 +18,16 @@ RISKS: Final[tuple[Risk, ...]] = get_args(Risk)
 _FEWEST_TOKENS: Final = 32
 
 
-class Change(NamedTuple):
-    """One way to need less memory.
+class PlanChange(NamedTuple):
+    """One change that reduces the memory of a plan.
 
-    `lever` names what it turns: of two changes with one lever, one is enough. `applies` are the values that fields of
-    the workload, its defaults filled in, must have; `engine.n_ubatch` is a field of a part. `settings` are the fields
-    of the workload that change, a mapping within one those of the part of that name; `hardware` are fields of the plan.
-    `slower_by_about` is a factor on the time, none where it is longer by an amount that is not known; `kept` is the
-    part of what was asked for that is still done. `needs` is what else must be there, `keeps` what stays as it was.
-    `native_bf16` limits a change to cards that compute bf16 themselves, or to those that do not; `shares_states` one to
-    plans with several cards that can share what they would each keep.
+    `lever` is what it changes: an advice never combines two changes of the same lever. `applies` are the values that
+    workload fields must have, with defaults filled in; `engine.n_ubatch` is a field of a part. `settings` are the
+    workload fields that change, with a mapping for the fields of a part; `hardware` are fields of the plan.
+    `slower_by_about` is a factor on the time, None for an unknown slowdown; `kept` is the fraction of the requested
+    work that is still done. `needs` are further requirements, and `keeps` is what stays unchanged. `native_bf16` limits
+    a change to cards with or without native bf16, and `shares_states` to plans with several cards that can shard their
+    states.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Change(NamedTuple):
     shares_states: bool = False
 
     def applies_to(self, workload: Workload, gpu: Gpu | None) -> bool:
-        """Return whether it changes something about `workload`, whose defaults are filled in, on `gpu`."""
+        """Return whether the change affects `workload`, with its defaults filled in, on `gpu`."""
         if self.native_bf16 is not None and gpu is not None and computes_bf16(gpu) != self.native_bf16:
             return False
         if self.shares_states and workload.parallel.state_shards == 1:
@@ -57,7 +57,7 @@ class Change(NamedTuple):
 
 
 def _value(workload: Workload, path: str) -> object:
-    """Return the value at `path` of the workload, none where it has no such field."""
+    """Return the value at `path` of the workload, or None if it has no such field."""
     value: object = workload
     for name in path.split("."):
         value = getattr(value, name, None)
@@ -65,27 +65,26 @@ def _value(workload: Workload, path: str) -> object:
 
 
 class Ladder(NamedTuple):
-    """The values of one number, and the change that each of them is; `lever` is what it turns.
+    """Values of one number from the mildest to the strongest, with the change for each; `lever` is what they change.
 
-    They go from the mildest to the hardest; each needs no more memory than the one before, so that the first one that
-    fits is found by bisection.
+    Each value needs no more memory than the one before, so bisection finds the first one that fits.
     """
 
     lever: str
     values: Sequence[int]
-    change: Callable[[int], Change]
+    change: Callable[[int], PlanChange]
 
 
-def quantised(
+def quantization_change(
     name: str,
     sentence: str,
     source: str,
     settings: Mapping[str, object],
     applies: Mapping[str, tuple[object, ...]],
     needs: str,
-) -> Change:
-    """Return a change to weights in fewer bits; how fast those are depends on the kernels that compute with them."""
-    return Change(
+) -> PlanChange:
+    """Return a change to weights in fewer bits, whose speed depends on the kernels."""
+    return PlanChange(
         name=name,
         lever="weights",
         sentence=sentence,
@@ -94,32 +93,32 @@ def quantised(
         applies=applies,
         cost="time",
         slower_by_about=None,
-        costs="speed depends on the kernels",
+        costs="speed depends on the kernels used",
         risk="small",
         needs=needs,
     )
 
 
-def smaller_pieces(setting: str, present: int, source: str) -> Ladder:
-    """Return prompts in shorter and shorter pieces, of which the engine's `setting` is the tokens."""
+def smaller_chunks(setting: str, present: int, source: str) -> Ladder:
+    """Return a ladder of smaller prompt chunks; the engine's `setting` is their size in tokens."""
 
-    def smaller(tokens: int) -> Change:
-        return Change(
-            name=f"prompt in pieces of {tokens:,} tokens",
+    def smaller(tokens: int) -> PlanChange:
+        return PlanChange(
+            name=f"prompt chunks of {tokens:,} tokens",
             lever="pieces",
-            sentence="Read long prompts in smaller pieces.",
+            sentence="Process long prompts in smaller chunks.",
             source=source,
             settings={"engine": {setting: tokens}},
             cost="time",
             slower_by_about=None,
-            costs="prompts are read more slowly",
-            keeps="the answers",
+            costs="slower prefill",
+            keeps="the outputs",
         )
 
-    return Ladder("pieces", halves(present, _FEWEST_TOKENS), smaller)
+    return Ladder("pieces", smaller_powers(present, _FEWEST_TOKENS), smaller)
 
 
-def halves(present: int, least: int) -> list[int]:
+def smaller_powers(present: int, least: int) -> list[int]:
     """Return the powers of two below `present`, down to `least`, the largest first."""
     powers = (1 << exponent for exponent in range((present - 1).bit_length() - 1, -1, -1))
     return [power for power in powers if power >= least]

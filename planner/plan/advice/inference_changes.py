@@ -1,9 +1,9 @@
-"""Changes of how a model is run."""
+"""Changes of inference workloads."""
 
 from collections.abc import Mapping
 from typing import Final
 
-from planner.plan.advice.change import Change, quantised
+from planner.plan.advice.change import PlanChange, quantization_change
 
 _HALF: Final = "half of fp32's bits; checkpoints are trained and published in 16 bits"
 _LLM_INT8: Final = "Dettmers et al. 2022, arXiv 2208.07339; Hugging Face blog, bitsandbytes: BLOOM 15 to 23 % slower"
@@ -12,16 +12,16 @@ _AWQ: Final = "Lin et al. 2024, arXiv 2306.00978: 4-bit weights lose little agai
 _LAST_LOGITS: Final = "Hugging Face transformers, logits_to_keep: generating reads the logits of the last token only"
 
 OF_TEXT: Final[Mapping[str, tuple[object, ...]]] = {"task": ("inference",), "diffusion.guidance": (None,)}
-"""Pipelines that make images have their guidance filled in, and ways of their own."""
+"""Excludes diffusion pipelines, which have a filled-in guidance and their own changes."""
 _SIXTEEN: Final = ("bf16", "fp16")
 PLAIN_FORMATS: Final = ("fp32", *_SIXTEEN)
 
-INFERENCE_CHANGES: Final[tuple[Change, ...]] = (
+INFERENCE_CHANGES: Final[tuple[PlanChange, ...]] = (
     *(
-        Change(
+        PlanChange(
             name=f"weights in {half}",
             lever="weights",
-            sentence="Keep each weight in 16 bits.",
+            sentence="Store the weights in 16 bits.",
             source=_HALF,
             settings={"weights": half, "compute": half},
             applies={"task": ("inference",), "weights": ("fp32",)},
@@ -30,42 +30,42 @@ INFERENCE_CHANGES: Final[tuple[Change, ...]] = (
         )
         for half in _SIXTEEN
     ),
-    Change(
+    PlanChange(
         name="weights in INT8",
         lever="weights",
-        sentence="Keep the weights of the projections in 8 bits; outliers are computed in 16.",
+        sentence="Quantize the linear layers to 8 bits; outliers are computed in 16 bits.",
         source=_LLM_INT8,
         settings={"weights": "int8"},
         applies={**OF_TEXT, "weights": PLAIN_FORMATS},
         cost="time",
         slower_by_about=1.2,
-        costs="more for small models",
+        costs="a larger slowdown for small models",
         risk="small",
         needs="bitsandbytes",
     ),
-    quantised(
+    quantization_change(
         name="weights in NF4",
-        sentence="Keep the weights of the projections in 4 bits, with a scale for each 64.",
+        sentence="Quantize the linear layers to 4 bits, with one scale per 64 weights.",
         source=_NF4,
         settings={"weights": "nf4"},
         applies={**OF_TEXT, "weights": (*PLAIN_FORMATS, "int8")},
         needs="bitsandbytes",
     ),
-    quantised(
+    quantization_change(
         name="weights in AWQ 4-bit",
-        sentence="Run a copy of the model whose projections were quantised to 4 bits with sample texts.",
+        sentence="Run a checkpoint whose linear layers were quantized to 4 bits with calibration texts.",
         source=_AWQ,
         settings={"weights": "awq4-128"},
         applies={**OF_TEXT, "weights": (*PLAIN_FORMATS, "int8")},
-        needs="a checkpoint that was quantised so",
+        needs="an AWQ checkpoint",
     ),
-    Change(
+    PlanChange(
         name="logits of the last token only",
         lever="logits",
-        sentence="Compute the logits of the prompt's last token, from which the answer is generated.",
+        sentence="Compute only the logits of the prompt's last token, which generation starts from.",
         source=_LAST_LOGITS,
         settings={"prompt_logits": "last"},
         applies={**OF_TEXT, "prompt_logits": ("all",)},
-        keeps="the answers, not the scores of the prompt",
+        keeps="the outputs, but not the scores of the prompt",
     ),
 )

@@ -1,9 +1,9 @@
-"""Changes of how a diffusion pipeline is run, and the sizes of image that it can be asked for instead."""
+"""Changes of diffusion pipelines, and ladders of smaller images."""
 
 from collections.abc import Mapping
 from typing import Final
 
-from planner.plan.advice.change import Change, Ladder, quantised
+from planner.plan.advice.change import Ladder, PlanChange, quantization_change
 from planner.workload.workload import Inference
 
 _OFFLOAD: Final = (
@@ -13,83 +13,83 @@ _OFFLOAD: Final = (
 _VAE: Final = "Hugging Face Diffusers, Reduce memory usage: enable_vae_slicing and enable_vae_tiling"
 _NF4: Final = "Hugging Face blog, Exploring Quantization Backends in Diffusers: FLUX.1-dev in NF4 by bitsandbytes"
 _INT8: Final = "Hugging Face blog, Exploring Quantization Backends in Diffusers: FLUX.1-dev in 8 bits by bitsandbytes"
-_ANY: Final[Mapping[str, tuple[object, ...]]] = {"diffusion.guidance": (True, False)}
-"""Only pipelines have this filled in."""
+_ANY_PIPELINE: Final[Mapping[str, tuple[object, ...]]] = {"diffusion.guidance": (True, False)}
+"""Matches all pipelines, as only they have a filled-in guidance."""
 _PLAIN: Final = ("fp32", "bf16", "fp16")
-_GRAIN: Final = 64
-_LEAST: Final = 256
+_STEP_PIXELS: Final = 64
+_MIN_PIXELS: Final = 256
 
-PIPELINE_CHANGES: Final[tuple[Change, ...]] = (
-    Change(
+PIPELINE_CHANGES: Final[tuple[PlanChange, ...]] = (
+    PlanChange(
         name="model offload",
         lever="offload",
-        sentence="Keep the components that do not run in RAM.",
+        sentence="Keep idle components in RAM.",
         source=_OFFLOAD,
         settings={"diffusion": {"offload": "model"}},
-        applies={**_ANY, "diffusion.offload": ("none",)},
+        applies={**_ANY_PIPELINE, "diffusion.offload": ("none",)},
         cost="time",
         slower_by_about=None,
-        costs="each image waits for its components to be copied",
+        costs="components are copied to the card for each image",
         needs="RAM for the whole pipeline",
         keeps="the images",
     ),
-    Change(
+    PlanChange(
         name="sequential offload",
         lever="offload",
-        sentence="Keep all but the running module in RAM, in every step.",
+        sentence="Keep everything but the running module in RAM.",
         source=_OFFLOAD,
         settings={"diffusion": {"offload": "sequential"}},
-        applies={**_ANY, "diffusion.offload": ("none", "model")},
+        applies={**_ANY_PIPELINE, "diffusion.offload": ("none", "model")},
         cost="much-time",
         slower_by_about=None,
-        costs="every parameter is copied in every step",
+        costs="every parameter is copied to the card in every step",
         needs="RAM for the whole pipeline",
         keeps="the images",
     ),
-    Change(
-        name="decoding image by image",
+    PlanChange(
+        name="VAE slicing",
         lever="slicing",
-        sentence="Decode the images of a batch one after the other.",
+        sentence="Decode the images of a batch one at a time.",
         source=_VAE,
         settings={"diffusion": {"vae_slicing": True}},
-        applies={**_ANY, "diffusion.vae_slicing": (False,)},
+        applies={**_ANY_PIPELINE, "diffusion.vae_slicing": (False,)},
         keeps="the images",
     ),
-    Change(
-        name="decoding in tiles",
+    PlanChange(
+        name="VAE tiling",
         lever="tiling",
-        sentence="Decode large images in tiles that overlap, one after the other.",
+        sentence="Decode large images in overlapping tiles, one at a time.",
         source=_VAE,
         settings={"diffusion": {"vae_tiling": True}},
-        applies={**_ANY, "diffusion.vae_tiling": (False,)},
+        applies={**_ANY_PIPELINE, "diffusion.vae_tiling": (False,)},
         cost="time",
         slower_by_about=None,
         costs="the overlaps are decoded twice",
         risk="small",
     ),
-    quantised(
+    quantization_change(
         name="denoiser in INT8",
-        sentence="Keep the projections of the denoiser in 8 bits.",
+        sentence="Quantize the denoiser's linear layers to 8 bits.",
         source=_INT8,
         settings={"weights": "int8"},
-        applies={**_ANY, "weights": _PLAIN},
+        applies={**_ANY_PIPELINE, "weights": _PLAIN},
         needs="bitsandbytes",
     ),
-    quantised(
+    quantization_change(
         name="denoiser in NF4",
-        sentence="Keep the projections of the denoiser in 4 bits, with a scale for each 64.",
+        sentence="Quantize the denoiser's linear layers to 4 bits, with one scale per 64 weights.",
         source=_NF4,
         settings={"weights": "nf4"},
-        applies={**_ANY, "weights": (*_PLAIN, "int8")},
+        applies={**_ANY_PIPELINE, "weights": (*_PLAIN, "int8")},
         needs="bitsandbytes",
     ),
-    Change(
+    PlanChange(
         name="text encoders in NF4",
         lever="text-weights",
-        sentence="Keep the projections of the text encoders in 4 bits.",
+        sentence="Quantize the text encoders' linear layers to 4 bits.",
         source=_NF4,
         settings={"diffusion": {"text_weights": "nf4"}},
-        applies={**_ANY, "diffusion.text_weights": _PLAIN},
+        applies={**_ANY_PIPELINE, "diffusion.text_weights": _PLAIN},
         risk="small",
         needs="bitsandbytes",
     ),
@@ -97,27 +97,27 @@ PIPELINE_CHANGES: Final[tuple[Change, ...]] = (
 
 
 def smaller_images(workload: Inference) -> Ladder:
-    """Return the pipeline with smaller images of nearly the same shape."""
-    width, height = workload.image_size or (_LEAST, _LEAST)
+    """Return the ladder of smaller images with nearly the same aspect ratio."""
+    width, height = workload.image_size or (_MIN_PIXELS, _MIN_PIXELS)
     longer = max(width, height)
 
-    def smaller(side: int) -> Change:
+    def smaller(side: int) -> PlanChange:
         size = (_scaled(width, side, longer), _scaled(height, side, longer))
-        return Change(
+        return PlanChange(
             name=f"images of {size[0]:,} × {size[1]:,} pixels",
             lever="length",
-            sentence=f"Make images of {size[0]:,} × {size[1]:,} pixels instead of {width:,} × {height:,}.",
-            source="less of what was asked for is done",
+            sentence=f"Generate images of {size[0]:,} × {size[1]:,} pixels instead of {width:,} × {height:,}.",
+            source="less work is done than requested",
             settings={"image_size": f"{size[0]}x{size[1]}"},
             cost="less",
-            costs="fewer pixels; most pipelines are made for one size",
+            costs="fewer pixels; most pipelines are trained for one size",
             kept=size[0] * size[1] / (width * height),
             risk="real",
         )
 
-    return Ladder("length", range((longer - 1) // _GRAIN * _GRAIN, _LEAST - 1, -_GRAIN), smaller)
+    return Ladder("length", range((longer - 1) // _STEP_PIXELS * _STEP_PIXELS, _MIN_PIXELS - 1, -_STEP_PIXELS), smaller)
 
 
 def _scaled(side: int, longest: int, longer: int) -> int:
-    """Return `side` as it is where the longer one is `longest`, in steps that every pipeline takes."""
-    return max(_GRAIN, side * longest // longer // _GRAIN * _GRAIN)
+    """Return `side` scaled so that the longer side is `longest`, in steps that every pipeline accepts."""
+    return max(_STEP_PIXELS, side * longest // longer // _STEP_PIXELS * _STEP_PIXELS)

@@ -1,8 +1,8 @@
-"""Changes of how a model is trained."""
+"""Changes of training workloads."""
 
 from typing import Final
 
-from planner.plan.advice.change import Change
+from planner.plan.advice.change import PlanChange
 
 _LIGER: Final = "Hsu et al. 2024, arXiv 2410.10989: exact, and faster than the plain operators"
 _CHECKPOINTING: Final = "Chen et al. 2016, arXiv 1604.06174: one more forward pass, a third of a step's operations"
@@ -23,104 +23,104 @@ _QLORA_TIME: Final = "Lightning AI, Insights from hundreds of experiments: QLoRA
 _ADAMW_32: Final = ("adamw", "adamw-32bit-bnb", "paged-adamw-32bit")
 _FULL_PRECISION: Final = ("fp32", "tf32")
 
-TRAINING_CHANGES: Final[tuple[Change, ...]] = (
-    Change(
+TRAINING_CHANGES: Final[tuple[PlanChange, ...]] = (
+    PlanChange(
         name="fused loss",
         lever="loss",
-        sentence="Compute the head and the loss together, a part of the tokens at a time.",
+        sentence="Compute the output head and the loss together, for a part of the tokens at a time.",
         source=_LIGER,
         settings={"loss": "fused-linear"},
         applies={"loss": ("full-logits",)},
         needs="liger-kernel",
         keeps="the mathematics",
     ),
-    Change(
+    PlanChange(
         name="chunked loss",
         lever="loss",
-        sentence="Make the logits of a part of the tokens at a time.",
+        sentence="Compute the logits for a part of the tokens at a time.",
         source=_CHUNKED,
         settings={"loss": "chunked"},
         applies={"loss": ("full-logits",)},
-        needs="a loss in parts, as torchtune has it",
+        needs="a chunked loss, such as torchtune's",
         keeps="the mathematics",
     ),
-    Change(
+    PlanChange(
         name="8-bit AdamW",
         lever="optimizer",
-        sentence="Keep both moments of AdamW in 8 bits, with a scale for each block.",
+        sentence="Store both moments of AdamW in 8 bits, with one scale per block.",
         source=_EIGHT_BIT,
         settings={"optimizer": "adamw-8bit"},
         applies={"optimizer": _ADAMW_32},
         risk="small",
         needs="bitsandbytes",
     ),
-    Change(
+    PlanChange(
         name="paged 8-bit AdamW",
         lever="optimizer",
-        sentence="Keep both moments of AdamW in 8 bits, in memory that moves to the host under pressure.",
+        sentence="Store both moments of AdamW in 8 bits, in memory that is paged to the host when the card is full.",
         source=_PAGED,
         settings={"optimizer": "paged-adamw-8bit"},
         applies={"optimizer": (*_ADAMW_32, "adamw-8bit")},
         cost="time",
         slower_by_about=None,
-        costs="slower while states move",
+        costs="slower while states are paged",
         risk="small",
         needs="bitsandbytes",
     ),
-    Change(
+    PlanChange(
         name="Adafactor",
         lever="optimizer",
-        sentence="Keep sums of rows and columns instead of two moments of each parameter.",
+        sentence="Store row and column sums instead of two moments per parameter.",
         source=_ADAFACTOR,
         settings={"optimizer": "adafactor"},
         applies={"optimizer": (*_ADAMW_32, "adamw-8bit")},
         risk="real",
     ),
-    Change(
+    PlanChange(
         name="8-bit Lion",
         lever="optimizer",
-        sentence="Keep one moment instead of two, in 8 bits.",
+        sentence="Store one moment in 8 bits instead of two.",
         source=_LION,
         settings={"optimizer": "lion-8bit"},
         applies={"optimizer": (*_ADAMW_32, "adamw-8bit", "lion")},
         risk="real",
         needs="bitsandbytes",
     ),
-    Change(
+    PlanChange(
         name="GaLore",
         lever="optimizer",
-        sentence="Keep the moments of gradients that are projected to a low rank.",
+        sentence="Store moments of gradients that are projected to a low rank.",
         source=_GALORE,
         settings={"optimizer": "galore-adamw"},
         applies={"optimizer": _ADAMW_32},
         cost="time",
         slower_by_about=None,
-        costs="slower where projections are renewed",
+        costs="slower when projections are updated",
         risk="small",
         needs="galore-torch",
     ),
-    Change(
+    PlanChange(
         name="SGD with momentum",
         lever="optimizer",
-        sentence="Keep one moment instead of two.",
+        sentence="Store one moment instead of two.",
         source=_ADAPTIVE,
         settings={"optimizer": "sgd-momentum"},
         applies={"optimizer": (*_ADAMW_32, "adamw-8bit")},
         risk="real",
     ),
-    Change(
+    PlanChange(
         name="plain SGD",
         lever="optimizer",
-        sentence="Keep no moments.",
+        sentence="Store no moments.",
         source=_ADAPTIVE,
         settings={"optimizer": "sgd"},
         applies={"optimizer": ("sgd-momentum",)},
         risk="real",
     ),
-    Change(
+    PlanChange(
         name="selective checkpointing",
         lever="recomputation",
-        sentence="Compute the attention again in the backward pass, and keep the rest.",
+        sentence="Recompute the attention in the backward pass and save the rest.",
         source=_SELECTIVE,
         settings={"activation_checkpointing": "selective"},
         applies={"activation_checkpointing": ("none",)},
@@ -128,10 +128,10 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         slower_by_about=1.03,
         keeps="the mathematics",
     ),
-    Change(
+    PlanChange(
         name="full checkpointing",
         lever="recomputation",
-        sentence="Keep only each layer's input, and compute the rest again in the backward pass.",
+        sentence="Save only each layer's input and recompute the rest in the backward pass.",
         source=_CHECKPOINTING,
         settings={"activation_checkpointing": "full"},
         applies={"activation_checkpointing": ("none", "selective")},
@@ -140,10 +140,10 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         keeps="the mathematics",
     ),
     *(
-        Change(
-            name=f"checkpoints every {every} layers",
+        PlanChange(
+            name=f"a checkpoint every {every} layers",
             lever="recomputation",
-            sentence=f"Keep the input of every {nth} layer, and compute the rest again in the backward pass.",
+            sentence=f"Save the input of every {nth} layer and recompute the rest in the backward pass.",
             source=_CHECKPOINTING,
             settings={"activation_checkpointing": "full", "checkpoint_every": every},
             applies={"task": ("training",), "checkpoint_every": (1,)},
@@ -153,65 +153,65 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         )
         for every, nth in ((2, "second"), (4, "fourth"))
     ),
-    Change(
+    PlanChange(
         name="bf16 autocast",
         lever="precision",
-        sentence="Compute in bf16 where that is safe; the parameters stay in fp32.",
+        sentence="Compute in bf16 where that is safe and keep the parameters in fp32.",
         source=_AUTOCAST,
         settings={"compute": "amp-bf16"},
         applies={"task": ("training",), "compute": _FULL_PRECISION},
         risk="small",
         native_bf16=True,
     ),
-    Change(
+    PlanChange(
         name="fp16 autocast",
         lever="precision",
-        sentence="Compute in fp16 where that is safe, with scaled gradients; the parameters stay in fp32.",
+        sentence="Compute in fp16 where that is safe, with loss scaling, and keep the parameters in fp32.",
         source=_AUTOCAST,
         settings={"compute": "amp-fp16"},
         applies={"task": ("training",), "compute": _FULL_PRECISION},
         risk="small",
         native_bf16=False,
     ),
-    Change(
+    PlanChange(
         name="everything in bf16",
         lever="precision",
-        sentence="Keep the parameters, gradients and the optimizer's states in bf16.",
+        sentence="Store parameters, gradients and optimizer states in bf16.",
         source=_PURE_BF16,
         settings={"compute": "bf16", "weights": None},
         applies={"task": ("training",), "compute": (*_FULL_PRECISION, "amp-bf16")},
         risk="real",
         native_bf16=True,
     ),
-    Change(
+    PlanChange(
         name="LoRA",
         lever="method",
-        sentence="Train low-rank adapters beside the linear layers; the model itself is frozen, in 16 bits.",
+        sentence="Train low-rank adapters on the linear layers of a model that is frozen in 16 bits.",
         source=_LORA,
         settings={"method": "lora", "weights": None, "trainable": ()},
         applies={"method": ("full",)},
         cost="less",
-        costs="adapters learn, not the model",
+        costs="only adapters are trained",
         risk="small",
         needs="peft",
     ),
-    Change(
+    PlanChange(
         name="QLoRA",
         lever="method",
-        sentence="Train low-rank adapters beside linear layers that are frozen in NF4.",
+        sentence="Train low-rank adapters on the linear layers of a model that is frozen in NF4.",
         source=_QLORA,
         settings={"method": "qlora", "weights": None, "trainable": ()},
         applies={"method": ("full",)},
         cost="less",
         slower_by_about=None,
-        costs="adapters learn, not the model; slower than LoRA by about 39 %",
+        costs="only adapters are trained; about 39 % slower than LoRA",
         risk="small",
         needs="peft and bitsandbytes",
     ),
-    Change(
+    PlanChange(
         name="QLoRA instead of LoRA",
         lever="method",
-        sentence="Freeze the layers under the adapters in NF4.",
+        sentence="Quantize the frozen linear layers to NF4.",
         source=_QLORA_TIME,
         settings={"method": "qlora", "weights": None},
         applies={"method": ("lora",)},
@@ -227,11 +227,11 @@ _ZERO: Final = "Rajbhandari et al. 2020, arXiv 1910.02054 §7: ZeRO-1 and 2 send
 _OFFLOAD: Final = "Ren et al. 2021, arXiv 2101.06840: ZeRO-Offload"
 _INFINITY: Final = "Rajbhandari et al. 2021, arXiv 2104.07857: ZeRO-Infinity"
 
-SHARING_CHANGES: Final[tuple[Change, ...]] = (
-    Change(
+SHARING_CHANGES: Final[tuple[PlanChange, ...]] = (
+    PlanChange(
         name="ZeRO-1",
         lever="sharing",
-        sentence="Let each replica keep a part of the optimizer's states.",
+        sentence="Shard the optimizer states across the replicas.",
         source=_ZERO,
         settings={"parallel": {"zero": 1}},
         applies={"task": ("training",), "parallel.zero": (0,)},
@@ -239,10 +239,10 @@ SHARING_CHANGES: Final[tuple[Change, ...]] = (
         keeps="the mathematics",
         shares_states=True,
     ),
-    Change(
+    PlanChange(
         name="ZeRO-2",
         lever="sharing",
-        sentence="Let each replica keep a part of the states and of the gradients.",
+        sentence="Shard the optimizer states and gradients across the replicas.",
         source=_ZERO,
         settings={"parallel": {"zero": 2}},
         applies={"task": ("training",), "parallel.zero": (0, 1)},
@@ -250,43 +250,43 @@ SHARING_CHANGES: Final[tuple[Change, ...]] = (
         keeps="the mathematics",
         shares_states=True,
     ),
-    Change(
+    PlanChange(
         name="ZeRO-3",
         lever="sharing",
-        sentence="Let each replica keep a part of states, gradients and parameters, and fetch the rest as it goes.",
+        sentence="Shard states, gradients and parameters across the replicas and gather each layer when it runs.",
         source=_ZERO,
         settings={"parallel": {"zero": 3}},
         applies={"task": ("training",), "parallel.zero": (0, 1, 2)},
         cost="time",
         slower_by_about=None,
-        costs="half as much communication again",
+        costs="50 % more communication",
         needs="DeepSpeed, or FSDP",
         keeps="the mathematics",
         shares_states=True,
     ),
-    Change(
+    PlanChange(
         name="optimizer states in RAM",
         lever="offload",
-        sentence="Keep the optimizer's states in RAM, where the processor makes the step.",
+        sentence="Keep the optimizer states in RAM, where the CPU runs the optimizer step.",
         source=_OFFLOAD,
         settings={"parallel": {"zero": 2, "offload": "optimizer"}},
         applies={"task": ("training",), "parallel.zero": (0, 1, 2), "parallel.offload": ("none",)},
         cost="much-time",
         slower_by_about=None,
-        costs="the processor makes the step",
+        costs="the CPU runs the optimizer step",
         needs="DeepSpeed, and RAM for the states",
         keeps="the mathematics",
     ),
-    Change(
+    PlanChange(
         name="parameters and states in RAM",
         lever="offload",
-        sentence="Keep parameters and states in RAM, and fetch each layer as it goes.",
+        sentence="Keep parameters and optimizer states in RAM and copy each layer to the card when it runs.",
         source=_INFINITY,
         settings={"parallel": {"zero": 3, "offload": "parameters"}},
         applies={"task": ("training",), "parallel.offload": ("none", "optimizer")},
         cost="much-time",
         slower_by_about=None,
-        costs="every layer crosses the bus in each pass",
+        costs="every layer is copied over the bus in each pass",
         needs="DeepSpeed or FSDP, and RAM for both",
         keeps="the mathematics",
     ),

@@ -1,1 +1,1 @@
-"""An answer changes the plan, and what it makes impossible moves along."""
+"""Edits of a plan, and the adjustment of other fields that an edit conflicts with."""

@@ -1,7 +1,7 @@
-"""One answer after another: what an answer makes impossible is adjusted, and named.
+"""Resolution of conflicts after an edit: fields that the edit rules out are adjusted and reported.
 
-The shell refuses what does not go together, since all of it was asked for at once. In a window one thing is asked after
-another, and the last answer counts.
+The command line rejects conflicting options, since all of them were given at once. A form edits one field at a time,
+and the last edit wins.
 """
 
 from collections.abc import Mapping
@@ -11,96 +11,96 @@ from pydantic import ValidationError
 
 from planner.errors import PlannerError, SpecError
 from planner.models.architecture import Architecture
-from planner.plan.answers.draft import WORKLOAD, Draft
+from planner.plan.answers.draft import WORKLOAD, WorkloadDraft
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of, evaluate
 from planner.plan.plan import Plan
-from planner.workload.rules import RULES
+from planner.workload.rules import ALL_RULES
 from planner.workload.workload import Inference, Training
 
-_MOST_ROUNDS = 8
+_MAX_ROUNDS = 8
 
 
 class Resolved(NamedTuple):
-    """A plan that can be evaluated, and the fields of its workload that were adjusted to an answer."""
+    """A plan that can be evaluated, and the workload fields that were adjusted to the edit."""
 
     plan: Plan
     adjustments: tuple[str, ...] = ()
 
 
-def resolve_conflicts(plan: Plan, answer: Mapping[str, object], catalog: Catalog) -> Resolved:
-    """Return `plan` with the fields in `answer` changed, and with what that makes impossible set to what is allowed.
+def resolve_conflicts(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -> Resolved:
+    """Return `plan` with the fields in `edits` changed, and conflicting fields set to allowed values.
 
-    Fields of the workload are named as `workload.lora.rank`, those of the plan by their names. A model that cannot be
-    trained is run.
+    Fields of the workload have names such as `workload.lora.rank`, those of the plan their own. If a new model cannot
+    be trained, the task becomes inference.
 
     Raises:
-        SpecError: If the answer itself is not allowed; what was asked for is never adjusted.
+        SpecError: If the edit itself is not allowed; edited fields are never adjusted.
         PlannerError: If the plan cannot be evaluated.
     """
     try:
-        return _resolved(plan, answer, catalog)
+        return _resolve(plan, edits, catalog)
     except SpecError as error:
-        if error.field != "task" or "model" not in answer or not isinstance(plan.workload, Training):
+        if error.field != "task" or "model" not in edits or not isinstance(plan.workload, Training):
             raise
         held = {name: getattr(plan.workload, name) for name in ("gpus", "other_processes_bytes")}
         run = plan.evolve(workload=Inference().evolve(**held), count=plan.count)
-        resolved = _resolved(run, answer, catalog)
+        resolved = _resolve(run, edits, catalog)
         return resolved._replace(adjustments=("task", *resolved.adjustments))
 
 
-def _resolved(plan: Plan, answer: Mapping[str, object], catalog: Catalog) -> Resolved:
-    own = {name: value for name, value in answer.items() if not name.startswith(WORKLOAD)}
-    asked = {name.removeprefix(WORKLOAD): value for name, value in answer.items() if name.startswith(WORKLOAD)}
-    others = {"count": own.get("count", plan.count), "model": _model(plan, own, catalog)}
-    draft = Draft(plan.workload, asked, others, kept=own.keys())
+def _resolve(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -> Resolved:
+    own = {name: value for name, value in edits.items() if not name.startswith(WORKLOAD)}
+    edited = {name.removeprefix(WORKLOAD): value for name, value in edits.items() if name.startswith(WORKLOAD)}
+    context = {"count": own.get("count", plan.count), "model": _architecture(plan, own, catalog)}
+    draft = WorkloadDraft(plan.workload, edited, context, plan_fields=own.keys())
     _check(draft)
-    if plan.workload.gpus and own.keys() & {"gpu", "count"} and "gpus" not in asked:
-        draft.move("gpus", ())
+    if plan.workload.gpus and own.keys() & {"gpu", "count"} and "gpus" not in edited:
+        draft.adjust_field("gpus", ())
         own = {"gpu": plan.workload.gpus[0].id, "count": plan.count} | own
-    _obey_rules(draft)
+    _apply_rules(draft)
     while True:
-        changed = _changed(plan, own, draft)
+        changed = _build_plan(plan, own, draft)
         try:
             evaluate(changed, catalog)
         except SpecError as error:
             # Each time another field goes back to its default, until none is left that could.
-            draft.give_way(error)
+            draft.reset_blamed(error)
         else:
-            return Resolved(changed, draft.moved)
+            return Resolved(changed, draft.adjustments)
 
 
-def _obey_rules(draft: Draft) -> None:
-    """Let the remedies of rules that do not hold adjust `draft`, until they do or nothing more can be adjusted."""
+def _apply_rules(draft: WorkloadDraft) -> None:
+    """Apply the remedies of broken rules to `draft` until all rules hold or nothing more can be adjusted."""
     rounds = 0
-    while rounds < _MOST_ROUNDS and [rule for rule in RULES if draft.adjust(rule)]:
+    while rounds < _MAX_ROUNDS and [rule for rule in ALL_RULES if draft.apply_remedy(rule)]:
         rounds += 1
 
 
-def _model(plan: Plan, own: Mapping[str, object], catalog: Catalog) -> Architecture | None:
-    """Return the network that the answer is about; none of a traced module, or where it cannot be read."""
+def _architecture(plan: Plan, own: Mapping[str, object], catalog: Catalog) -> Architecture | None:
+    """Return the edited plan's model, or None for a traced module or a model that cannot be read."""
     try:
         return architecture_of(plan.evolve(**{name: own[name] for name in ("model",) if name in own}), catalog)
     except (PlannerError, ValidationError):
         return None
 
 
-def _check(draft: Draft) -> None:
+def _check(draft: WorkloadDraft) -> None:
     try:
         draft.check()
     except ValidationError as error:
-        raise _named(error) from None
+        raise _spec_error(error) from None
 
 
-def _changed(plan: Plan, own: Mapping[str, object], draft: Draft) -> Plan:
+def _build_plan(plan: Plan, own: Mapping[str, object], draft: WorkloadDraft) -> Plan:
     try:
-        return plan.evolve(**own, workload=draft.built())
+        return plan.evolve(**own, workload=draft.build())
     except ValidationError as error:
-        raise _named(error) from None
+        raise _spec_error(error) from None
 
 
-def _named(error: ValidationError) -> SpecError:
-    """Return `error` with the field as answers name it."""
+def _spec_error(error: ValidationError) -> SpecError:
+    """Return `error` with the field named as in edits."""
     problem = SpecError.from_validation(error)
     place = problem.field if problem.field in Plan.model_fields else f"{WORKLOAD}{problem.field}".removesuffix(".")
     return SpecError(place, problem.reason, problem.hint)

@@ -1,4 +1,4 @@
-"""Which ways to share a plan between its cards would do."""
+"""Degrees of parallelism and card counts that are possible for a plan."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -9,27 +9,27 @@ from planner.plan.answers.draft import WORKLOAD
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 
-_MOST: Final = 8
-_TRIED: Final = 64
+_MAX_RESULTS: Final = 8
+_MAX_DEGREE: Final = 64
 
 
 def possible_degrees(plan: Plan, name: str, catalog: Catalog) -> tuple[int, ...]:
-    """Return the numbers of cards that could share in the way `name`, such as `parallel.tensor`, smallest first."""
-    return tuple(_that_do(plan, f"{WORKLOAD}{name}", _divisors(plan.count), catalog))
+    """Return the possible values of a degree of parallelism `name`, such as `parallel.tensor`, in ascending order."""
+    return tuple(_accepted(plan, f"{WORKLOAD}{name}", _divisors(plan.count), catalog))
 
 
 def possible_counts(plan: Plan, wanted: int, catalog: Catalog) -> tuple[int, ...]:
-    """Return the numbers of cards around `wanted` that go with the ways in which the plan is shared."""
+    """Return the numbers of cards around `wanted` that the plan's parallelism allows."""
     shards = plan.workload.parallel.model_shards * plan.workload.parallel.expert
     below = wanted // shards * shards
-    return tuple(_that_do(plan, "count", (count for count in (below, below + shards) if count), catalog))
+    return tuple(_accepted(plan, "count", (count for count in (below, below + shards) if count), catalog))
 
 
 def _divisors(count: int) -> Iterator[int]:
-    return (number for number in range(1, min(count, _TRIED) + 1) if count % number == 0)
+    return (number for number in range(1, min(count, _MAX_DEGREE) + 1) if count % number == 0)
 
 
-def _that_do(plan: Plan, name: str, numbers: Iterator[int], catalog: Catalog) -> list[int]:
+def _accepted(plan: Plan, name: str, numbers: Iterator[int], catalog: Catalog) -> list[int]:
     found: list[int] = []
     for number in numbers:
         try:
@@ -37,4 +37,4 @@ def _that_do(plan: Plan, name: str, numbers: Iterator[int], catalog: Catalog) ->
         except PlannerError:
             continue
         found.append(number)
-    return found[:_MOST]
+    return found[:_MAX_RESULTS]

@@ -1,4 +1,4 @@
-"""A workload by the dotted names of its fields, of which some are asked for and the others may be adjusted."""
+"""A workload during an edit, by the dotted names of its fields."""
 
 from collections.abc import Collection, Mapping
 from typing import Final
@@ -7,65 +7,69 @@ from pydantic import ValidationError
 
 from planner.base import Spec
 from planner.errors import SpecError
-from planner.workload.rules import OPEN, FieldValue, Rule
+from planner.workload.rules import RESET, FieldValue, WorkloadRule, nest_fields
 from planner.workload.training import Lora
 from planner.workload.workload import Workload
 
 WORKLOAD: Final = "workload."
 
 
-class Draft:
-    """The fields of a workload by their dotted names, of which those in `asked` stay as they are.
+class WorkloadDraft:
+    """The fields of a workload by their dotted names; `edited` fields keep their values, others may be adjusted.
 
-    `others` are what rules read beside them, the number of GPUs and the network; `kept` names fields of the plan that
-    were asked for, too.
+    `context` are the values that rules read besides the workload: the number of GPUs and the model. `plan_fields` names
+    the edited fields of the plan.
     """
 
     def __init__(
-        self, workload: Workload, asked: Mapping[str, object], others: Mapping[str, object], kept: Collection[str] = ()
+        self,
+        workload: Workload,
+        edited: Mapping[str, object],
+        context: Mapping[str, object],
+        plan_fields: Collection[str] = (),
     ) -> None:
         self._kind = type(workload)
         self._fresh = self._kind()
         self._task = workload.task
-        self._others = others
-        self._asked = asked
-        self._kept = {*asked, *kept}
+        self._context = context
+        self._edited = edited
+        self._all_edited = {*edited, *plan_fields}
         self._before = _flat(workload)
-        self._fields = {**self._before, **asked}
-        self._moves: dict[str, None] = {}
+        self._fields = {**self._before, **edited}
+        self._adjusted: dict[str, None] = {}
 
     @property
-    def moved(self) -> tuple[str, ...]:
-        """Return the fields that have another value than before, and were not asked for."""
-        return tuple(name for name in self._moves if self.value(name) != self._before.get(name, self._default(name)))
+    def adjustments(self) -> tuple[str, ...]:
+        """Return the fields that were adjusted: their values differ from before and they were not edited."""
+        return tuple(name for name in self._adjusted if self.value(name) != self._before.get(name, self._default(name)))
 
     def check(self) -> None:
-        """Refuse an answer that is none by itself, whatever the other fields are.
+        """Validate the edited values on their own, independent of the other fields.
 
         Raises:
             pydantic.ValidationError: If a value is not allowed.
         """
         try:
-            self._kind.model_validate(_nested(self._asked))
+            self._kind.model_validate(nest_fields(self._edited))
         except ValidationError as error:
-            # What does not go together with defaults is no problem of the answer itself.
+            # A conflict with default values is not an error of the edit itself.
             place = ".".join(map(str, error.errors(include_url=False)[0]["loc"]))
-            if any(place == name or place.startswith(f"{name}.") for name in self._asked):
+            if any(place == name or place.startswith(f"{name}.") for name in self._edited):
                 raise
 
     def value(self, name: str) -> FieldValue:
-        """Return what the field `name` holds; of a part such as `lora` its fields, or none without any."""
+        """Return the value of the field `name`; for a part such as `lora`, a mapping of its fields, or None."""
         return self._value(name, self._fields)
 
-    def move(self, name: str, value: object) -> None:
-        """Set a field that was not asked for."""
+    def adjust_field(self, name: str, value: object) -> None:
+        """Set a field, unless it was edited."""
         if self._is_free(name) and self.value(name) != value:
-            self._fields = _with(self._fields, {name: value})
-            if not _inside(self._before, name):
-                self._moves.setdefault(name)
+            self._fields = _updated(self._fields, {name: value})
+            if not _nested_fields(self._before, name):
+                self._adjusted.setdefault(name)
 
-    def adjust(self, rule: Rule) -> bool:
-        """Let `rule` hold where one of its remedies does that; return whether something was adjusted."""
+    def apply_remedy(self, rule: WorkloadRule) -> bool:
+        """Apply the first remedy after which `rule` holds; return whether anything was adjusted."""
         if not self._concerns(rule):
             return False
         values = rule.values(self.value)
@@ -73,60 +77,60 @@ class Draft:
             return False
         for remedy in rule.remedies:
             made = remedy(*values) if callable(remedy) else remedy
-            changes = {name: self._default(name) if value is OPEN else value for name, value in made.items()}
+            changes = {name: self._default(name) if value is RESET else value for name, value in made.items()}
             if self._helps(rule, changes):
                 for name, value in changes.items():
-                    self.move(name, value)
+                    self.adjust_field(name, value)
                 return True
         return False
 
-    def give_way(self, error: SpecError) -> None:
-        """Set the field that `error` blames back to its default.
+    def reset_blamed(self, error: SpecError) -> None:
+        """Reset the field that `error` blames to its default.
 
         Raises:
-            SpecError: The same, if that was asked for, or nothing but several fields together are to blame.
+            SpecError: The same error, if that field was edited or the error blames a group of fields.
         """
         name = error.field.removeprefix(WORKLOAD)
         default = self._default(name)
-        if not self._is_free(name) or _inside(self._fields, name) or self.value(name) == default:
+        if not self._is_free(name) or _nested_fields(self._fields, name) or self.value(name) == default:
             raise error
-        self.move(name, default)
+        self.adjust_field(name, default)
 
-    def built(self) -> Workload:
+    def build(self) -> Workload:
         """Return the workload.
 
         Raises:
             pydantic.ValidationError: If a value is not allowed.
         """
-        return self._kind.model_validate(_nested(self._fields))
+        return self._kind.model_validate(nest_fields(self._fields))
 
-    def _concerns(self, rule: Rule) -> bool:
-        if not rule.concerns(self._task) or (self._others["model"] is None and "model" in rule.fields):
+    def _concerns(self, rule: WorkloadRule) -> bool:
+        if not rule.concerns(self._task) or (self._context["model"] is None and "model" in rule.fields):
             return False
-        answered = not rule.after or bool(self._kept.intersection(rule.after))
-        return answered and not self._kept.intersection(rule.yields_to)
+        triggered = not rule.after or bool(self._all_edited.intersection(rule.after))
+        return triggered and not self._all_edited.intersection(rule.yields_to)
 
-    def _helps(self, rule: Rule, changes: Mapping[str, object]) -> bool:
-        """Return whether `rule` holds after `changes`, which change nothing that was asked for."""
+    def _helps(self, rule: WorkloadRule, changes: Mapping[str, object]) -> bool:
+        """Return whether `rule` holds after `changes`, and `changes` leave edited fields alone."""
         if any(self.value(name) != value and not self._is_free(name) for name, value in changes.items()):
             return False
-        changed = _with(self._fields, changes)
+        changed = _updated(self._fields, changes)
         return rule.holds(*rule.values(lambda name: self._value(name, changed)))
 
     def _is_free(self, name: str) -> bool:
-        return not any(asked == name or asked.startswith(f"{name}.") for asked in self._asked)
+        return not any(edited == name or edited.startswith(f"{name}.") for edited in self._edited)
 
     def _value(self, name: str, fields: Mapping[str, object]) -> FieldValue:
-        if name in self._others:
-            return self._others[name]
-        return _inside(fields, name) or fields.get(name, self._default(name))
+        if name in self._context:
+            return self._context[name]
+        return _nested_fields(fields, name) or fields.get(name, self._default(name))
 
     def _default(self, name: str) -> FieldValue:
         outer, _, inner = name.partition(".")
         if not inner:
             return getattr(self._fresh, outer, None)
-        held = Lora() if outer == "lora" else getattr(self._fresh, outer, None)
-        return getattr(held, inner, None)
+        part = Lora() if outer == "lora" else getattr(self._fresh, outer, None)
+        return getattr(part, inner, None)
 
 
 def _flat(workload: Workload) -> dict[str, object]:
@@ -140,21 +144,12 @@ def _flat(workload: Workload) -> dict[str, object]:
     return fields
 
 
-def _nested(fields: Mapping[str, object]) -> dict[str, object]:
-    found: dict[str, object] = {name: value for name, value in fields.items() if "." not in name}
-    parts: dict[str, dict[str, object]] = {}
-    for name in fields.keys() - found.keys():
-        outer, _, inner = name.partition(".")
-        parts.setdefault(outer, {})[inner] = fields[name]
-    return found | parts
-
-
-def _inside(fields: Mapping[str, object], part: str) -> dict[str, object]:
+def _nested_fields(fields: Mapping[str, object], part: str) -> dict[str, object]:
     """Return those of `fields` that belong to `part`."""
     return {name: value for name, value in fields.items() if name.startswith(f"{part}.")}
 
 
-def _with(fields: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
-    """Return `fields` with `changes`; a part that is set as a whole takes its fields along."""
-    kept = {name: value for name, value in fields.items() if name.partition(".")[0] not in changes}
-    return {**kept, **changes}
+def _updated(fields: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
+    """Return `fields` with `changes`; setting a part as a whole replaces its fields."""
+    remaining = {name: value for name, value in fields.items() if name.partition(".")[0] not in changes}
+    return {**remaining, **changes}

@@ -1,1 +1,1 @@
-"""A plan beside what a run of it printed."""
+"""Comparison of a plan with the log of a real run."""

@@ -1,4 +1,4 @@
-"""From the amounts of a log to one amount a row: over lines, parts of a term, and devices."""
+"""Amounts of memory in a log, added up to one amount per row of the comparison."""
 
 from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
@@ -30,8 +30,8 @@ RowName = Literal[
 ]
 
 
-class Actual(NamedTuple):
-    """What the log has for one row, with the interval of its digits."""
+class MeasuredAmount(NamedTuple):
+    """The amount in the log for one row, with the interval that its printed digits allow."""
 
     bytes: int
     low: int
@@ -43,8 +43,8 @@ class Actual(NamedTuple):
 class ComparedRow(Spec):
     """One amount, estimated and measured.
 
-    `at_least` says that the run may have held more than the log shows. `corrections` would make up for the difference;
-    there are none where it comes from another way to run.
+    `at_least` is true if the run may have used more than the log shows. `corrections` would remove the difference;
+    there are none if its cause is a different setup.
     """
 
     name: RowName
@@ -59,24 +59,24 @@ class ComparedRow(Spec):
 
     @property
     def difference_bytes(self) -> int | None:
-        """Return how much more was measured than estimated."""
+        """Return measured minus estimated memory."""
         return None if self.predicted_bytes is None else self.actual_bytes - self.predicted_bytes
 
     @property
     def agrees(self) -> bool:
-        """Return whether the estimate is within what the printed digits leave open."""
+        """Return whether the estimate is within the precision of the printed digits."""
         return self.predicted_bytes is not None and self.low_bytes <= self.predicted_bytes <= self.high_bytes
 
 
 class Comparison(Spec):
-    """An estimate beside a log, and what to know about both."""
+    """An estimate compared with a log, with notes on both."""
 
     reading: LogReading
     rows: tuple[ComparedRow, ...]
     notes: tuple[str, ...] = ()
 
     def row(self, name: RowName) -> ComparedRow | None:
-        """Return the row called `name`, if the log has it."""
+        """Return the row called `name`, or None if the log has none."""
         return next((row for row in self.rows if row.name == name), None)
 
 
@@ -99,34 +99,34 @@ _COUNTED: Final[dict[Counter, RowName]] = {
 }
 
 
-class Actuals(NamedTuple):
-    """What the log has for each row, and what its reasons need.
+class LogAmounts(NamedTuple):
+    """The measured amount of each row, and the facts that explanations need.
 
-    `pool` is a cache that fills the card; `summed` is how many devices were added up; `others` is what other processes
-    hold, and `host_weights` the weights that stay in the host's memory.
+    `pool` is a cache that fills the card, `summed` the number of devices added up, `others` the memory of other
+    processes, and `host_weights` the weights kept in host memory.
     """
 
-    terms: dict[RowName, Actual]
-    counters: dict[RowName, Actual]
-    pool: Actual | None
+    terms: dict[RowName, MeasuredAmount]
+    counters: dict[RowName, MeasuredAmount]
+    pool: MeasuredAmount | None
     summed: int
     others: int
     graphs: int
     host_weights: int
 
 
-def actuals_of(evaluation: Evaluation, reading: LogReading) -> Actuals:
-    """Return one amount a row of `reading`, on the devices that one card of the plan stands for."""
+def amounts_in_log(evaluation: Evaluation, reading: LogReading) -> LogAmounts:
+    """Return one amount per row of `reading`, for the devices that one card of the plan corresponds to."""
     by_device: dict[str, list[Measured]] = {}
     for item in reading.measured:
         if item.term is not None:
             by_device.setdefault(item.device or "", []).append(item)
     together = reading.splits_model and _model_parallel(evaluation) == 1
-    chosen = list(by_device.values()) if together else [max(by_device.values(), key=_needed, default=[])]
+    chosen = list(by_device.values()) if together else [max(by_device.values(), key=_sum_without_pools, default=[])]
     terms = _terms((item for items in chosen for item in items), graphs_of(evaluation.workload))
     pool = terms.get("kv_cache")
-    return Actuals(
-        terms=_with_tokens(terms, evaluation, reading),
+    return LogAmounts(
+        terms=_with_planned_cache(terms, evaluation, reading),
         counters=_counters(reading.measured),
         pool=pool if pool and pool.sense == "pool" else None,
         summed=len(chosen) if together else 1,
@@ -137,34 +137,34 @@ def actuals_of(evaluation: Evaluation, reading: LogReading) -> Actuals:
 
 
 def graphs_of(workload: Workload) -> Literal["overhead", "working"]:
-    """Return the row in which the program of `workload` counts CUDA graphs."""
+    """Return the row that includes CUDA graphs in the logs of the workload's program."""
     return serving(workload.profile).graphs if isinstance(workload, Inference) else "overhead"
 
 
 def _model_parallel(evaluation: Evaluation) -> int:
-    """Return over how many cards the plan spreads one copy of the model."""
+    """Return the number of cards that hold one copy of the plan's model."""
     return evaluation.plan.count // (evaluation.workload.parallel.data or evaluation.plan.count)
 
 
-def _needed(items: list[Measured]) -> int:
+def _sum_without_pools(items: list[Measured]) -> int:
     return sum(item.bytes for item in items if item.sense != "pool")
 
 
-def _terms(items: Iterable[Measured], graphs: RowName) -> dict[RowName, Actual]:
-    """Return the sum of each row; the estimate of vLLM has its `graphs` in another one than those of other engines."""
-    found: dict[RowName, Actual] = {}
+def _terms(items: Iterable[Measured], graphs: RowName) -> dict[RowName, MeasuredAmount]:
+    """Return the sum of each row; CUDA graphs go to the row `graphs`, which depends on the engine."""
+    found: dict[RowName, MeasuredAmount] = {}
     for item in items:
         row = _ROW_OF.get(item.term) if item.term else None
         if row is not None:
             row = graphs if item.name == GRAPHS else row
-            found[row] = _added(found.get(row), item)
+            found[row] = _add(found.get(row), item)
     return found
 
 
-def _added(known: Actual | None, item: Measured) -> Actual:
+def _add(known: MeasuredAmount | None, item: Measured) -> MeasuredAmount:
     if known is None:
-        return Actual(item.bytes, item.low_bytes, item.high_bytes, item.sense, (item.line,))
-    return Actual(
+        return MeasuredAmount(item.bytes, item.low_bytes, item.high_bytes, item.sense, (item.line,))
+    return MeasuredAmount(
         known.bytes + item.bytes,
         known.low + item.low_bytes,
         known.high + item.high_bytes,
@@ -173,8 +173,10 @@ def _added(known: Actual | None, item: Measured) -> Actual:
     )
 
 
-def _with_tokens(terms: dict[RowName, Actual], evaluation: Evaluation, reading: LogReading) -> dict[RowName, Actual]:
-    """Take of a pool what the plan's tokens take of it, if the log says how many it has."""
+def _with_planned_cache(
+    terms: dict[RowName, MeasuredAmount], evaluation: Evaluation, reading: LogReading
+) -> dict[RowName, MeasuredAmount]:
+    """Replace a cache pool by the share of it that the plan's tokens need, if the log states its size in tokens."""
     pool, tokens = terms.get("kv_cache"), planned_tokens(evaluation)
     if pool is None or pool.sense != "pool":
         return terms
@@ -182,25 +184,25 @@ def _with_tokens(terms: dict[RowName, Actual], evaluation: Evaluation, reading: 
         return {name: actual for name, actual in terms.items() if name != "kv_cache"}
     share = tokens / reading.cache_tokens
     low, high = round(pool.low * share), round(pool.high * share)
-    return {**terms, "kv_cache": Actual(round(pool.bytes * share), low, high, "peak", pool.lines)}
+    return {**terms, "kv_cache": MeasuredAmount(round(pool.bytes * share), low, high, "peak", pool.lines)}
 
 
 def planned_tokens(evaluation: Evaluation) -> int | None:
-    """Return how many tokens the plan keeps in its cache, all sequences together."""
+    """Return the number of tokens in the plan's cache, over all sequences."""
     workload = evaluation.workload
     return workload.batch * (workload.context_length or 0) if isinstance(workload, Inference) else None
 
 
-def _counters(measured: Iterable[Measured]) -> dict[RowName, Actual]:
-    """Return the most of each counter over the devices; buffers of the host are added up."""
-    found: dict[RowName, Actual] = {}
+def _counters(measured: Iterable[Measured]) -> dict[RowName, MeasuredAmount]:
+    """Return the largest value of each counter over the devices; host buffers are added up."""
+    found: dict[RowName, MeasuredAmount] = {}
     for item in measured:
         row = _COUNTED.get(item.counter) if item.counter else None
         if row is None:
             continue
         known = found.get(row)
         if row == "host":
-            found[row] = _added(known, item)
+            found[row] = _add(known, item)
         elif known is None or item.bytes > known.bytes:
-            found[row] = _added(None, item)
+            found[row] = _add(None, item)
     return found

@@ -1,4 +1,4 @@
-"""What was estimated beside what a run printed: term by term where the log separates them, else counter by counter."""
+"""Comparison of an estimate with a log: by term if the log separates them, otherwise by counter."""
 
 from collections.abc import Iterator
 from typing import Final, get_args
@@ -9,52 +9,52 @@ from planner.memory.logs.reading import LogReading
 from planner.memory.result import TermName
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
-from planner.plan.logs.actuals import Actual, Actuals, ComparedRow, Comparison, RowName, actuals_of
+from planner.plan.logs.actuals import ComparedRow, Comparison, LogAmounts, MeasuredAmount, RowName, amounts_in_log
 from planner.plan.logs.corrections import can_correct, counter_correction, term_corrections
-from planner.plan.logs.reasons import notes_on, why
+from planner.plan.logs.reasons import explain_row, log_notes
 from planner.plan.plan import Plan
 
 GROUPS: Final[dict[RowName, tuple[TermName, ...]]] = {
     "weights": ("weights", "master_weights", "adapters"),
     "kv_cache": ("kv_cache",),
     "state": ("state",),
-    # Where the one ends and the other begins is a matter of words: engines print one peak of all of them.
+    # Engines print one peak for all of these terms.
     "working": ("activations", "logits", "temporaries", "buffers"),
     "overhead": ("framework_overhead", "communication"),
 }
-"""The estimate's terms that each amount of a log stands for."""
+"""The estimate's terms that each row of a log includes."""
 _COUNTERS: Final[tuple[RowName, ...]] = tuple(name for name in get_args(RowName) if name not in (*GROUPS, "sum"))
 _FEWEST_SUMMED: Final = 2
 
 
 def compare_plan(plan: Plan, catalog: Catalog, reading: LogReading) -> Comparison:
-    """Return `plan`, estimated without corrections, beside the log `reading`.
+    """Compare `plan`, estimated without corrections, with the log `reading`.
 
     Raises:
         SpecError: If the plan cannot be evaluated, or nothing in the log has a counterpart in an estimate.
     """
-    return compare(evaluate(plan.evolve(corrections=()), catalog), reading)
+    return compare_with_log(evaluate(plan.evolve(corrections=()), catalog), reading)
 
 
-def compare(evaluation: Evaluation, reading: LogReading) -> Comparison:
-    """Return the rows of what `evaluation` predicted and `reading` found, with the reasons of their differences.
+def compare_with_log(evaluation: Evaluation, reading: LogReading) -> Comparison:
+    """Return the rows of `evaluation` and `reading`, with explanations of their differences.
 
-    A term is taken at the phase in which it is largest. Of several devices the fullest counts, or their sum where they
+    A term is taken at the phase in which it is largest. Of several devices the fullest counts, or their sum if they
     hold parts of a model that the plan has on one.
 
     Raises:
         SpecError: If nothing in the log has a counterpart in an estimate.
     """
-    actuals = actuals_of(evaluation, reading)
+    actuals = amounts_in_log(evaluation, reading)
     terms = tuple(_term_rows(evaluation, actuals, reading))
     rows = (*terms, *_sum(terms), *_counter_rows(evaluation, actuals, reading, with_terms=bool(terms)))
     if not rows:
-        hint = "A log with sizes of weights, caches, allocated, reserved or used memory is needed."
+        hint = "Choose a log with the size of weights, caches, or allocated, reserved or used memory."
         raise SpecError("log", "nothing in this log can be compared with an estimate", hint)
-    return Comparison(reading=reading, rows=rows, notes=tuple(notes_on(evaluation, reading, actuals)))
+    return Comparison(reading=reading, rows=rows, notes=tuple(log_notes(evaluation, reading, actuals)))
 
 
-def _term_rows(evaluation: Evaluation, actuals: Actuals, reading: LogReading) -> Iterator[ComparedRow]:
+def _term_rows(evaluation: Evaluation, actuals: LogAmounts, reading: LogReading) -> Iterator[ComparedRow]:
     correctable = can_correct(evaluation, reading)
     for name, terms in GROUPS.items():
         actual = actuals.terms.get(name)
@@ -62,11 +62,13 @@ def _term_rows(evaluation: Evaluation, actuals: Actuals, reading: LogReading) ->
             continue
         predicted = _largest(evaluation, terms)
         corrections = term_corrections(name, predicted, actual, actuals, evaluation, reading) if correctable else ()
-        yield _row(name, predicted, actual, why(name, predicted, actual, evaluation, reading, actuals), corrections)
+        yield _row(
+            name, predicted, actual, explain_row(name, predicted, actual, evaluation, reading, actuals), corrections
+        )
 
 
 def _counter_rows(
-    evaluation: Evaluation, actuals: Actuals, reading: LogReading, *, with_terms: bool
+    evaluation: Evaluation, actuals: LogAmounts, reading: LogReading, *, with_terms: bool
 ) -> Iterator[ComparedRow]:
     correctable = can_correct(evaluation, reading) and not with_terms
     attributed = 0
@@ -79,11 +81,13 @@ def _counter_rows(
         if correctable and predicted is not None:
             corrections = counter_correction(name, predicted, attributed, actual, evaluation)
             attributed += sum(item.added_bytes for item in corrections)
-        yield _row(name, predicted, actual, why(name, predicted, actual, evaluation, reading, actuals), corrections)
+        yield _row(
+            name, predicted, actual, explain_row(name, predicted, actual, evaluation, reading, actuals), corrections
+        )
 
 
 def _row(
-    name: RowName, predicted: int | None, actual: Actual, reason: str, corrections: tuple[TermCorrection, ...]
+    name: RowName, predicted: int | None, actual: MeasuredAmount, reason: str, corrections: tuple[TermCorrection, ...]
 ) -> ComparedRow:
     return ComparedRow(
         name=name,
@@ -99,7 +103,7 @@ def _row(
 
 
 def _sum(rows: tuple[ComparedRow, ...]) -> Iterator[ComparedRow]:
-    """Yield the sum of the terms that both sides have, where there are several."""
+    """Yield the sum of the terms that both sides have, if there are several."""
     summed = [row for row in rows if row.name in GROUPS and row.predicted_bytes is not None]
     if len(summed) >= _FEWEST_SUMMED:
         yield ComparedRow(
@@ -108,7 +112,7 @@ def _sum(rows: tuple[ComparedRow, ...]) -> Iterator[ComparedRow]:
             actual_bytes=sum(row.actual_bytes for row in summed),
             low_bytes=sum(row.low_bytes for row in summed),
             high_bytes=sum(row.high_bytes for row in summed),
-            explanation="The rows above, which need not be largest at the same moment.",
+            explanation="The sum of the rows above, whose peaks may be at different times.",
             lines=tuple(sorted({line for row in summed for line in row.lines})),
         )
 

@@ -1,7 +1,7 @@
-"""Which differences a correction may make up for, and the correction that a comparison suggests.
+"""Corrections of an estimate that a log suggests.
 
-Only what the same engine did on the plan's card, and what no other choice explains: weights in another format or a
-longer context are not the estimate's mistake.
+Only differences of the same engine on the plan's card count that no other setting explains: weights in another format
+or a longer context are not errors of the estimate.
 """
 
 from typing import Final
@@ -10,17 +10,17 @@ from planner.memory.corrections import Correction, TermCorrection
 from planner.memory.logs.reading import LogReading
 from planner.memory.result import TermName
 from planner.plan.evaluate import Evaluation
-from planner.plan.logs.actuals import Actual, Actuals, Comparison, RowName
+from planner.plan.logs.actuals import Comparison, LogAmounts, MeasuredAmount, RowName
 from planner.plan.logs.corrected import correction_key
 from planner.units import MIB
 from planner.workload.software.registry import DEFAULT, SOFTWARE
 from planner.workload.workload import Inference
 
-_ENOUGH: Final = 1 * MIB
-LEAST_FACTOR: Final = 0.7
-MOST_FACTOR: Final = 1.4
-"""Beyond these, measured over estimated is no error of the estimate but another run: checked runs are within 6 %."""
-_MOST_WEIGHTS: Final = 0.1
+_MIN_DIFFERENCE: Final = 1 * MIB
+MIN_FACTOR: Final = 0.7
+MAX_FACTOR: Final = 1.4
+"""Beyond these ratios of measured to estimated, the log is from a different run: checked runs are within 6 %."""
+_MAX_WEIGHT_DIFFERENCE: Final = 0.1
 _SCALING: Final[dict[RowName, tuple[TermName, ...]]] = {
     "kv_cache": ("kv_cache",),
     "state": ("state",),
@@ -29,38 +29,43 @@ _SCALING: Final[dict[RowName, tuple[TermName, ...]]] = {
 
 
 def can_correct(evaluation: Evaluation, reading: LogReading) -> bool:
-    """Return whether `reading` is of the plan's engine, and the plan is estimated for a card."""
+    """Return whether `reading` is from the plan's engine, and the plan is estimated for a card."""
     log_format = SOFTWARE[evaluation.workload.profile or DEFAULT].log_format
     return evaluation.traced is None and evaluation.plan.gpu is not None and reading.engine in (None, log_format)
 
 
 def term_corrections(
-    name: RowName, predicted: int, actual: Actual, actuals: Actuals, evaluation: Evaluation, reading: LogReading
+    name: RowName,
+    predicted: int,
+    actual: MeasuredAmount,
+    actuals: LogAmounts,
+    evaluation: Evaluation,
+    reading: LogReading,
 ) -> tuple[TermCorrection, ...]:
-    """Return what makes a term what the log shows: bytes for weights, a factor for what grows with the workload."""
+    """Return corrections that make a term match the log: bytes for weights, a factor for other terms."""
     difference = actual.bytes - predicted
-    if abs(difference) < max(_ENOUGH, actual.high - actual.bytes) or not predicted:
+    if abs(difference) < max(_MIN_DIFFERENCE, actual.high - actual.bytes) or not predicted:
         return ()
-    if name == "weights" and not actuals.host_weights and abs(difference) <= _MOST_WEIGHTS * predicted:
+    if name == "weights" and not actuals.host_weights and abs(difference) <= _MAX_WEIGHT_DIFFERENCE * predicted:
         return (TermCorrection(term="weights", added_bytes=difference),)
     factor = actual.bytes / predicted
     same_length = reading.context_length in (None, _context(evaluation)) or actuals.pool is not None
-    if name in _SCALING and same_length and actuals.summed == 1 and LEAST_FACTOR <= factor <= MOST_FACTOR:
+    if name in _SCALING and same_length and actuals.summed == 1 and MIN_FACTOR <= factor <= MAX_FACTOR:
         return tuple(TermCorrection(term=term, factor=factor) for term in _SCALING[name])
     return ()
 
 
 def counter_correction(
-    name: RowName, predicted: int, attributed: int, actual: Actual, evaluation: Evaluation
+    name: RowName, predicted: int, attributed: int, actual: MeasuredAmount, evaluation: Evaluation
 ) -> tuple[TermCorrection, ...]:
-    """Return what makes up for the difference of a counter, less the bytes `attributed` to narrower counters.
+    """Return the correction for a counter's difference, less the bytes `attributed` to narrower counters.
 
-    What was read at one snapshot, or when a run failed, is known only from below: nothing is taken away for it.
+    A value from one snapshot or from a failed run is a lower bound, so it never reduces the estimate.
     """
     residual = actual.bytes - predicted - attributed
-    if not LEAST_FACTOR * predicted <= actual.bytes <= MOST_FACTOR * predicted:
+    if not MIN_FACTOR * predicted <= actual.bytes <= MAX_FACTOR * predicted:
         return ()
-    if abs(residual) < max(_ENOUGH, actual.high - actual.low) or (residual < 0 and actual.sense != "peak"):
+    if abs(residual) < max(_MIN_DIFFERENCE, actual.high - actual.low) or (residual < 0 and actual.sense != "peak"):
         return ()
     if name == "allocated":
         return (TermCorrection(term=_working_term(evaluation), added_bytes=residual),)
@@ -76,13 +81,13 @@ def _context(evaluation: Evaluation) -> int | None:
 
 
 def _working_term(evaluation: Evaluation) -> TermName:
-    """Return the largest of the short-lived terms at the peak: the least certain of all that is allocated."""
+    """Return the largest short-lived term at the peak, which is the least certain of the allocated memory."""
     short_lived = [term for term in evaluation.memory.terms if term.name in ("activations", "logits", "temporaries")]
     return max(short_lived, key=lambda term: term.bytes).name if short_lived else "temporaries"
 
 
 def suggest_correction(comparison: Comparison, evaluation: Evaluation, date: str, digest: str) -> Correction | None:
-    """Return the correction by this log of `date`, or none where there is nothing that it may correct."""
+    """Return the correction that this log of `date` suggests, or None if there is nothing to correct."""
     terms = tuple(item for row in comparison.rows for item in row.corrections)
     key = correction_key(evaluation)
     if not terms or key is None:

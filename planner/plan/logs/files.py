@@ -1,4 +1,4 @@
-"""Logs and the corrections that were made of them, on disk."""
+"""Log files, and the file of saved corrections."""
 
 import hashlib
 from datetime import date
@@ -21,7 +21,7 @@ _MOST_KEPT: Final = 1_000
 
 
 class Log(NamedTuple):
-    """The text of a log, its name, its day and the first digits of its digest."""
+    """The text of a log, with its name, date and the first digits of its digest."""
 
     text: str
     name: str
@@ -30,7 +30,7 @@ class Log(NamedTuple):
 
 
 class _CorrectionsFile(Spec):
-    """The file of kept corrections."""
+    """Contents of the corrections file."""
 
     schema_version: int = 1
     corrections: tuple[Correction, ...] = ()
@@ -43,10 +43,10 @@ def log_of_text(text: str, today: date, name: str = "pasted text") -> Log:
 
 
 def open_log(path: Path) -> Log:
-    """Return the log in the file at `path`, of the day when it was last written.
+    """Return the log in the file at `path`, dated by the file's modification time.
 
     Raises:
-        LogError: If it cannot be read, is too large, or is a pickle, which is never read.
+        LogError: If it cannot be read, is too large, or is a pickle, which is never loaded.
     """
     try:
         data = read_regular(path, "log", MAX_BYTES)
@@ -54,17 +54,17 @@ def open_log(path: Path) -> Log:
     except UnreadableFileError as error:
         raise LogError(f"{path}: {error.reason}", error.hint) from error
     except OSError as error:
-        raise LogError(f"{path}: cannot be read ({error.strerror})", "Check the path and its rights.") from error
+        raise LogError(f"{path}: cannot be read ({error.strerror})", "Check the path and its permissions.") from error
     return log_of_text(decode_log(data), written, path.name)
 
 
 def corrections_file() -> Path:
-    """Return the file in the user's own folder where corrections are kept."""
+    """Return the path of the user's corrections file."""
     return state_dir() / "corrections.json"
 
 
 def load_corrections(path: Path) -> tuple[Correction, ...]:
-    """Return the corrections that are kept at `path`, none if there is no such file.
+    """Return the corrections saved at `path`; none if the file does not exist.
 
     Raises:
         PlanFileError: If the file is damaged.
@@ -81,7 +81,7 @@ def load_corrections(path: Path) -> tuple[Correction, ...]:
 
 
 def keep_correction(path: Path, correction: Correction) -> None:
-    """Write `correction` to the file at `path`, in the place of an older one for the same kind of run.
+    """Save `correction` to the file at `path`, replacing an older one for the same kind of run.
 
     Raises:
         PlanFileError: If the file is damaged or cannot be written.
@@ -91,4 +91,6 @@ def keep_correction(path: Path, correction: Correction) -> None:
     try:
         write_atomically(path, kept.model_dump_json(indent=2) + "\n")
     except OSError as error:
-        raise PlanFileError(path, f"cannot be written ({error.strerror})", hint="Check the folder's rights.") from error
+        raise PlanFileError(
+            path, f"cannot be written ({error.strerror})", hint="Check the folder's permissions."
+        ) from error

@@ -1,67 +1,67 @@
-"""Why a log differs from the estimate: a rule a mechanism; where no rule is met, nothing is made up."""
+"""Explanations of differences between a log and the estimate, one function per mechanism."""
 
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from planner.memory.logs.reading import LogReading
 from planner.plan.evaluate import Evaluation
-from planner.plan.logs.actuals import Actual, Actuals, RowName, graphs_of, planned_tokens
-from planner.plan.logs.corrections import LEAST_FACTOR, MOST_FACTOR
+from planner.plan.logs.actuals import LogAmounts, MeasuredAmount, RowName, graphs_of, planned_tokens
+from planner.plan.logs.corrections import MAX_FACTOR, MIN_FACTOR
 from planner.units import GIB, MIB
 from planner.workload.software.registry import DEFAULT, SERVERS, SOFTWARE, serving
 from planner.workload.workload import Inference
 
-_SAME: Final = 0.01
-_LIKE: Final = 0.12
-_WORTH_SAYING: Final = 64 * MIB
-_BITS: Final = {32.0: "fp32", 16.0: "bf16 or fp16", 8.0: "8 bits a weight", 4.5: "4 bits a weight with their scales"}
+_AGREEMENT: Final = 0.01
+_SIMILARITY: Final = 0.12
+_NOTABLE: Final = 64 * MIB
+_BITS: Final = {32.0: "fp32", 16.0: "bf16 or fp16", 8.0: "8 bits per weight", 4.5: "4 bits per weight with scales"}
 _COUNTED: Final = ("allocated", "reserved", "process")
 
 
-class _Case(NamedTuple):
-    """A row with all that its reasons are found in."""
+class _Row(NamedTuple):
+    """A row of the comparison with everything that its explanations need."""
 
     name: RowName
     predicted: int | None
-    actual: Actual
+    actual: MeasuredAmount
     evaluation: Evaluation
     reading: LogReading
-    actuals: Actuals
+    actuals: LogAmounts
 
     @property
     def ratio(self) -> float:
-        """Return measured over estimated."""
+        """Return measured over estimated memory."""
         return self.actual.bytes / self.predicted if self.predicted else 0.0
 
 
-_Rule = Callable[[_Case], str | None]
+_Explanation = Callable[[_Row], str | None]
 
 
-def why(
+def explain_row(
     name: RowName,
     predicted: int | None,
-    actual: Actual,
+    actual: MeasuredAmount,
     evaluation: Evaluation,
     reading: LogReading,
-    actuals: Actuals,
+    actuals: LogAmounts,
 ) -> str:
-    """Return the reasons of one row as sentences; empty where no mechanism is known."""
-    case = _Case(name, predicted, actual, evaluation, reading, actuals)
-    sentences = (rule(case) for rule in (*_RULES.get(name, ()), _agreement))
+    """Return the explanations of one row as sentences; empty if no mechanism is known."""
+    case = _Row(name, predicted, actual, evaluation, reading, actuals)
+    sentences = (rule(case) for rule in (*_EXPLANATIONS.get(name, ()), _agreement))
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def notes_on(evaluation: Evaluation, reading: LogReading, actuals: Actuals) -> Iterator[str]:
-    """Yield what decides whether the log and the plan are about the same run at all."""
+def log_notes(evaluation: Evaluation, reading: LogReading, actuals: LogAmounts) -> Iterator[str]:
+    """Yield notes if the log and the plan are not for the same run."""
     program = SOFTWARE[evaluation.workload.profile or DEFAULT]
     if reading.engine not in (None, program.log_format):
         logged = SOFTWARE.get(reading.engine or "")
         yield (
-            f"The log is of {logged.title if logged else 'PyTorch'}, the plan is for {program.title}: "
-            "they hold different things for the same model."
+            f"The log is from {logged.title if logged else 'PyTorch'}, but the plan is for {program.title}: "
+            "their memory differs for the same model."
         )
     if reading.model is not None and not _same_model(reading.model, evaluation):
-        yield f"The log names the model {reading.model}, the plan {evaluation.plan.model.id}."
+        yield f"The log is for the model {reading.model}, the plan for {evaluation.plan.model.id}."
     length = _context(evaluation)
     if reading.context_length and length and reading.context_length != length:
         yield f"The log's context is {reading.context_length:,} tokens, the plan's {length:,}."
@@ -80,125 +80,126 @@ def _context(evaluation: Evaluation) -> int | None:
     return evaluation.workload.context_length if isinstance(evaluation.workload, Inference) else None
 
 
-def _agreement(case: _Case) -> str | None:
+def _agreement(case: _Row) -> str | None:
     if case.predicted is None:
-        return "The estimate has no such figure."
+        return "The estimate does not include this amount."
     if case.actual.sense in ("at-least", "moment"):
-        return _from_below(case)
-    if abs(case.ratio - 1) <= _SAME:
+        return _lower_bound(case)
+    if abs(case.ratio - 1) <= _AGREEMENT:
         return "They agree within 1 %."
-    far = case.name in _COUNTED and not LEAST_FACTOR <= case.ratio <= MOST_FACTOR
-    return "That is another run than the plan's: compare model, batch, length and formats." if far else None
+    far = case.name in _COUNTED and not MIN_FACTOR <= case.ratio <= MAX_FACTOR
+    return "The log is not from a run of this plan: compare model, batch size, length and formats." if far else None
 
 
-def _from_below(case: _Case) -> str:
+def _lower_bound(case: _Row) -> str:
     more = case.actual.low - (case.predicted or 0)
-    held = "The run held at least this at that moment"
+    usage = "The run used at least this much at that moment"
     if case.actual.sense == "at-least":
-        asked = case.name == "allocated"
-        held = f"The run {'held or asked for' if asked else 'held'} at least this when it failed"
+        requested = case.name == "allocated"
+        usage = f"The run {'used or requested' if requested else 'used'} at least this much when it failed"
     if more <= 0:
-        return f"{held}, and the estimate is not below it."
-    return f"{held}: {_gib(more)} more than estimated."
+        return f"{usage}; the estimate is not below it."
+    return f"{usage}: {_gib(more)} more than estimated."
 
 
-def _number_format(case: _Case) -> str | None:
-    """**Formula**: bits a parameter = 8 × bytes ÷ parameters, of the log and of the plan."""
-    if case.predicted is None or abs(case.ratio - 1) <= _LIKE or not case.evaluation.parameters:
+def _number_format(case: _Row) -> str | None:
+    """Explain a difference of weights by their number format.
+
+    **Formula**: bits per parameter = 8 × bytes ÷ parameters, of the log and of the plan.
+    """
+    if case.predicted is None or abs(case.ratio - 1) <= _SIMILARITY or not case.evaluation.parameters:
         return None
     bits = 8 * (case.actual.bytes + case.actuals.host_weights) / case.evaluation.parameters
     planned = 8 * case.predicted / case.evaluation.parameters
-    likely = next((name for known, name in _BITS.items() if abs(bits / known - 1) <= _LIKE), None)
-    if likely is None or abs(bits / planned - 1) <= _LIKE:
+    likely = next((name for known, name in _BITS.items() if abs(bits / known - 1) <= _SIMILARITY), None)
+    if likely is None or abs(bits / planned - 1) <= _SIMILARITY:
         return None
-    return f"The log has {bits:.1f} bits a parameter, which looks like {likely}; the plan has {planned:.1f}."
+    return f"The log has {bits:.1f} bits per parameter, which suggests {likely}; the plan has {planned:.1f}."
 
 
-def _host_weights(case: _Case) -> str | None:
+def _host_weights(case: _Row) -> str | None:
     held = case.actuals.host_weights
-    return f"{_gib(held)} of the weights stay in the host's memory." if held > _WORTH_SAYING else None
+    return f"{_gib(held)} of the weights are in host memory." if held > _NOTABLE else None
 
 
-def _pool(case: _Case) -> str | None:
+def _pool(case: _Row) -> str | None:
     pool, tokens = case.actuals.pool, planned_tokens(case.evaluation)
     if pool is None:
         return None
     return (
-        f"vLLM fills its share of the card with the cache: the pool of {_gib(pool.bytes)} holds "
-        f"{case.reading.cache_tokens:,} tokens and is no need. This is what the plan's {tokens:,} tokens take of it."
+        f"vLLM fills its share of the card with the KV cache: the pool of {_gib(pool.bytes)} has room for "
+        f"{case.reading.cache_tokens:,} tokens. This row is the part that the plan's {tokens:,} tokens need."
     )
 
 
-def _whole_pool(_case: _Case) -> str:
-    return (
-        "What is left of vLLM's share of the card: it differs with the share, with other processes and the terms above."
-    )
+def _whole_pool(_case: _Row) -> str:
+    return "The rest of vLLM's share of the card: it depends on that share, on other processes and on the terms above."
 
 
-def _other_length(case: _Case) -> str | None:
+def _other_length(case: _Row) -> str | None:
     length, logged = _context(case.evaluation), case.reading.context_length
     if case.actuals.pool is not None or not length or not logged or length == logged:
         return None
     return f"The log's cache is for {logged:,} tokens, {logged / length:.3g} times the plan's {length:,}."
 
 
-def _cache_format(case: _Case) -> str | None:
+def _cache_format(case: _Row) -> str | None:
     if _other_length(case) or case.predicted is None:
         return None
-    if abs(case.ratio - 0.5) <= _LIKE / 2:
-        return "Half of the plan's: it looks like a cache of 8 bits."
-    return "Twice the plan's: it looks like a cache of a wider format." if abs(case.ratio - 2) <= _LIKE else None
+    if abs(case.ratio - 0.5) <= _SIMILARITY / 2:
+        return "Half of the plan's, which suggests an 8-bit cache."
+    return "Twice the plan's, which suggests a cache in a wider format." if abs(case.ratio - 2) <= _SIMILARITY else None
 
 
-def _profiled(case: _Case) -> str | None:
+def _profiled(case: _Row) -> str | None:
     logged = SERVERS.get(case.reading.engine or "")
     if logged is None or logged.name == case.evaluation.workload.profile:
         return None
     return serving(logged.name).working_memory or None
 
 
-def _libraries(case: _Case) -> str | None:
+def _libraries(case: _Row) -> str | None:
     logged = SERVERS.get(case.reading.engine or "")
     if logged is None:
         return None
     inside = case.actuals.graphs and graphs_of(case.evaluation.workload) == "overhead"
-    graphs = f" CUDA graphs hold {_gib(case.actuals.graphs)} of it." if inside else ""
+    graphs = f" CUDA graphs take {_gib(case.actuals.graphs)} of it." if inside else ""
     return f"{serving(logged.name).outside_memory}{graphs}"
 
 
-def _slack(case: _Case) -> str | None:
+def _slack(case: _Row) -> str | None:
     if case.actual.sense == "at-least":
-        return None  # what was asked for in vain is counted to what is allocated, and was never reserved
+        return None  # a failed request counts as allocated, but was never reserved
     allocated = case.actuals.counters.get("allocated")
     if allocated is None:
-        return "The log has what the allocator reserved, which is more than what is allocated."
+        return "The log has the reserved memory, which includes more than the allocated memory."
     unused = max(case.actual.bytes - allocated.bytes, 0)
     memory = case.evaluation.memory
     expected = memory.reserved_bytes - memory.allocated_bytes
     return f"PyTorch's allocator holds {_gib(unused)} beyond its tensors; the estimate allows {_gib(expected)}."
 
 
-def _whole_card(case: _Case) -> str | None:
+def _whole_card(case: _Row) -> str | None:
     process, others = case.actuals.counters.get("process"), case.actuals.others
     if process is None:
-        return "The card's other processes are in it."
+        return "This includes the card's other processes."
     rest = case.actual.bytes - process.bytes - others
-    said = [f"other processes hold {_gib(others)}"] if others else []
-    said += [f"the driver and what it does not list hold {_gib(rest)}"] if rest > _WORTH_SAYING else []
-    return f"Of the card, {' and '.join(said)}." if said else None
+    users = [f"other processes use {_gib(others)}"] if others else []
+    users += [f"the driver and unlisted processes use {_gib(rest)}"] if rest > _NOTABLE else []
+    return f"Of the card's memory, {' and '.join(users)}." if users else None
 
 
-def _other_card(case: _Case) -> str | None:
-    if case.predicted is None or abs(case.ratio - 1) <= _LIKE / 2:
+def _other_card(case: _Row) -> str | None:
+    if case.predicted is None or abs(case.ratio - 1) <= _SIMILARITY / 2:
         return None
-    return f"It is not the plan's card: that one has {_gib(case.predicted)}."
+    return f"This is not the plan's card, which has {_gib(case.predicted)}."
 
 
 def _gib(count_bytes: int) -> str:
     return f"{count_bytes / GIB:,.2f} GiB"
 
 
-_RULES: Final[dict[RowName, tuple[_Rule, ...]]] = {
+_EXPLANATIONS: Final[dict[RowName, tuple[_Explanation, ...]]] = {
     "weights": (_number_format, _host_weights),
     "kv_cache": (_pool, _other_length, _cache_format),
     "pool": (_whole_pool,),

@@ -1,1 +1,1 @@
-"""Where plans come from: training files of other programs, and well-known recipes."""
+"""Sources of plans: training files of other programs, and presets."""

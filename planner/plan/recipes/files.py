@@ -1,6 +1,6 @@
-"""Training files of other programs on disk, and the plans that they come to.
+"""Training files of other programs on disk, and the plans that follow from them.
 
-They are YAML and JSON of strangers: text, no references, no key twice, not deep, and nothing but plain values.
+YAML and JSON files are untrusted input: references, duplicate keys, deep nesting and tags are rejected.
 """
 
 import json
@@ -22,22 +22,22 @@ from planner.workload.recipes.detect import detect_format, read_recipe
 from planner.workload.recipes.recipe import Recipe
 
 MAX_BYTES: Final = 256 * 2**10
-_MOST_NODES: Final = 20_000
-_DEEPEST: Final = 32
-_HINT: Final = "Open the file that the training program itself takes."
+_MAX_NODES: Final = 20_000
+_MAX_DEPTH: Final = 32
+_HINT: Final = "Open the configuration file of the training program."
 _PLAIN_TAGS: Final = tuple(
     f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map")
 )
-# libyaml reads a file of the largest size in less than a second; the same in Python is there where it is not.
+# libyaml reads a file of the maximum size in less than a second; PyYAML's Python loader is the fallback.
 _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _DuplicateKeyError(ValueError):
-    """A key that stands twice in one section."""
+    """A key that occurs twice in one section."""
 
 
-class _CarefulLoader(_Loader):  # type: ignore[misc,valid-type]  # the class depends on what PyYAML was built with
-    """Refuses a key that stands twice, which YAML forbids and PyYAML does not."""
+class _StrictLoader(_Loader):  # type: ignore[misc,valid-type]  # the class depends on what PyYAML was built with
+    """A YAML loader that rejects duplicate keys, which YAML forbids and PyYAML accepts."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
         """Return the section as a mapping."""
@@ -45,7 +45,9 @@ class _CarefulLoader(_Loader):  # type: ignore[misc,valid-type]  # the class dep
         for key, _ in node.value:
             name = str(key.value)
             if name in seen:
-                raise _DuplicateKeyError(f"the key {name[:60]!r} stands twice in line {key.start_mark.line + 1:,}")
+                raise _DuplicateKeyError(
+                    f"the key {name[:60]!r} occurs a second time in line {key.start_mark.line + 1:,}"
+                )
             seen.add(name)
         found: dict[Hashable, object] = super().construct_mapping(node, deep=deep)
         return found
@@ -55,11 +57,11 @@ def parse_recipe(data: bytes, source: str, *, is_json: bool) -> Mapping[str, obj
     """Return the keys of a training file in YAML or JSON; `source` names it in errors.
 
     Raises:
-        RecipeError: If it is no text in UTF-8, larger than 256 KiB, no YAML or JSON, holds a key twice, refers to its
-            own parts, is nested too deep, or is no section of keys.
+        RecipeError: If it is not UTF-8 text, larger than 256 KiB, not valid YAML or JSON, has duplicate keys or
+            references, is nested too deeply, or is not a mapping.
     """
     if len(data) > MAX_BYTES:
-        reason = f"is {len(data):,} bytes; a training file has at most {MAX_BYTES:,}"
+        reason = f"is {len(data):,} bytes, but a training file has at most {MAX_BYTES:,}"
         raise RecipeError(source, reason, _HINT)
     kind = "JSON" if is_json else "YAML"
     try:
@@ -68,56 +70,56 @@ def parse_recipe(data: bytes, source: str, *, is_json: bool) -> Mapping[str, obj
     except UnicodeDecodeError as error:
         raise RecipeError(source, "is not text in UTF-8", _HINT) from error
     except RecursionError as error:
-        raise RecipeError(source, "is nested too deep", _HINT) from error
+        raise RecipeError(source, "is nested too deeply", _HINT) from error
     except _DuplicateKeyError as error:
         raise RecipeError(source, str(error), "Keep one of them.") from error
     except (yaml.YAMLError, ValueError, OverflowError, IndexError) as error:
         raise RecipeError(source, f"is not {kind}: {_reason(error)}", _HINT) from error
     if not isinstance(found, dict):
-        raise RecipeError(source, f"holds no keys, but {_called(found)}", _HINT)
+        raise RecipeError(source, f"has no keys, but {_describe_content(found)}", _HINT)
     return {str(key): value for key, value in found.items()}
 
 
 def _from_json(text: str) -> object:
-    return json.loads(text, object_pairs_hook=_once)
+    return json.loads(text, object_pairs_hook=_unique_keys)
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
-            raise _DuplicateKeyError(f"the key {key[:60]!r} stands twice")
+            raise _DuplicateKeyError(f"the key {key[:60]!r} occurs twice")
         found[key] = value
     return found
 
 
 def _from_yaml(text: str) -> object:
     _check_events(text)
-    return yaml.load(text, Loader=_CarefulLoader)  # a subclass of the safe loader
+    return yaml.load(text, Loader=_StrictLoader)  # a subclass of the safe loader
 
 
 def _check_events(text: str) -> None:
-    """Refuse what would grow or recurse when it is loaded, by its parts, which are read one by one.
+    """Reject references, tags, deep nesting and large files while parsing event by event, before anything is loaded.
 
     Raises:
-        ValueError: If there is such a thing.
+        ValueError: If the text contains one of them.
     """
     depth = 0
     for number, event in enumerate(yaml.parse(text, Loader=_Loader)):
         line = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent):
-            raise ValueError(f"line {line:,} refers to another part by *{event.anchor[:60]}; write it out")
-        if isinstance(event, yaml.NodeEvent) and _is_strange(event):
-            raise ValueError(f"line {line:,} has a tag, and values are plain")
+            raise ValueError(f"line {line:,} uses the reference *{event.anchor[:60]}; write the value out")
+        if isinstance(event, yaml.NodeEvent) and _has_foreign_tag(event):
+            raise ValueError(f"line {line:,} has a tag; only plain values are allowed")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        if depth > _DEEPEST or number > _MOST_NODES:
-            raise ValueError(f"line {line:,} is nested too deep, or there is too much of it")
+        if depth > _MAX_DEPTH or number > _MAX_NODES:
+            raise ValueError(f"line {line:,} is nested too deeply, or the file is too large")
 
 
-def _is_strange(event: yaml.NodeEvent) -> bool:
+def _has_foreign_tag(event: yaml.NodeEvent) -> bool:
     tag = getattr(event, "tag", None)
     return tag is not None and tag not in _PLAIN_TAGS
 
@@ -130,39 +132,37 @@ def _reason(error: Exception) -> str:
     return str(error).replace("\n", " ")[:200]
 
 
-def _called(found: object) -> str:
-    """Return what a file holds instead of keys, in words that do not need Python."""
-    return "nothing" if found is None else "a list" if isinstance(found, list) else "one value"
+def _describe_content(found: object) -> str:
+    """Return the type of the file's content in plain words."""
+    return "nothing" if found is None else "a list" if isinstance(found, list) else "a single value"
 
 
 YAML_ENDINGS: Final = (".yml", ".yaml")
 _JSON: Final = ".json"
 _CONFIG: Final = "config.json"
 _MODEL_KEYS: Final = ("architectures", "schema_version", "task", "model_type")
-# Where the formats name a file of DeepSpeed's: at the top, or in a section.
-_LINKS: Final = (("deepspeed",), ("deepspeed_config", "deepspeed_config_file"))
+# Keys that name a DeepSpeed file: at the top level, or in a section.
+_LINK_KEYS: Final = (("deepspeed",), ("deepspeed_config", "deepspeed_config_file"))
 
 
 def load_recipe(path: Path | str) -> Recipe:
     """Return the workload in a training file of axolotl, TRL, transformers, DeepSpeed, accelerate or LLaMA-Factory.
 
-    PEFT's `adapter_config.json` is one too, or the folder that holds it: the training of such adapters.
-
-    A file of DeepSpeed's that it names is read with it if it lies in the same folder, or below.
+    PEFT's `adapter_config.json`, or its folder, gives the training of such adapters. A DeepSpeed file that the training
+    file names is included if it is in the same folder or below.
 
     Raises:
-        RecipeError: If it cannot be read, is no such file, holds a value that is not allowed, or trains what cannot be
-            estimated; the file and the key are named.
+        RecipeError: If it cannot be read, is not a training file, has a value that is not allowed, or its training
+            cannot be estimated; the error names the file and the key.
     """
     file = _file_of(Path(path))
-    return read_recipe(_with_linked(_parsed(file), file), str(file))
+    return read_recipe(_with_linked_files(_parsed(file), file), str(file))
 
 
 def is_recipe_file(path: Path) -> bool:
-    """Return whether the file is one that a training program takes, or a folder with an adapter of PEFT's.
+    """Return whether the file is a training file of another program, or a folder with a PEFT adapter.
 
-    YAML always is: nothing else here is in YAML. JSON is if it has keys of such a program and none of a model, a plan
-    or a workload of ours.
+    YAML files always are. JSON files are if they have keys of such a program and none of a model, a plan or a workload.
     """
     path = _file_of(path)
     ending = path.suffix.lower()
@@ -176,14 +176,14 @@ def is_recipe_file(path: Path) -> bool:
 
 
 def plan_of_recipe(recipe: Recipe, path: Path, catalog: ModelCatalog) -> Plan:
-    """Return the plan that the recipe at `path` describes: its network, workload and number of cards.
+    """Return a plan with the model, workload and number of cards of the recipe at `path`.
 
     Raises:
-        RecipeError: If it names no network, or one that is neither in the catalog nor a file.
-        ModelFileError: If that is a file that cannot be read.
+        RecipeError: If it names no model, or one that is neither in the catalog nor a file.
+        ModelFileError: If the model's file cannot be read.
     """
     if recipe.model is None:
-        raise RecipeError(path, "names no model", f"Name it: gpu-planner fit MODEL --workload {path}")
+        raise RecipeError(path, "names no model", f"Give it: gpu-planner fit MODEL --workload {path}")
     try:
         found = load_model(recipe.model, catalog)
     except SpecError as error:
@@ -195,13 +195,13 @@ def plan_of_recipe(recipe: Recipe, path: Path, catalog: ModelCatalog) -> Plan:
 
 
 def with_recipe(plan: Plan, recipe: Recipe) -> Plan:
-    """Return `plan` with the workload of `recipe`, on as many cards as it says or needs, else as many as before."""
+    """Return `plan` with the workload of `recipe`, on the recipe's number of cards, or enough for its parallelism."""
     cards = recipe.cards or max(plan.count, recipe.workload.parallel.model_shards)
     return plan.evolve(workload=recipe.workload, count=cards)
 
 
 def _file_of(path: Path) -> Path:
-    """Return the adapter's configuration where `path` is the folder of an adapter and of no whole model."""
+    """Return the adapter's configuration if `path` is the folder of an adapter and not of a whole model."""
     adapter = path / ADAPTER_FILE
     return adapter if os.path.isfile(adapter) and not os.path.lexists(path / _CONFIG) else path
 
@@ -214,26 +214,26 @@ def _parsed(file: Path) -> Mapping[str, object]:
     return parse_recipe(data, str(file), is_json=file.suffix.lower() == _JSON)
 
 
-def _with_linked(config: Mapping[str, object], file: Path) -> Mapping[str, object]:
-    """Return `config` with what a file of DeepSpeed's says in the place of its name, where it lies beside `file`."""
-    for outer, *inner in _LINKS:
+def _with_linked_files(config: Mapping[str, object], file: Path) -> Mapping[str, object]:
+    """Return `config` with linked DeepSpeed files that are next to `file` in place of their names."""
+    for outer, *inner in _LINK_KEYS:
         value = config.get(outer)
         if not inner:
-            linked = _linked(value, file)
+            linked = _read_linked_file(value, file)
             config = config if linked is None else {**config, outer: linked}
         elif isinstance(value, Mapping):
-            linked = _linked(value.get(inner[0]), file)
+            linked = _read_linked_file(value.get(inner[0]), file)
             config = config if linked is None else {**config, outer: {**value, inner[0]: linked}}
     return config
 
 
-def _linked(name: object, file: Path) -> Mapping[str, object] | None:
+def _read_linked_file(name: object, file: Path) -> Mapping[str, object] | None:
     if not isinstance(name, str) or not name.endswith(_JSON):
         return None
     folder = os.path.realpath(file.parent)
     try:
         target = os.path.realpath(os.path.join(folder, name))
-        # A stranger's file names no file elsewhere on this machine.
+        # An untrusted file must not read files elsewhere on this machine.
         inside = os.path.commonpath([folder, target]) == folder and os.path.isfile(target)
     except ValueError:
         return None

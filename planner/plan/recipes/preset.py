@@ -1,4 +1,4 @@
-"""Well-known recipes to start a plan from: how others run or train a model, with where they say so."""
+"""Presets: well-known ways to run or train a model, with their sources."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -14,33 +14,33 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.records import read_records
 from planner.workload.workload import Workload
 
-_LISTED_BY: Final = "`gpu-planner fit --list-presets` lists what there is."
+_LIST_HINT: Final = "`gpu-planner fit --list-presets` lists all presets."
 
 
 class Preset(Spec):
-    """A recipe that many know, as the fields of a plan; those that name no model or card leave the plan's own."""
+    """A well-known setup as fields of a plan; unset model and card fields keep the plan's own."""
 
     id: str = Field(pattern=r"^[a-z0-9]+([.-][a-z0-9]+)*$")
     title: str = Field(min_length=3)
-    summary: str = Field(min_length=10, description="what it is, in a sentence")
-    model: str | None = Field(
-        default=None, description="its model: the catalog's id, or the name where it has a config"
+    summary: str = Field(min_length=10, description="one sentence on the preset")
+    model: str | None = Field(default=None, description="the model: the catalog's id, or a name if there is a config")
+    config: dict[str, Any] | None = Field(
+        default=None, description="the config.json of a model that is not in the catalog"
     )
-    config: dict[str, Any] | None = Field(default=None, description="the config.json of a model that is in no catalog")
     workload: Workload
-    gpu: str | None = Field(default=None, description="the catalog's id of its card")
+    gpu: str | None = Field(default=None, description="the catalog's id of the card")
     count: int = Field(default=1, ge=1)
-    sources: tuple[str, ...] = Field(min_length=1, description="links to where each of its numbers stands")
-    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day that the sources were read")
-    notes: tuple[str, ...] = Field(default=(), description="where it differs from what it was made after")
+    sources: tuple[str, ...] = Field(min_length=1, description="links to the source of each number")
+    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day on which the sources were read")
+    notes: tuple[str, ...] = Field(default=(), description="differences from the original setup")
 
     def __hash__(self) -> int:
-        # The configuration is a dictionary; the id is the record's own.
+        # The configuration is a dictionary, which has no hash; the id is unique.
         return hash(self.id)
 
     @property
     def own_model(self) -> ModelChoice | None:
-        """Return the model that it is about, none where it leaves that open."""
+        """Return the preset's model, or None if it is for any model."""
         if self.model is None or self.config is None:
             return None if self.model is None else ModelChoice(id=self.model)
         from planner.models.readers.config_json import read_config  # most presets name a model of the catalog
@@ -50,7 +50,7 @@ class Preset(Spec):
 
 @cache
 def load_presets(folder: Path | None = None) -> tuple[Preset, ...]:
-    """Return the presets in `folder`, by default the bundled ones: of training first.
+    """Return the presets in `folder`, by default the bundled ones, those for training first.
 
     Raises:
         CatalogError: If a record does not validate; it names the file, the record and the field.
@@ -61,40 +61,40 @@ def load_presets(folder: Path | None = None) -> tuple[Preset, ...]:
 
 
 def find_preset(presets: Sequence[Preset], name: str) -> Preset:
-    """Return the preset with the id `name`, whatever its case.
+    """Return the preset with the id `name`, ignoring case.
 
     Raises:
-        SpecError: If there is none; the hint names those that are written alike.
+        SpecError: If there is none; the hint lists similar names.
     """
-    asked = name.strip().casefold()
-    found = next((preset for preset in presets if preset.id == asked), None)
+    wanted = name.strip().casefold()
+    found = next((preset for preset in presets if preset.id == wanted), None)
     if found is None:
-        alike = [preset.id for preset in presets if asked and asked in preset.id]
-        hint = f"Close names: {', '.join(alike)}." if alike else _LISTED_BY
+        alike = [preset.id for preset in presets if wanted and wanted in preset.id]
+        hint = f"Close names: {', '.join(alike)}." if alike else _LIST_HINT
         raise SpecError("preset", f"no preset is called {name[:80]!r}", hint)
     return found
 
 
 def plan_of_preset(preset: Preset) -> Plan:
-    """Return a new plan as `preset` has it.
+    """Return a new plan from `preset`.
 
     Raises:
-        SpecError: If it names no model.
+        SpecError: If the preset names no model.
     """
     model = preset.own_model
     if model is None:
-        hint = f"Name one: gpu-planner fit MODEL --preset {preset.id}"
-        raise SpecError("preset", f"{preset.id} is for any model, and none is named", hint)
+        hint = f"Give one: gpu-planner fit MODEL --preset {preset.id}"
+        raise SpecError("preset", f"{preset.id} is for any model, but none is given", hint)
     return with_preset(Plan(model=model), preset)
 
 
 def with_preset(plan: Plan, preset: Preset) -> Plan:
-    """Return `plan` with the workload of `preset`, and with its cards where it names some.
+    """Return `plan` with the workload of `preset`, and with its cards if it names any.
 
-    The model stays, and so does what other processes hold.
+    The model and the memory used by other programs stay the same.
 
     Raises:
-        SpecError: If the plan is about a traced module, which runs as it was traced.
+        SpecError: If the plan is for a traced module, which runs as traced.
     """
     if plan.model.trace is not None:
         raise SpecError("preset", "a traced module runs as it was traced", "Choose another model.")

@@ -1,1 +1,1 @@
-"""Which hardware to take for a plan's job: every card, number and offer that will do, ranked, and why."""
+"""Recommendation of hardware for a plan's job: all suitable cards, counts and offers, ranked."""

@@ -1,4 +1,4 @@
-"""Options for a job: what is asked of hardware, each way to do it with memory, time and cost, and their order."""
+"""Hardware options for a job, the limits on them, and their ranking."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,30 +15,30 @@ Having = Literal["rent", "own"]
 
 
 class Wish(Spec):
-    """The limits; what is `None` is not limited. Money and time are of one run, for services of one month."""
+    """Limits on the options; `None` means no limit. Money and time are per run, for services per month."""
 
     budget_usd: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
     deadline_hours: float | None = Field(default=None, gt=0, le=1e6, allow_inf_nan=False)
     power_limit_watts: float | None = Field(
-        default=None, gt=0, le=1e8, allow_inf_nan=False, description="of all cards together, their board power"
+        default=None, gt=0, le=1e8, allow_inf_nan=False, description="board power of all cards together"
     )
     having: tuple[Having, ...] = Field(default=("rent", "own"), min_length=1, description="rent, own, or either")
-    modes: tuple[RentMode, ...] = Field(default=("on-demand",), min_length=1, description="ways to rent")
+    modes: tuple[RentMode, ...] = Field(default=("on-demand",), min_length=1, description="rental modes")
     counts: tuple[Annotated[int, Field(ge=1, le=4_096)], ...] = Field(
-        default=(1, 2, 4, 8), min_length=1, description="numbers of cards to look at"
+        default=(1, 2, 4, 8), min_length=1, description="numbers of cards to consider"
     )
     vendors: tuple[str, ...] = Field(default=(), description="only these makers; empty: all of them")
-    include_tight: bool = Field(default=False, description="also what fits in fewer than 19 of 20 cases")
+    include_tight: bool = Field(default=False, description="include tight fits")
 
 
 Award = Literal["cheapest", "fastest", "best value"]
 
 
 class Option(Spec):
-    """Cards that fit, their pace, and what the job takes and costs on them.
+    """Cards that the plan fits on, rented or owned, with their throughput and the time and cost of the job.
 
-    `usd` and `hours` are of one `period`, a run, or a month of a service or daily hours: rented as billed, owned as its
-    share of everything that owning costs over the horizon. `comparable`: whether the price may be called the cheapest.
+    `usd` and `hours` are per `period`: a run, or a month of a service or daily hours. Rented cards cost what is billed,
+    owned ones their share of all costs over the horizon. `comparable` options may be ranked as the cheapest.
     """
 
     gpu: str
@@ -46,7 +46,7 @@ class Option(Spec):
     having: Having
     period: Literal["run", "month"]
     sharing: str = ""
-    """How the cards share the network, where one does not hold it."""
+    """Sharding of the model across the cards; empty without any."""
     verdict: Verdict
     free_bytes: int
     fit_probability: float | None
@@ -70,79 +70,79 @@ class Option(Spec):
 
     @property
     def key(self) -> str:
-        """Return what tells it from the others."""
+        """Return a text that identifies the option."""
         return f"{self.count}×{self.gpu}·{self.offer or self.having}·{self.mode or ''}"
 
     @property
     def slowness(self) -> float:
-        """Return what is lower the faster it is: the hours of a run, else the seconds of a token or sample."""
-        pace = self.tokens_per_second or self.samples_per_second
-        return self.hours if self.period == "run" or not pace else 1 / pace
+        """Return the hours of a run, else the seconds per token or sample; lower is faster."""
+        throughput = self.tokens_per_second or self.samples_per_second
+        return self.hours if self.period == "run" or not throughput else 1 / throughput
 
 
-class LeftOut(Spec):
-    """Why so many cards or offers are not among the options."""
+class ExcludedCount(Spec):
+    """A number of cards or offers that were excluded, with the reason."""
 
     reason: str
     count: int
 
 
 class Recommendation(Spec):
-    """Every option within the limits, the cheapest first, with the three that stand out; and what was left out.
+    """All options within the limits, the cheapest first, the best three, and the numbers excluded.
 
-    `pareto` are the keys of those that nothing else beats in both time and cost. `nearest` is, where nothing is within
-    the limits, what comes closest without them.
+    `pareto` are the keys of the options on the Pareto front of time and cost. If nothing is within the limits,
+    `nearest` is the option that exceeds them least.
     """
 
     wish: Wish
     period: Literal["run", "month"]
-    """What money and time are of."""
+    """Period that money and time refer to."""
     options: tuple[Option, ...]
     cheapest: Option | None
     fastest: Option | None
     best_value: Option | None
     pareto: tuple[str, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[ExcludedCount, ...]
     nearest: Option | None = None
     oldest_price_date: str | None = None
 
 
-_NO_POWER: Final = "its power is not known"
-_TOO_DEAR: Final = "over the budget"
-_TOO_SLOW: Final = "later than the deadline"
-_TOO_HUNGRY: Final = "over the power limit"
+_NO_POWER: Final = "its power is unknown"
+_OVER_BUDGET: Final = "over the budget"
+_AFTER_DEADLINE: Final = "after the deadline"
+_OVER_POWER_LIMIT: Final = "over the power limit"
 
 
-def is_within(option: Option, wish: Wish, left_out: Counter[str]) -> bool:
-    """Return whether `option` is within every limit, and note the first that it is not."""
-    reason = next(_beyond(option, wish), None)
+def is_within_limits(option: Option, wish: Wish, left_out: Counter[str]) -> bool:
+    """Return whether `option` is within every limit; otherwise count the first limit that it exceeds."""
+    reason = next(_exceeded_limits(option, wish), None)
     if reason is not None:
         left_out[reason] += 1
     return reason is None
 
 
-def _beyond(option: Option, wish: Wish) -> Iterator[str]:
+def _exceeded_limits(option: Option, wish: Wish) -> Iterator[str]:
     if wish.power_limit_watts is not None and option.power_watts is None:
         yield _NO_POWER
     if wish.power_limit_watts is not None and (option.power_watts or 0) > wish.power_limit_watts:
-        yield _TOO_HUNGRY
+        yield _OVER_POWER_LIMIT
     if wish.deadline_hours is not None and option.hours > wish.deadline_hours:
-        yield _TOO_SLOW
+        yield _AFTER_DEADLINE
     if wish.budget_usd is not None and option.usd > wish.budget_usd:
-        yield _TOO_DEAR
+        yield _OVER_BUDGET
 
 
-def ranked(
-    within: Sequence[Option],
-    everything: Sequence[Option],
+def rank_options(
+    allowed: Sequence[Option],
+    candidates: Sequence[Option],
     wish: Wish,
     period: Literal["run", "month"],
     left_out: Counter[str],
 ) -> Recommendation:
-    """Return the options in their order, the cheapest that can be compared first, and those that stand out."""
-    in_order = sorted(within, key=lambda option: (not option.comparable, option.usd, option.hours))
+    """Return the options in order, comparable ones first and the cheapest first, with the best three."""
+    in_order = sorted(allowed, key=lambda option: (not option.comparable, option.usd, option.hours))
     sure = [option for option in in_order if option.comparable]
-    others = [option for option in everything if option.comparable]
+    others = [option for option in candidates if option.comparable]
     dates = [option.price_date for option in in_order if option.price_date]
     return Recommendation(
         wish=wish,
@@ -151,15 +151,15 @@ def ranked(
         cheapest=sure[0] if sure else None,
         fastest=min(sure, key=lambda option: (option.slowness, option.usd), default=None),
         best_value=min(sure, key=lambda option: option.usd * option.slowness, default=None),
-        pareto=tuple(option.key for option in _unbeaten(sure)),
-        left_out=tuple(LeftOut(reason=reason, count=count) for reason, count in left_out.most_common() if count),
+        pareto=tuple(option.key for option in _pareto_front(sure)),
+        left_out=tuple(ExcludedCount(reason=reason, count=count) for reason, count in left_out.most_common() if count),
         nearest=min(others, key=lambda option: _excess(option, wish), default=None) if not sure else None,
         oldest_price_date=min(dates, default=None),
     )
 
 
-def _unbeaten(cheapest_first: Sequence[Option]) -> Iterator[Option]:
-    """Yield the options that no other beats in both time and cost."""
+def _pareto_front(cheapest_first: Sequence[Option]) -> Iterator[Option]:
+    """Yield the options that no other option beats in both time and cost."""
     fastest = float("inf")
     for option in cheapest_first:
         if option.slowness < fastest:
@@ -168,7 +168,7 @@ def _unbeaten(cheapest_first: Sequence[Option]) -> Iterator[Option]:
 
 
 def _excess(option: Option, wish: Wish) -> float:
-    """Return how many times over its limits an option is, multiplied."""
+    """Return the product of the factors by which an option exceeds its limits."""
     limits = (
         (option.usd, wish.budget_usd),
         (option.hours, wish.deadline_hours),

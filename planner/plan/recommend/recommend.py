@@ -1,4 +1,4 @@
-"""Look at every card, number and offer for a plan's job, keep what is within the limits, and name what stands out."""
+"""Recommendation of hardware for a plan's job: every card, count and offer within the limits, ranked."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,9 +9,9 @@ from planner.cost.demand import Demand, demand_of
 from planner.cost.figure import TEN_TO_NINETY
 from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.rent_or_buy.case import RESALE
-from planner.cost.rent_or_buy.decide import UnknownFigureError, case_of
-from planner.cost.renting.rent import RentFacts
-from planner.cost.renting.table import Candidate, OfferRow, offer_rows
+from planner.cost.rent_or_buy.case_builder import UnknownFigureError, build_case
+from planner.cost.renting.quote import RentFacts
+from planner.cost.renting.table import CardDemand, OfferRow, quote_offers
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.memory.fit import CardFit
@@ -21,52 +21,53 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of, evaluate, fits_by_gpu
 from planner.plan.money import pace_of
 from planner.plan.plan import Plan
-from planner.plan.recommend.option import Option, Recommendation, Wish, is_within, ranked
-from planner.plan.sharing import usual_sharing
+from planner.plan.recommend.option import Option, Recommendation, Wish, is_within_limits, rank_options
+from planner.plan.sharding import default_sharding
 from planner.plan.solve import on_cards
 from planner.workload.defaults import with_defaults
 
 
-class Spread(NamedTuple):
-    """The plan without a card on a number of them; `how` says how they share the network, empty where they do not."""
+class ShardedPlan(NamedTuple):
+    """The plan without a card on a number of cards; `how` names the sharding, empty without any."""
 
     plan: Plan
     how: str
 
 
-def spreads(plan: Plan, architecture: Architecture | None, counts: tuple[int, ...]) -> Iterator[tuple[Spread, ...]]:
-    """Yield, for each of `counts` that is possible, the ways to spread `plan`, the plain one first.
+def sharded_plans(
+    plan: Plan, architecture: Architecture | None, counts: tuple[int, ...]
+) -> Iterator[tuple[ShardedPlan, ...]]:
+    """Yield, for each possible count, the variants of `plan` on it, the one without sharding first.
 
-    A plan that shares the network in its own way keeps it, on multiples of what that takes. A traced module runs on as
-    many cards as it was traced for.
+    A plan with its own parallelism keeps it, on multiples of its cards. A traced module keeps its number of cards.
     """
     bare = plan.evolve(gpu=None, workload=plan.workload.evolve(gpus=()), count=1 if plan.workload.gpus else plan.count)
     if architecture is None:
-        yield (Spread(bare, ""),)
+        yield (ShardedPlan(bare, ""),)
         return
     parallel = bare.workload.parallel
     if not parallel.is_plain:
         unit = parallel.model_shards * parallel.expert
-        yield from ((Spread(on_cards(bare, count), ""),) for count in _sorted(counts) if count % unit == 0)
+        yield from ((ShardedPlan(on_cards(bare, count), ""),) for count in _sorted(counts) if count % unit == 0)
         return
-    sharing = usual_sharing(with_defaults(bare.workload, architecture, 1), architecture)
+    sharing = default_sharding(with_defaults(bare.workload, architecture, 1), architecture)
     for count in _sorted(counts):
-        plain = Spread(on_cards(bare, count), "")
-        shared = (Spread(on_cards(bare, count, sharing.settings(count)), sharing.title),)
+        plain = ShardedPlan(on_cards(bare, count), "")
+        shared = (ShardedPlan(on_cards(bare, count, sharing.settings(count)), sharing.title),)
         yield (plain, *(shared if count > 1 and count in sharing.counts else ()))
 
 
 def plan_of(option: Option, plan: Plan, catalog: Catalog) -> Plan:
-    """Return `plan` on the cards of `option`, rented or owned as it says.
+    """Return `plan` on the cards of `option`, rented or owned accordingly.
 
     Raises:
-        SpecError: If the plan is another than the option was found for.
+        SpecError: If the option belongs to another plan.
     """
     architecture = None if plan.model.trace is not None else architecture_of(plan, catalog)
-    ways = (spread for group in spreads(plan, architecture, (option.count,)) for spread in group)
-    spread = next((spread for spread in ways if spread.how == option.sharing), None)
+    variants = (spread for group in sharded_plans(plan, architecture, (option.count,)) for spread in group)
+    spread = next((spread for spread in variants if spread.how == option.sharing), None)
     if spread is None:
-        raise SpecError("count", f"the plan does not go on {option.count} cards", "Choose again.")
+        raise SpecError("count", f"the plan cannot run on {option.count} cards in this way", "Choose another option.")
     rent = plan.cost.rent
     if option.mode is not None:
         rent = rent.evolve(offer=option.offer, mode=option.mode)
@@ -83,17 +84,17 @@ Progress = Callable[[int, int], None]
 _CARD_PRICE: Final = "card_price_usd"
 _LOW: Final[Mapping[str, float]] = {RESALE: TEN_TO_NINETY, _CARD_PRICE: -TEN_TO_NINETY}
 _HIGH: Final[Mapping[str, float]] = {RESALE: -TEN_TO_NINETY, _CARD_PRICE: TEN_TO_NINETY}
-_NO_TIME: Final = "how fast it would be is not known"
+_NO_TIME: Final = "its speed is unknown"
 _TOO_LONG: Final = "a run takes longer than the horizon"
-_NO_OFFER: Final = "nobody offers it"
-_NO_PRICE: Final = "what owning it costs is not known"
+_NO_OFFER: Final = "no offer to rent it is known"
+_NO_PRICE: Final = "the cost of owning it is unknown"
 
 
-class _Able(NamedTuple):
-    """Cards that can do the job: what they hold, how fast they are, what the job asks of them."""
+class _CapableCards(NamedTuple):
+    """Cards that can do the job, with the memory, time and demand on them."""
 
     gpu: Gpu
-    spread: Spread
+    spread: ShardedPlan
     fit: CardFit
     time: TimeResult
     demand: Demand
@@ -107,70 +108,72 @@ def recommend(
     stop: Stop = lambda: False,
     progress: Progress = lambda _done, _all: None,
 ) -> Recommendation | None:
-    """Return every way to do the job of `plan` within `wish`, or None as soon as `stop` says that nobody waits.
+    """Return all options for the job of `plan` within `wish`, or None as soon as `stop` returns true.
 
-    The best value is the option with the lowest product of cost and time: half the time is worth twice the money. Of
-    what has no end the time is that of a token.
+    The best value is the option with the lowest product of cost and time: half the time is worth twice the money. For
+    services and daily hours, the time is that of a token.
 
     Raises:
-        SpecError: If the plan does not go with its model, its job cannot be told in hours on any card, or nothing is
-            known of its region.
+        SpecError: If the plan does not fit its model, the job's hours cannot be computed on any card, or its region is
+            unknown.
     """
-    wished = wish or Wish()
-    if "own" in wished.having:
+    limits = wish or Wish()
+    if "own" in limits.having:
         catalog.cost.region(
             plan.cost.region
         )  # a region that nobody knows is a mistake, and no reason to leave cards out
     left_out: Counter[str] = Counter()
-    able = _able(plan, catalog, wished, left_out, stop, progress)
-    if able is None:
+    capable = _find_capable_cards(plan, catalog, limits, left_out, stop, progress)
+    if capable is None:
         return None
     options = [
         option
-        for group in _by_count(able)
+        for group in _by_count(capable)
         for option in (
-            *_rented(plan, catalog, group, wished, today, left_out),
-            *_owned(plan, catalog, group, wished, today, left_out),
+            *_rent_options(plan, catalog, group, limits, today, left_out),
+            *_own_options(plan, catalog, group, limits, today, left_out),
         )
     ]
-    within = [option for option in options if is_within(option, wished, left_out)]
+    allowed = [option for option in options if is_within_limits(option, limits, left_out)]
     period: Literal["run", "month"] = "run" if plan.cost.job.kind == "run" else "month"
-    return ranked(within, options, wished, period, left_out)
+    return rank_options(allowed, options, limits, period, left_out)
 
 
-def _able(
+def _find_capable_cards(
     plan: Plan, catalog: Catalog, wish: Wish, left_out: Counter[str], stop: Stop, progress: Progress
-) -> list[_Able] | None:
-    """Return the cards that can do the job, each in the plainest way in which it fits."""
+) -> list[_CapableCards] | None:
+    """Return the cards that can do the job, each with the simplest sharding that fits."""
     architecture = None if plan.model.trace is not None else architecture_of(plan, catalog)
-    found: list[_Able] = []
-    ways = list(spreads(plan, architecture, wish.counts))
-    for done, spread in enumerate(ways):
-        progress(done, len(ways))
+    found: list[_CapableCards] = []
+    variants = list(sharded_plans(plan, architecture, wish.counts))
+    for done, spread in enumerate(variants):
+        progress(done, len(variants))
         for gpu, fits in _fits(spread, catalog, wish):
             if stop():
                 return None
-            chosen = next((fit for fit in fits if _will_do(fit[1], wish)), None)
+            chosen = next((fit for fit in fits if _is_acceptable(fit[1], wish)), None)
             if chosen is None:
-                left_out[_why_not(fits[-1][1])] += 1
+                left_out[_exclusion_reason(fits[-1][1])] += 1
                 continue
-            ready = _paced(gpu, *chosen, plan, catalog)
+            ready = _with_pace(gpu, *chosen, plan, catalog)
             if ready is None:
                 left_out[_NO_TIME] += 1
-            elif _outlasts(ready.demand, plan):
+            elif _exceeds_horizon(ready.demand, plan):
                 left_out[_TOO_LONG] += 1
             else:
                 found.append(ready)
-    progress(len(ways), len(ways))
-    if ways and not found and not left_out:
-        fits_by_gpu(ways[0][0].plan, catalog)  # which says what is wrong with the plan itself
+    progress(len(variants), len(variants))
+    if variants and not found and not left_out:
+        fits_by_gpu(variants[0][0].plan, catalog)  # which says what is wrong with the plan itself
     return found
 
 
-def _fits(ways: Sequence[Spread], catalog: Catalog, wish: Wish) -> Iterator[tuple[Gpu, list[tuple[Spread, CardFit]]]]:
-    """Yield each card with its verdicts, one for each way to spread the plan that goes with the model."""
-    verdicts: list[tuple[Spread, Mapping[str, CardFit]]] = []
-    for spread in ways:
+def _fits(
+    variants: Sequence[ShardedPlan], catalog: Catalog, wish: Wish
+) -> Iterator[tuple[Gpu, list[tuple[ShardedPlan, CardFit]]]]:
+    """Yield each card with its verdicts, one for each sharding that the model allows."""
+    verdicts: list[tuple[ShardedPlan, Mapping[str, CardFit]]] = []
+    for spread in variants:
         try:
             verdicts.append((spread, fits_by_gpu(spread.plan, catalog)))
         except SpecError:
@@ -180,34 +183,34 @@ def _fits(ways: Sequence[Spread], catalog: Catalog, wish: Wish) -> Iterator[tupl
             yield gpu, [(spread, fits[gpu.id]) for spread, fits in verdicts]
 
 
-def _will_do(fit: CardFit, wish: Wish) -> bool:
+def _is_acceptable(fit: CardFit, wish: Wish) -> bool:
     return fit.verdict == "fits" or (fit.verdict == "tight" and wish.include_tight)
 
 
-def _why_not(fit: CardFit) -> str:
-    """Return the verdict that leaves a card out, which `planner.present.memory.verdict` has the words for."""
+def _exclusion_reason(fit: CardFit) -> str:
+    """Return the verdict that excludes a card; `planner.present.memory.verdict` has its title."""
     if fit.unsupported:
         return "not-supported"
     return "tight" if fit.verdict == "tight" else "does-not-fit"
 
 
-def _paced(gpu: Gpu, spread: Spread, fit: CardFit, plan: Plan, catalog: Catalog) -> _Able | None:
-    """Return the card with its pace and what the job asks at it, or None where no pace is known."""
+def _with_pace(gpu: Gpu, spread: ShardedPlan, fit: CardFit, plan: Plan, catalog: Catalog) -> _CapableCards | None:
+    """Return the card with its throughput and the demand of the job, or None if the throughput is unknown."""
     evaluation = evaluate(spread.plan.evolve(gpu=gpu.id, timing=_timing(plan)), catalog)
     time = evaluation.time
-    pace = pace_of(evaluation)
-    if time is None or pace is None:
+    throughput = pace_of(evaluation)
+    if time is None or throughput is None:
         return None
-    return _Able(gpu, spread, fit, time, demand_of(plan.cost.job, pace))
+    return _CapableCards(gpu, spread, fit, time, demand_of(plan.cost.job, throughput))
 
 
-def _outlasts(demand: Demand, plan: Plan) -> bool:
-    """Return whether one run takes longer than the plan looks ahead."""
+def _exceeds_horizon(demand: Demand, plan: Plan) -> bool:
+    """Return whether one run takes longer than the plan's horizon."""
     return demand.period == "run" and demand.busy_hours > plan.cost.horizon_years * HOURS_PER_YEAR
 
 
 def _timing(plan: Plan) -> object:
-    """Return what decides the time, with a measured speed told to be of the plan's own cards."""
+    """Return the plan's time settings, with a measured speed attributed to the plan's own cards."""
     measured = plan.timing.measured
     if measured is None:
         return plan.timing
@@ -215,19 +218,19 @@ def _timing(plan: Plan) -> object:
     return plan.timing.evolve(measured=own)
 
 
-def _by_count(able: Sequence[_Able]) -> Iterator[dict[str, _Able]]:
-    for count in dict.fromkeys(one.spread.plan.count for one in able):
-        yield {one.gpu.id: one for one in able if one.spread.plan.count == count}
+def _by_count(capable: Sequence[_CapableCards]) -> Iterator[dict[str, _CapableCards]]:
+    for count in dict.fromkeys(one.spread.plan.count for one in capable):
+        yield {one.gpu.id: one for one in capable if one.spread.plan.count == count}
 
 
-def _rented(
-    plan: Plan, catalog: Catalog, group: Mapping[str, _Able], wish: Wish, today: date, left_out: Counter[str]
+def _rent_options(
+    plan: Plan, catalog: Catalog, group: Mapping[str, _CapableCards], wish: Wish, today: date, left_out: Counter[str]
 ) -> Iterator[Option]:
     if "rent" not in wish.having:
         return
-    candidates = {gpu_id: Candidate(gpu_id, one.spread.plan.count, one.demand) for gpu_id, one in group.items()}
+    candidates = {gpu_id: CardDemand(gpu_id, one.spread.plan.count, one.demand) for gpu_id, one in group.items()}
     terms, facts = plan.cost.rent, RentFacts.of(catalog.cost)
-    rows = offer_rows(catalog.offers, candidates, terms, facts, today, wish.modes)
+    rows = quote_offers(catalog.offers, candidates, terms, facts, today, wish.modes)
     for row in rows:
         yield _rented_option(group[row.gpu], row)
     offered = {row.gpu for row in rows}
@@ -235,9 +238,9 @@ def _rented(
         left_out[_NO_OFFER] += len(group.keys() - offered)
 
 
-def _rented_option(one: _Able, row: OfferRow) -> Option:
+def _rented_option(one: _CapableCards, row: OfferRow) -> Option:
     return Option(
-        **_common(one),
+        **_shared_fields(one),
         having="rent",
         hours=row.hours,
         low_hours=row.low_hours,
@@ -254,9 +257,10 @@ def _rented_option(one: _Able, row: OfferRow) -> Option:
     )
 
 
-def _owned(
-    plan: Plan, catalog: Catalog, group: Mapping[str, _Able], wish: Wish, today: date, left_out: Counter[str]
+def _own_options(
+    plan: Plan, catalog: Catalog, group: Mapping[str, _CapableCards], wish: Wish, today: date, left_out: Counter[str]
 ) -> Iterator[Option]:
+    """Yield the options of owning the cards."""
     if "own" not in wish.having:
         return
     for one in group.values():
@@ -266,17 +270,17 @@ def _owned(
             left_out[_NO_PRICE] += 1
 
 
-def _owned_option(plan: Plan, catalog: Catalog, one: _Able, today: date) -> Option:
-    """Return owning the cards: everything over the horizon, shared among the runs or months of it."""
+def _owned_option(plan: Plan, catalog: Catalog, one: _CapableCards, today: date) -> Option:
+    """Return the option of owning the cards: all costs over the horizon, divided among its runs or months."""
     terms, demand = plan.cost, one.demand
-    case = case_of(terms, one.gpu, one.spread.plan.count, demand, None, catalog.cost, today)
+    case = build_case(terms, one.gpu, one.spread.plan.count, demand, None, catalog.cost, today)
     periods = demand.per_year(terms.horizon_years) * terms.horizon_years
     usd, low, high = (
         case.streams(deviations).own_usd(terms.horizon_years) / periods
-        for deviations in ({}, _known(_LOW, case.uncertain), _known(_HIGH, case.uncertain))
+        for deviations in ({}, _only_uncertain(_LOW, case.uncertain), _only_uncertain(_HIGH, case.uncertain))
     )
     return Option(
-        **_common(one),
+        **_shared_fields(one),
         having="own",
         hours=demand.busy_hours,
         low_hours=demand.low_busy_hours,
@@ -288,12 +292,12 @@ def _owned_option(plan: Plan, catalog: Catalog, one: _Able, today: date) -> Opti
     )
 
 
-def _known(deviations: Mapping[str, float], uncertain: tuple[str, ...]) -> dict[str, float]:
+def _only_uncertain(deviations: Mapping[str, float], uncertain: tuple[str, ...]) -> dict[str, float]:
     return {name: value for name, value in deviations.items() if name in uncertain}
 
 
-def _common(one: _Able) -> dict[str, object]:
-    """Return what renting and owning the same cards have in common."""
+def _shared_fields(one: _CapableCards) -> dict[str, object]:
+    """Return the fields that renting and owning the same cards have in common."""
     power, count = one.gpu.drawn_watts, one.spread.plan.count
     return {
         "gpu": one.gpu.id,

@@ -85,7 +85,7 @@ def summary(fields: Iterable[WorkloadField], situation: Situation) -> str:
 
 
 def in_sentence(title: str) -> str:
-    """Return a title for use within a sentence: `micro-batch size`, `KV cache format`."""
+    """Return a title for use within a sentence: `micro-batch size`, `KV-cache precision`."""
     first, _, _ = title.partition(" ")
     return f"{title[:1].lower()}{title[1:]}" if first[1:].islower() else title
 

@@ -1,1 +1,1 @@
-"""The training files of other programs, read as workloads; each module knows one format."""
+"""Readers of other programs' training configurations, one module per format."""

@@ -1,4 +1,4 @@
-"""DeepSpeed's JSON: batch, precision, optimizer and ZeRO.
+"""Reader of DeepSpeed's JSON files: batch, precision, optimizer and ZeRO.
 
 **Source**: DeepSpeed 0.16.5, docs/_pages/config-json.md and `deepspeed/runtime/zero/config.py`.
 """
@@ -6,9 +6,9 @@
 from typing import Final
 
 from planner.workload.optimizers import Optimizer
-from planner.workload.recipes.draft import Draft
+from planner.workload.recipes.config_reader import ConfigReader
 from planner.workload.recipes.keys import read_clipping
-from planner.workload.recipes.recipe import keys_of
+from planner.workload.recipes.recipe import key_set
 
 _OPTIMIZERS: Final[dict[str, Optimizer]] = {
     "adam": "adamw",
@@ -17,7 +17,7 @@ _OPTIMIZERS: Final[dict[str, Optimizer]] = {
     "muon": "muon",
     "sgd": "sgd",
 }
-_NEUTRAL: Final = keys_of(
+_NEUTRAL: Final = key_set(
     """
     scheduler steps_per_print wall_clock_breakdown dump_state prescale_gradients gradient_predivide_factor
     sparse_gradients memory_breakdown seed disable_allgather comms_logger tensorboard wandb comet csv_monitor
@@ -26,22 +26,22 @@ _NEUTRAL: Final = keys_of(
     """
 )
 _OTHERS: Final = {
-    "activation_checkpointing": "only networks that call DeepSpeed's own checkpointing have it",
-    "communication_data_type": "the format of what is sent",
-    "seq_parallel_communication_data_type": "the format of what is sent",
-    "compression_training": "compression while training",
-    "curriculum_learning": "sequences that grow while training",
-    "data_efficiency": "data that changes while training",
+    "activation_checkpointing": "DeepSpeed's own checkpointing, which a model must call itself",
+    "communication_data_type": "the communication data type",
+    "seq_parallel_communication_data_type": "the communication data type",
+    "compression_training": "compression during training",
+    "curriculum_learning": "curriculum learning",
+    "data_efficiency": "data efficiency methods",
     "sparse_attention": "sparse attention",
     "pipeline": "stages of DeepSpeed's own pipelines",
     "tensor_parallel": "DeepSpeed's own tensor parallelism",
     "amp": "NVIDIA Apex",
-    "compile": "a compiled network",
-    "fp8": "computing in FP8",
+    "compile": "a compiled model",
+    "fp8": "FP8 compute",
     "torch_autocast": "autocast inside DeepSpeed",
-    "hybrid_engine": "generation while training",
+    "hybrid_engine": "generation during training",
 }
-_ZERO_NEUTRAL: Final = keys_of(
+_ZERO_NEUTRAL: Final = key_set(
     """
     overlap_comm contiguous_gradients reduce_scatter allgather_partitions round_robin_gradients ignore_unused_parameters
     stage3_gather_16bit_weights_on_model_save stage3_gather_fp16_weights_on_model_save
@@ -50,7 +50,7 @@ _ZERO_NEUTRAL: Final = keys_of(
     mics_hierarchical_params_gather
     """
 )
-_BUCKETS: Final = "the sizes of ZeRO's buckets; those of the profile are counted"
+_BUCKETS: Final = "the sizes of ZeRO's buckets; defaults are assumed"
 _ZERO_OTHERS: Final = {
     "allgather_bucket_size": _BUCKETS,
     "reduce_bucket_size": _BUCKETS,
@@ -62,13 +62,13 @@ _ZERO_OTHERS: Final = {
     "max_live_parameters": _BUCKETS,
     "max_reuse_distance": _BUCKETS,
     "zero_hpz_partition_size": "a second copy of the parameters in each node",
-    "zero_quantized_weights": "parameters that are sent quantised",
-    "zero_quantized_nontrainable_weights": "parameters that are sent quantised",
-    "zero_quantized_gradients": "gradients that are sent quantised",
-    "mics_shard_size": "groups of cards that share the states",
-    "leaf_module": "modules whose parameters stay together",
+    "zero_quantized_weights": "quantized communication of parameters",
+    "zero_quantized_nontrainable_weights": "quantized communication of parameters",
+    "zero_quantized_gradients": "quantized communication of gradients",
+    "mics_shard_size": "states sharded within groups of cards",
+    "leaf_module": "modules whose parameters are gathered together",
 }
-_PRECISION_NEUTRAL: Final = keys_of(
+_PRECISION_NEUTRAL: Final = key_set(
     """
     loss_scale loss_scale_window initial_scale_power hysteresis min_loss_scale auto_cast consecutive_hysteresis
     check_overflow
@@ -78,104 +78,104 @@ _PRECISION_OTHERS: Final = {
     "fp16_master_weights_and_grads": "master weights in 16 bits",
     "bf16_master_weights_and_grads": "master weights in 16 bits",
     "bf16_optimizer_states": "optimizer states in 16 bits",
-    "immediate_grad_update": "gradients that are added at once",
+    "immediate_grad_update": "immediate accumulation of gradients",
 }
-_OFFLOAD_NEUTRAL: Final = keys_of(
+_OFFLOAD_NEUTRAL: Final = key_set(
     "device nvme_path pin_memory buffer_count buffer_size fast_init max_in_cpu pipeline_read pipeline_write"
 )
 _DEVICES: Final = ("cpu", "nvme")
 
 
-def read_deepspeed(draft: Draft) -> None:
-    """Take all that a file of DeepSpeed's own says."""
-    micro = draft.whole("train_micro_batch_size_per_gpu")
-    steps = draft.whole("gradient_accumulation_steps")
-    draft.takes("train_micro_batch_size_per_gpu", "micro_batch", micro)
-    draft.takes("gradient_accumulation_steps", "gradient_accumulation", steps)
-    _read_cards(draft, micro, steps)
-    _read_precision(draft)
-    draft.assumes("engine", "DeepSpeed", "profile", "deepspeed")
-    read_engine(draft)
+def read_deepspeed(reader: ConfigReader) -> None:
+    """Read a configuration file of DeepSpeed."""
+    micro = reader.integer("train_micro_batch_size_per_gpu")
+    steps = reader.integer("gradient_accumulation_steps")
+    reader.set_or_default("train_micro_batch_size_per_gpu", "micro_batch", micro)
+    reader.set_or_default("gradient_accumulation_steps", "gradient_accumulation", steps)
+    _read_cards(reader, micro, steps)
+    _read_precision(reader)
+    reader.assume("engine", "DeepSpeed", "profile", "deepspeed")
+    read_engine(reader)
 
 
-def read_started_engine(draft: Draft) -> None:
-    """Take what another program's file says of the DeepSpeed that it starts."""
-    written = draft.raw("deepspeed")
-    zero = draft.part("deepspeed") if isinstance(written, dict) else None
+def read_embedded_deepspeed(reader: ConfigReader) -> None:
+    """Read the DeepSpeed section of another program's file."""
+    written = reader.raw("deepspeed")
+    zero = reader.section("deepspeed") if isinstance(written, dict) else None
     if zero is not None:
-        draft.sets("deepspeed", "profile", "deepspeed")
+        reader.set("deepspeed", "profile", "deepspeed")
         read_engine(zero)
     elif written:
-        draft.skips("deepspeed", "what another file says, which is not beside this one")
+        reader.ignore_unestimated("deepspeed", "a configuration file that is not in this folder")
 
 
-def read_engine(draft: Draft) -> None:
-    """Take the optimizer, clipping and ZeRO, which also hold where another program starts DeepSpeed."""
-    read_clipping(draft, "gradient_clipping")
-    _read_optimizer(draft)
-    zero = draft.part("zero_optimization")
+def read_engine(reader: ConfigReader) -> None:
+    """Read the optimizer, clipping and ZeRO settings, which also apply when another program starts DeepSpeed."""
+    read_clipping(reader, "gradient_clipping")
+    _read_optimizer(reader)
+    zero = reader.section("zero_optimization")
     if zero is not None:
         _read_zero(zero)
     for key in ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "train_batch_size", "bf16", "fp16"):
-        draft.raw(key)
-    draft.rest(_NEUTRAL, _OTHERS)
+        reader.raw(key)
+    reader.ignore_rest(_NEUTRAL, _OTHERS)
 
 
-def read_devices(draft: Draft, optimizer: tuple[str, str | None], parameters: tuple[str, str | None]) -> None:
-    """Take what is offloaded: a key and its device each for the optimizer's states and the parameters."""
+def read_offload(reader: ConfigReader, optimizer: tuple[str, str | None], parameters: tuple[str, str | None]) -> None:
+    """Read the offload devices: a key and its device each for the optimizer states and the parameters."""
     devices = {key: device for key, device in (optimizer, parameters) if device in _DEVICES}
     for key, device in devices.items():
-        kept = "nvme" if "nvme" in devices.values() else "parameters" if parameters[0] in devices else "optimizer"
-        draft.sets(key, "parallel.offload", kept)
-        if kept == "nvme" and device != "nvme":
-            draft.skips(key, "states in RAM beside others on NVMe; both are counted on NVMe")
+        offload = "nvme" if "nvme" in devices.values() else "parameters" if parameters[0] in devices else "optimizer"
+        reader.set(key, "parallel.offload", offload)
+        if offload == "nvme" and device != "nvme":
+            reader.ignore_unestimated(key, "states in RAM and others on NVMe; both are counted on NVMe")
 
 
-def _read_cards(draft: Draft, micro: int | None, steps: int | None) -> None:
-    total = draft.whole("train_batch_size")
+def _read_cards(reader: ConfigReader, micro: int | None, steps: int | None) -> None:
+    total = reader.integer("train_batch_size")
     if total is None:
         return
     each = (micro or 0) * (steps or 1)
     if each and total % each == 0:
-        draft.counts_cards("train_batch_size", total // each)
+        reader.set_gpu_count("train_batch_size", total // each)
     else:
-        draft.leaves("train_batch_size", "the micro-batch and the steps decide")
+        reader.ignore("train_batch_size", "the micro-batch size and the accumulation steps apply instead")
 
 
-def _read_precision(draft: Draft) -> None:
-    """Take how it computes: 16 bits with the optimizer's own fp32 parameters, which AMP has as well; else fp32."""
+def _read_precision(reader: ConfigReader) -> None:
+    """Read the precision: 16 bits with the optimizer's own fp32 parameters, as in AMP, or fp32."""
     for key, compute in (("bf16", "amp-bf16"), ("bfloat16", "amp-bf16"), ("fp16", "amp-fp16")):
-        section = draft.part(key)
+        section = reader.section(key)
         if section is not None:
-            section.switches("enabled", "compute", compute)
-            section.rest(_PRECISION_NEUTRAL, _PRECISION_OTHERS)
-    if draft.setting("compute") is None and not (draft.has("bf16") or draft.has("fp16")):
-        draft.assumes("bf16.enabled", False, "compute", "fp32")
+            section.set_if_enabled("enabled", "compute", compute)
+            section.ignore_rest(_PRECISION_NEUTRAL, _PRECISION_OTHERS)
+    if reader.field("compute") is None and not (reader.has("bf16") or reader.has("fp16")):
+        reader.assume("bf16.enabled", False, "compute", "fp32")
 
 
-def _read_optimizer(draft: Draft) -> None:
-    section = draft.part("optimizer")
+def _read_optimizer(reader: ConfigReader) -> None:
+    section = reader.section("optimizer")
     if section is None:
         return
-    name = section.word("type")
+    name = section.string("type")
     if name is not None and name.lower() in _OPTIMIZERS:
-        section.sets("type", "optimizer", _OPTIMIZERS[name.lower()])
+        section.set("type", "optimizer", _OPTIMIZERS[name.lower()])
     elif name is not None:
-        section.skips("type", f"the optimizer {name}; AdamW is counted")
-    section.rest(("params", "legacy_fusion"))
+        section.ignore_unestimated("type", f"the optimizer {name}; AdamW is assumed")
+    section.ignore_rest(("params", "legacy_fusion"))
 
 
-def _read_zero(zero: Draft) -> None:
-    stage = zero.whole("stage", low=0, high=3)
-    zero.takes("stage", "parallel.zero", stage, default=0)
+def _read_zero(zero: ConfigReader) -> None:
+    stage = zero.integer("stage", low=0, high=3)
+    zero.set_or_default("stage", "parallel.zero", stage, default=0)
     devices: list[tuple[str, str | None]] = []
     for key in ("offload_optimizer", "offload_param"):
-        section = zero.part(key)
-        device = None if section is None else section.word("device")
+        section = zero.section(key)
+        device = None if section is None else section.string("device")
         devices.append((key, device))
         if section is not None:
-            section.rest(_OFFLOAD_NEUTRAL, {"ratio": "states that are offloaded in part"})
+            section.ignore_rest(_OFFLOAD_NEUTRAL, {"ratio": "partial offload of states"})
     if devices[0][1] is None and not zero.has("offload_optimizer") and zero.flag("cpu_offload"):
         devices[0] = ("cpu_offload", "cpu")
-    read_devices(zero, devices[0], devices[1])
-    zero.rest(_ZERO_NEUTRAL, _ZERO_OTHERS)
+    read_offload(zero, devices[0], devices[1])
+    zero.ignore_rest(_ZERO_NEUTRAL, _ZERO_OTHERS)

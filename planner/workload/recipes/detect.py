@@ -1,4 +1,4 @@
-"""Which program a training file is for, by keys that no other has, and the recipe in it."""
+"""Detection of a training file's format by its characteristic keys."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -6,11 +6,11 @@ from typing import Final
 from planner.errors import RecipeError
 from planner.workload.recipes.accelerate import read_accelerate
 from planner.workload.recipes.axolotl import read_axolotl
+from planner.workload.recipes.config_reader import ConfigReader
 from planner.workload.recipes.deepspeed import read_deepspeed
-from planner.workload.recipes.draft import Draft
 from planner.workload.recipes.llama_factory import read_llama_factory
 from planner.workload.recipes.peft import read_peft
-from planner.workload.recipes.recipe import FORMAT_TITLES, Format, Recipe, keys_of
+from planner.workload.recipes.recipe import FORMAT_TITLES, Format, Recipe, key_set
 from planner.workload.recipes.trainer import read_training_arguments, read_trl
 
 _MARKS: Final[dict[Format, frozenset[str]]] = {
@@ -18,18 +18,18 @@ _MARKS: Final[dict[Format, frozenset[str]]] = {
     "accelerate": frozenset({"distributed_type", "compute_environment"}),
     "axolotl": frozenset({"base_model"}),
     "llama-factory": frozenset({"finetuning_type", "lora_target", "quantization_bit", "stage"}),
-    "trl": keys_of(
+    "trl": key_set(
         """
         model_name_or_path use_peft max_length packing dataset_name dataset_text_field loss_type completion_only_loss
         """
     ),
-    "transformers": keys_of(
+    "transformers": key_set(
         "per_device_train_batch_size per_gpu_train_batch_size optim gradient_checkpointing max_grad_norm"
     ),
     "deepspeed": frozenset({"zero_optimization", "train_micro_batch_size_per_gpu", "train_batch_size"}),
 }
 _TRAINER: Final = frozenset({"output_dir", *_MARKS["transformers"]})
-_READERS: Final[dict[Format, Callable[[Draft], None]]] = {
+_READERS: Final[dict[Format, Callable[[ConfigReader], None]]] = {
     "accelerate": read_accelerate,
     "axolotl": read_axolotl,
     "llama-factory": read_llama_factory,
@@ -41,7 +41,7 @@ _READERS: Final[dict[Format, Callable[[Draft], None]]] = {
 
 
 def detect_format(config: Mapping[str, object]) -> Format | None:
-    """Return the program that a training file is for, or none if it is no such file."""
+    """Return the format of a training file, or None if it is not a known one."""
     keys = frozenset(config)
     for kind, marks in _MARKS.items():
         # What a model is called is in other files, too.
@@ -51,17 +51,17 @@ def detect_format(config: Mapping[str, object]) -> Format | None:
 
 
 def read_recipe(config: Mapping[str, object], source: str) -> Recipe:
-    """Return the recipe in a training file that has been loaded; `source` names it in errors.
+    """Read a parsed training file; `source` names it in errors.
 
-    Every key is in the recipe: read, or ignored with a reason.
+    The recipe accounts for every key: read, or ignored with a reason.
 
     Raises:
-        RecipeError: If it is for no known program, a value is not allowed, or what it trains cannot be estimated.
+        RecipeError: If the format is unknown, a value is not allowed, or the training cannot be estimated.
     """
     kind = detect_format(config)
     if kind is None:
         known = ", ".join(FORMAT_TITLES.values())
-        raise RecipeError(source, "is no training file that is known", f"Files of these are read: {known}.")
-    draft = Draft(config, source)
-    _READERS[kind](draft)
-    return draft.finish(kind)
+        raise RecipeError(source, "is not a known training file", f"Supported formats: {known}.")
+    reader = ConfigReader(config, source)
+    _READERS[kind](reader)
+    return reader.finish(kind)

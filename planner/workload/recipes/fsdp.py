@@ -1,4 +1,4 @@
-"""The section about FSDP that accelerate, transformers and axolotl have alike, with `fsdp_` before its keys or not.
+"""Reader of the FSDP section that accelerate, transformers and axolotl share, with or without `fsdp_` before its keys.
 
 **Source**: accelerate 1.15.0.dev0 `FullyShardedDataParallelPlugin`; transformers 5.23 `TrainingArguments.fsdp`;
 axolotl 0.18.0 `FSDPConfig`.
@@ -7,8 +7,8 @@ axolotl 0.18.0 `FSDPConfig`.
 from collections.abc import Iterable
 from typing import Final
 
-from planner.workload.recipes.draft import Draft
-from planner.workload.recipes.recipe import keys_of
+from planner.workload.recipes.config_reader import ConfigReader
+from planner.workload.recipes.recipe import key_set
 
 PREFIX: Final = "fsdp_"
 # A strategy by its name or its number: what is shared, and whether layers are freed after their forward pass.
@@ -20,7 +20,7 @@ _STRATEGIES: Final = {
     "hybrid_shard_zero2": (3, False),
 }
 _NUMBERS: Final = {str(number): name for number, name in enumerate(_STRATEGIES, start=1)}
-_NEUTRAL: Final = keys_of(
+_NEUTRAL: Final = key_set(
     """
     auto_wrap_policy transformer_layer_cls_to_wrap transformer_cls_names_to_wrap min_num_params state_dict_type
     final_state_dict_type sync_module_states cpu_ram_efficient_loading use_orig_params version cpu_offload_pin_memory
@@ -28,55 +28,55 @@ _NEUTRAL: Final = keys_of(
     """
 )
 _OTHERS: Final = {
-    "backward_prefetch": "how early FSDP gathers the next layer; the usual one is counted",
-    "forward_prefetch": "how early FSDP gathers the next layer; the usual one is counted",
-    "mixed_precision_policy": "formats of FSDP's own; those of the run are counted",
-    "enable_fsdp_float8_all_gather": "parameters that are sent in FP8",
+    "backward_prefetch": "when FSDP prefetches the next layer; the default is assumed",
+    "forward_prefetch": "when FSDP prefetches the next layer; the default is assumed",
+    "mixed_precision_policy": "FSDP's own precision; that of the run is assumed",
+    "enable_fsdp_float8_all_gather": "FP8 communication of parameters",
 }
-_HYBRID: Final = "copies of the model in groups of cards; one group is counted"
+_HYBRID: Final = "replicas across groups of cards; one group is assumed"
 
 
-def read_fsdp(section: Draft) -> None:
-    """Take the section's keys."""
+def read_fsdp(section: ConfigReader) -> None:
+    """Read the keys of the section."""
     strategy = section.raw("sharding_strategy")
     if strategy is not None:
         read_strategy(section, "sharding_strategy", str(strategy))
-    elif section.setting("parallel.zero") is None:
-        section.assumes("sharding_strategy", "FULL_SHARD", "parallel.zero", 3)
+    elif section.field("parallel.zero") is None:
+        section.assume("sharding_strategy", "FULL_SHARD", "parallel.zero", 3)
     _read_reshard(section)
-    section.switches("offload_params", "parallel.offload", "parameters")
-    section.switches("activation_checkpointing", "activation_checkpointing", "full")
-    section.rest(_NEUTRAL, _OTHERS)
+    section.set_if_enabled("offload_params", "parallel.offload", "parameters")
+    section.set_if_enabled("activation_checkpointing", "activation_checkpointing", "full")
+    section.ignore_rest(_NEUTRAL, _OTHERS)
 
 
-def read_words(draft: Draft, words: Iterable[str]) -> None:
-    """Take the words of the option `fsdp`: a strategy, and what else it does."""
+def read_fsdp_option(reader: ConfigReader, words: Iterable[str]) -> None:
+    """Read the words of the option `fsdp`: a sharding strategy and further switches."""
     for word in words:
         if word == "offload":
-            draft.sets("fsdp", "parallel.offload", "parameters")
+            reader.set("fsdp", "parallel.offload", "parameters")
         elif word != "auto_wrap":
-            read_strategy(draft, "fsdp", word)
+            read_strategy(reader, "fsdp", word)
 
 
-def read_strategy(section: Draft, key: str, written: str) -> None:
-    """Take one of FSDP's strategies, which `key` names."""
+def read_strategy(section: ConfigReader, key: str, written: str) -> None:
+    """Read the FSDP sharding strategy that `key` names."""
     name = written.lower()
     name = _NUMBERS.get(name, name)
     if name not in _STRATEGIES:
-        section.fail(key, f"is none of {', '.join(_STRATEGIES)}")
+        section.fail(key, f"must be one of {', '.join(_STRATEGIES)}")
     zero, reshard = _STRATEGIES[name]
-    section.sets(key, "parallel.zero", zero)
+    section.set(key, "parallel.zero", zero)
     if not reshard:
-        section.sets(key, "parallel.reshard_after_forward", reshard)
+        section.set(key, "parallel.reshard_after_forward", reshard)
     if "hybrid" in name:
-        section.skips(key, _HYBRID)
+        section.ignore_unestimated(key, _HYBRID)
 
 
-def _read_reshard(section: Draft) -> None:
+def _read_reshard(section: ConfigReader) -> None:
     value = section.raw("reshard_after_forward")
     if isinstance(value, str) and value.lower() in _STRATEGIES:
         read_strategy(section, "reshard_after_forward", value)
         return
     reshard = section.flag("reshard_after_forward")
     if reshard is not None:
-        section.sets("reshard_after_forward", "parallel.reshard_after_forward", reshard)
+        section.set("reshard_after_forward", "parallel.reshard_after_forward", reshard)

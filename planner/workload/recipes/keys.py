@@ -1,13 +1,13 @@
-"""Keys that training files share: those that set nothing, and the names of optimizers and attention."""
+"""Keys of training files that do not affect memory, and the names of optimizers and attention implementations."""
 
 from typing import Final
 
 from planner.workload.choices import Attention
 from planner.workload.optimizers import Optimizer, OptimizerStep
-from planner.workload.recipes.draft import Draft
-from planner.workload.recipes.recipe import keys_of
+from planner.workload.recipes.config_reader import ConfigReader
+from planner.workload.recipes.recipe import key_set
 
-TRAINER_NEUTRAL: Final = keys_of(
+TRAINER_NEUTRAL: Final = key_set(
     """
     output_dir overwrite_output_dir num_train_epochs max_steps learning_rate lr_scheduler_type lr_scheduler_kwargs
     warmup_steps warmup_ratio optim_args weight_decay adam_beta1 adam_beta2 adam_epsilon average_tokens_across_devices
@@ -34,15 +34,15 @@ TRAINER_NEUTRAL: Final = keys_of(
 """Fields of transformers' `TrainingArguments`, those of version 5.23 and some of 4."""
 
 TRAINER_OTHERS: Final = {
-    "torch_compile": "a compiled network",
-    "neftune_noise_alpha": "noise on the embeddings",
-    "auto_find_batch_size": "a batch that shrinks until it fits",
-    "ddp_bucket_cap_mb": "the size of DistributedDataParallel's buckets; the usual one is counted",
-    "parallelism_config": "ways to share the work in another section",
-    "optim_target_modules": "the layers that the optimizer projects; its usual ones are counted",
+    "torch_compile": "a compiled model",
+    "neftune_noise_alpha": "noise on the embeddings (NEFTune)",
+    "auto_find_batch_size": "automatic reduction of the batch size",
+    "ddp_bucket_cap_mb": "the size of DistributedDataParallel's buckets; the default is assumed",
+    "parallelism_config": "parallelism in a separate section",
+    "optim_target_modules": "the layers that the optimizer projects; the default ones are assumed",
 }
 
-TRL_NEUTRAL: Final = keys_of(
+TRL_NEUTRAL: Final = key_set(
     """
     dataset_name dataset_config dataset_train_split dataset_test_split dataset_streaming ignore_bias_buffers datasets
     streaming test_split_size model_revision lora_alpha lora_task_type use_rslora bnb_4bit_quant_storage
@@ -54,18 +54,18 @@ TRL_NEUTRAL: Final = keys_of(
 """Keys of TRL's `SFTConfig`, `ModelConfig` and script arguments."""
 
 TRL_OTHERS: Final = {
-    "model_init_kwargs": "what the model is loaded with",
-    "activation_offloading": "activations that lie in RAM; they are counted on the card",
-    "lora_target_parameters": "adapters of parameters that are no linear layers",
-    "lora_modules_to_save": "modules that are trained whole beside the adapters",
-    "num_generations": "generation while training",
-    "max_completion_length": "generation while training",
-    "beta": "a reference model beside the trained one",
-    "ref_model_init_kwargs": "a reference model beside the trained one",
-    "precompute_ref_log_probs": "a reference model beside the trained one",
+    "model_init_kwargs": "arguments for loading the model",
+    "activation_offloading": "activation offload; activations are counted on the card",
+    "lora_target_parameters": "adapters on parameters outside linear layers",
+    "lora_modules_to_save": "modules that are fully trained besides the adapters",
+    "num_generations": "generation during training",
+    "max_completion_length": "generation during training",
+    "beta": "a reference model besides the trained one",
+    "ref_model_init_kwargs": "a reference model besides the trained one",
+    "precompute_ref_log_probs": "a reference model besides the trained one",
 }
 
-AXOLOTL_NEUTRAL: Final = keys_of(
+AXOLOTL_NEUTRAL: Final = key_set(
     """
     strict resume_from_checkpoint auto_resume_from_checkpoints mean_resizing_embeddings trainer_cls num_labels datasets
     test_datasets shuffle_merged_datasets shuffle_before_merging_datasets dataset_prepared_path dataset_shard_num
@@ -113,71 +113,71 @@ AXOLOTL_NEUTRAL: Final = keys_of(
 )
 """Keys of axolotl's schemas."""
 
-_REFERENCE: Final = "a reference or reward model beside the trained one"
-_LIGER: Final = "single kernels of Liger; those of its profile are counted"
+_REFERENCE: Final = "a reference or reward model besides the trained one"
+_LIGER: Final = "individual Liger kernels; those of its profile are assumed"
 AXOLOTL_OTHERS: Final = {
     "rl": _REFERENCE,
     "trl": _REFERENCE,
-    "vllm": "generation while training",
-    "ebft": "generation while training",
+    "vllm": "generation during training",
+    "ebft": "generation during training",
     "reward_model": _REFERENCE,
     "process_reward_model": _REFERENCE,
-    "qat": "quantisation while training",
-    "quantization": "quantisation while training",
-    "fp8": "computing in FP8",
-    "fp8_enable_fsdp_float8_all_gather": "parameters that are sent in FP8",
-    "batch_size": "a batch of all cards together; the micro-batch and the steps are counted",
-    "auto_find_batch_size": "a batch that shrinks until it fits",
-    "world_size": "the number of cards of the run; name it with the card",
-    "resize_token_embeddings_to_32x": "a vocabulary that is made longer",
-    "embeddings_skip_upcast": "embeddings that stay in 16 bits",
-    "shrink_embeddings": "a vocabulary that is made shorter",
-    "ddp_bucket_cap_mb": "the size of DistributedDataParallel's buckets; the usual one is counted",
-    "selective_checkpointing": "a choice of what is recomputed",
-    "activation_offloading": "activations that lie in RAM; they are counted on the card",
-    "layer_offloading": "layers that lie in RAM; they are counted on the card",
-    "freeze_mm_modules": "the frozen parts of a model for images",
-    "xformers_attention": "the attention of xformers; SDPA is counted",
-    "flex_attention": "flex attention; SDPA is counted",
-    "sage_attention": "SageAttention; SDPA is counted",
+    "qat": "quantization-aware training",
+    "quantization": "quantization-aware training",
+    "fp8": "FP8 compute",
+    "fp8_enable_fsdp_float8_all_gather": "FP8 communication of parameters",
+    "batch_size": "the global batch size; micro-batch size and accumulation steps are used",
+    "auto_find_batch_size": "automatic reduction of the batch size",
+    "world_size": "the number of cards of the run; set it in the plan",
+    "resize_token_embeddings_to_32x": "an extended vocabulary",
+    "embeddings_skip_upcast": "embeddings kept in 16 bits",
+    "shrink_embeddings": "a reduced vocabulary",
+    "ddp_bucket_cap_mb": "the size of DistributedDataParallel's buckets; the default is assumed",
+    "selective_checkpointing": "a custom selection of recomputed operations",
+    "activation_offloading": "activation offload; activations are counted on the card",
+    "layer_offloading": "layer offload; layers are counted on the card",
+    "freeze_mm_modules": "frozen parts of a multimodal model",
+    "xformers_attention": "xFormers attention; SDPA is assumed",
+    "flex_attention": "FlexAttention; SDPA is assumed",
+    "sage_attention": "SageAttention; SDPA is assumed",
     "s2_attention": "shifted sparse attention",
-    "flash_attn_cross_entropy": "kernels of flash-attn beside its attention",
-    "flash_attn_rms_norm": "kernels of flash-attn beside its attention",
-    "flash_attn_fuse_mlp": "kernels of flash-attn beside its attention",
+    "flash_attn_cross_entropy": "further kernels of flash-attn",
+    "flash_attn_rms_norm": "further kernels of flash-attn",
+    "flash_attn_fuse_mlp": "further kernels of flash-attn",
     "lora_mlp_kernel": "axolotl's kernels for adapters",
     "lora_qkv_kernel": "axolotl's kernels for adapters",
     "lora_o_kernel": "axolotl's kernels for adapters",
     "lora_embedding_kernel": "axolotl's kernels for adapters",
     "use_kernels": "other kernels",
     "experts_implementation": "other kernels",
-    "quantize_moe_experts": "experts that are quantised beside the rest",
-    "tiled_mlp": "feed-forward blocks that are computed in parts",
-    "deepcompile": "a compiled network",
-    "torch_compile": "a compiled network",
-    "dp_shard_size": "states that groups of cards share; name the cards instead",
-    "dp_replicate_size": "states that groups of cards share; name the cards instead",
-    "fp32_norms": "norms that are kept in fp32",
-    "neftune_noise_alpha": "noise on the embeddings",
-    "expert_parallel_size": "experts that cards share; name them with the cards",
+    "quantize_moe_experts": "separately quantized experts",
+    "tiled_mlp": "tiled feed-forward blocks",
+    "deepcompile": "a compiled model",
+    "torch_compile": "a compiled model",
+    "dp_shard_size": "states sharded within groups of cards; set the parallelism in the plan",
+    "dp_replicate_size": "states sharded within groups of cards; set the parallelism in the plan",
+    "fp32_norms": "norms kept in fp32",
+    "neftune_noise_alpha": "noise on the embeddings (NEFTune)",
+    "expert_parallel_size": "expert parallelism; set it in the plan",
     "fused_attn_kernel": "other kernels",
-    "llama4_linearized_experts": "experts that are taken apart",
-    "reinit_weights": "a changed network",
+    "llama4_linearized_experts": "linearized experts",
+    "reinit_weights": "a modified model",
     "gptq": "adapters on a model in GPTQ",
     "model_quantization_config": "weights in another format",
-    "relora": "adapters that are merged while training",
-    "lora_modules_to_save": "modules that are trained whole beside the adapters",
-    "lora_target_parameters": "adapters of parameters that are no linear layers",
-    "lora_rank_pattern": "adapters of several ranks",
+    "relora": "adapters merged during training",
+    "lora_modules_to_save": "modules that are fully trained besides the adapters",
+    "lora_target_parameters": "adapters on parameters outside linear layers",
+    "lora_rank_pattern": "adapters with different ranks",
     "peft_layers_to_transform": "adapters in some layers only",
     "peft_layers_pattern": "adapters in some layers only",
-    "peft_layer_replication": "layers that are there twice",
-    "peft_trainable_token_indices": "tokens that are trained beside the adapters",
-    "lora_on_cpu": "adapters that lie in RAM",
-    "overrides_of_model_config": "a changed network",
-    "overrides_of_model_kwargs": "a changed network",
-    "max_packed_sequence_len": "an old key; write sequence_len",
-    "optim_target_modules": "the layers that the optimizer projects; its usual ones are counted",
-    "lisa_n_layers": "layers that take turns being trained",
+    "peft_layer_replication": "replicated layers",
+    "peft_trainable_token_indices": "tokens that are trained besides the adapters",
+    "lora_on_cpu": "adapters kept in RAM",
+    "overrides_of_model_config": "a modified model",
+    "overrides_of_model_kwargs": "a modified model",
+    "max_packed_sequence_len": "an outdated key; use sequence_len",
+    "optim_target_modules": "the layers that the optimizer projects; the default ones are assumed",
+    "lisa_n_layers": "layers trained in turns",
     "liger_rope": _LIGER,
     "liger_rms_norm": _LIGER,
     "liger_rms_norm_gated": _LIGER,
@@ -187,7 +187,7 @@ AXOLOTL_OTHERS: Final = {
     "liger_cross_entropy": _LIGER,
 }
 
-LLAMA_FACTORY_NEUTRAL: Final = keys_of(
+LLAMA_FACTORY_NEUTRAL: Final = key_set(
     """
     adapter_name_or_path adapter_folder cache_dir use_fast_tokenizer split_special_tokens model_revision
     low_cpu_mem_usage use_reentrant_gc train_from_scratch infer_backend offload_folder use_kv_cache infer_dtype
@@ -209,36 +209,36 @@ LLAMA_FACTORY_NEUTRAL: Final = keys_of(
 """Keys of LLaMA-Factory's arguments, beside those of transformers."""
 
 LLAMA_FACTORY_OTHERS: Final = {
-    "resize_vocab": "a vocabulary that is made longer",
-    "add_tokens": "a vocabulary that is made longer",
-    "add_special_tokens": "a vocabulary that is made longer",
-    "rope_scaling": "longer positions",
+    "resize_vocab": "an extended vocabulary",
+    "add_tokens": "an extended vocabulary",
+    "add_special_tokens": "an extended vocabulary",
+    "rope_scaling": "extended positions",
     "shift_attn": "shifted sparse attention",
-    "mixture_of_depths": "layers that tokens skip",
-    "use_unsloth_gc": "kept inputs that lie in RAM; they are counted on the card",
-    "upcast_layernorm": "norms that are kept in fp32",
-    "upcast_lmhead_output": "logits that are made fp32",
-    "additional_target": "modules that are trained whole beside the adapters",
+    "mixture_of_depths": "mixture of depths",
+    "use_unsloth_gc": "checkpoints kept in RAM; they are counted on the card",
+    "upcast_layernorm": "norms kept in fp32",
+    "upcast_lmhead_output": "logits converted to fp32",
+    "additional_target": "modules that are fully trained besides the adapters",
     "use_llama_pro": "added blocks",
-    "use_apollo": "the optimizer APOLLO; AdamW is counted",
-    "use_badam": "the optimizer BAdam; AdamW is counted",
-    "use_adam_mini": "the optimizer Adam-mini; AdamW is counted",
+    "use_apollo": "the optimizer APOLLO; AdamW is assumed",
+    "use_badam": "the optimizer BAdam; AdamW is assumed",
+    "use_adam_mini": "the optimizer Adam-mini; AdamW is assumed",
     "use_mca": "Megatron-Core",
     "use_megatron_bridge": "Megatron-Core",
-    "use_hyper_parallel": "another way to share the work",
-    "use_kt": "layers that are computed on the CPU",
+    "use_hyper_parallel": "another kind of parallelism",
+    "use_kt": "layers that run on the CPU",
     "ref_model": _REFERENCE,
     "reward_model": _REFERENCE,
-    "galore_layerwise": "gradients that are freed layer by layer",
-    "freeze_vision_tower": "the frozen parts of a model for images",
-    "freeze_multi_modal_projector": "the frozen parts of a model for images",
-    "freeze_language_model": "the frozen parts of a model for images",
-    "fp8": "computing in FP8",
+    "galore_layerwise": "layer-wise GaLore updates",
+    "freeze_vision_tower": "frozen parts of a multimodal model",
+    "freeze_multi_modal_projector": "frozen parts of a multimodal model",
+    "freeze_language_model": "frozen parts of a multimodal model",
+    "fp8": "FP8 compute",
     "use_v1_kernels": "other kernels",
 }
 
 
-OPTIMIZERS: Final[dict[str, tuple[Optimizer, OptimizerStep | None]]] = {
+OPTIMIZER_NAMES: Final[dict[str, tuple[Optimizer, OptimizerStep | None]]] = {
     "adamw_torch": ("adamw", "foreach"),
     "adamw_torch_fused": ("adamw", None),
     "adamw_8bit": ("adamw-8bit", None),
@@ -262,7 +262,7 @@ OPTIMIZERS: Final[dict[str, tuple[Optimizer, OptimizerStep | None]]] = {
 `torch.optim.AdamW` without `fused`, which takes its foreach step on a GPU. `muon` is axolotl's.
 """
 
-ATTENTION: Final[dict[str, Attention]] = {
+ATTENTION_NAMES: Final[dict[str, Attention]] = {
     "eager": "eager",
     "sdpa": "sdpa",
     "flash_attention_2": "flash",
@@ -274,40 +274,40 @@ ATTENTION: Final[dict[str, Attention]] = {
 """Ours by the names that transformers takes as `attn_implementation`."""
 
 WITHOUT_ADAPTER: Final = "no adapter is trained"
-FULL_SEQUENCES: Final = "sequences are counted at their full length"
+FULL_SEQUENCES: Final = "sequences are estimated at full length"
 
 
-def read_optimizer(draft: Draft, key: str, default: str) -> None:
-    """Take the optimizer that `key` names, or the program's `default`."""
-    name = draft.word(key)
-    found = OPTIMIZERS.get(name or default)
+def read_optimizer(reader: ConfigReader, key: str, default: str) -> None:
+    """Read the optimizer from `key`, or assume the program's `default`."""
+    name = reader.string(key)
+    found = OPTIMIZER_NAMES.get(name or default)
     if found is None:
-        draft.skips(key, f"the optimizer {name}; AdamW is counted")
+        reader.ignore_unestimated(key, f"the optimizer {name}; AdamW is assumed")
         return
     optimizer, step = found
     if name is None:
-        draft.assumes(key, default, "optimizer", optimizer)
+        reader.assume(key, default, "optimizer", optimizer)
     else:
-        draft.sets(key, "optimizer", optimizer)
+        reader.set(key, "optimizer", optimizer)
     if name is not None and step is not None:
-        draft.sets(key, "optimizer_step", step)
+        reader.set(key, "optimizer_step", step)
 
 
-def read_attention(draft: Draft, key: str) -> None:
-    """Take the attention that `key` names; transformers takes SDPA by itself."""
-    name = draft.word(key)
+def read_attention(reader: ConfigReader, key: str) -> None:
+    """Read the attention implementation from `key`; the default of transformers is SDPA."""
+    name = reader.string(key)
     if name is None:
         return
-    if name in ATTENTION:
-        draft.sets(key, "attention", ATTENTION[name])
+    if name in ATTENTION_NAMES:
+        reader.set(key, "attention", ATTENTION_NAMES[name])
     else:
-        draft.skips(key, f"the attention {name}; SDPA is counted")
+        reader.ignore_unestimated(key, f"the attention {name}; SDPA is assumed")
 
 
-def read_clipping(draft: Draft, key: str, default: float | None = None) -> None:
-    """Take whether gradients are clipped, by the program's `default` where `key` is missing; a norm of 0 means no."""
-    norm = draft.number(key)
+def read_clipping(reader: ConfigReader, key: str, default: float | None = None) -> None:
+    """Read gradient clipping from `key`, or assume the program's `default` norm; a norm of 0 switches it off."""
+    norm = reader.number(key)
     if norm is not None:
-        draft.sets(key, "gradient_clipping", norm > 0)
+        reader.set(key, "gradient_clipping", norm > 0)
     elif default is not None:
-        draft.assumes(key, default, "gradient_clipping", True)
+        reader.assume(key, default, "gradient_clipping", True)

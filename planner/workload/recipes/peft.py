@@ -1,61 +1,61 @@
-"""PEFT's `adapter_config.json`: which adapters were made for which model, and nothing of how they were trained.
+"""Reader of PEFT's `adapter_config.json`, which describes adapters but not their training.
 
 **Source**: PEFT 0.21 `tuners/lora/config.py` (`LoraConfig`) for keys and defaults.
 """
 
 from typing import Final
 
-from planner.workload.recipes.draft import Draft
-from planner.workload.recipes.recipe import keys_of
+from planner.workload.recipes.config_reader import ConfigReader
+from planner.workload.recipes.recipe import key_set
 
-_NEUTRAL: Final = keys_of(
+_NEUTRAL: Final = key_set(
     """
     lora_alpha use_rslora fan_in_fan_out inference_mode init_lora_weights task_type revision auto_mapping
     alpha_pattern eva_config corda_config loftq_config lora_bias ensure_weight_tying peft_version
     """
 )
 _OTHERS: Final = {
-    "bias": "biases that are trained beside the adapters",
-    "modules_to_save": "modules that are trained whole beside the adapters",
-    "rank_pattern": "ranks of their own for some layers",
+    "bias": "biases that are trained besides the adapters",
+    "modules_to_save": "modules that are fully trained besides the adapters",
+    "rank_pattern": "different ranks for some layers",
     "layers_to_transform": "adapters on some layers only",
     "layers_pattern": "adapters on some layers only",
-    "exclude_modules": "layers that are left out",
-    "layer_replication": "layers that stand several times",
-    "trainable_token_indices": "single tokens that are trained",
-    "target_parameters": "adapters on parameters that are no linear layer's",
+    "exclude_modules": "excluded layers",
+    "layer_replication": "replicated layers",
+    "trainable_token_indices": "individually trained tokens",
+    "target_parameters": "adapters on parameters outside linear layers",
     "use_qalora": "quantised adapters",
     "qalora_group_size": "quantised adapters",
     "megatron_config": "adapters on Megatron's parallel layers",
     "megatron_core": "adapters on Megatron's parallel layers",
-    "runtime_config": "adapters that move to RAM",
-    "arrow_config": "adapters that are routed to",
+    "runtime_config": "adapters offloaded to RAM",
+    "arrow_config": "routing between adapters",
 }
 _ALL: Final = "all-linear"
 
 
-def read_peft(draft: Draft) -> None:
-    """Take all that the file says."""
-    draft.names_model("base_model_name_or_path")
-    if draft.word("peft_type") != "LORA":
-        draft.fail("peft_type", "is not estimated", "Adapters of the type LORA are.")
-    draft.sets("peft_type", "method", "lora")
-    draft.takes("r", "lora.rank", draft.whole("r", high=65_536), default=8)
-    draft.takes("lora_dropout", "lora.dropout", draft.number("lora_dropout", high=0.999), default=0.0)
-    _read_targets(draft)
-    draft.switches("use_dora", "lora.dora")
+def read_peft(reader: ConfigReader) -> None:
+    """Read the configuration of an adapter."""
+    reader.read_model("base_model_name_or_path")
+    if reader.string("peft_type") != "LORA":
+        reader.fail("peft_type", "is not estimated", "Only adapters of the type LORA are.")
+    reader.set("peft_type", "method", "lora")
+    reader.set_or_default("r", "lora.rank", reader.integer("r", high=65_536), default=8)
+    reader.set_or_default("lora_dropout", "lora.dropout", reader.number("lora_dropout", high=0.999), default=0.0)
+    _read_targets(reader)
+    reader.set_if_enabled("use_dora", "lora.dora")
     # PEFT writes the switched-off `bias` as a word.
-    if draft.word("bias") == "none":
-        draft.leaves("bias", "switched off")
-    draft.rest(_NEUTRAL, _OTHERS)
+    if reader.string("bias") == "none":
+        reader.ignore("bias", "switched off")
+    reader.ignore_rest(_NEUTRAL, _OTHERS)
 
 
-def _read_targets(draft: Draft) -> None:
-    named = draft.raw("target_modules")
+def _read_targets(reader: ConfigReader) -> None:
+    named = reader.raw("target_modules")
     if named is None:
-        draft.assumes("target_modules", "those usual for the model", "lora.targets", _ALL)
+        reader.assume("target_modules", "the defaults for the model", "lora.targets", _ALL)
     elif isinstance(named, str) and named != _ALL:
-        draft.skips("target_modules", "a pattern of names; all linear layers are counted")
-        draft.assumes("target_modules", _ALL, "lora.targets", _ALL)
+        reader.ignore_unestimated("target_modules", "a name pattern; all linear layers are assumed")
+        reader.assume("target_modules", _ALL, "lora.targets", _ALL)
     else:
-        draft.sets("target_modules", "lora.targets", _ALL if named == _ALL else draft.words("target_modules"))
+        reader.set("target_modules", "lora.targets", _ALL if named == _ALL else reader.strings("target_modules"))

@@ -1,4 +1,4 @@
-"""What was understood of a training file that was written for another program."""
+"""Result of reading a training file that was written for another program."""
 
 from typing import Final, Literal
 
@@ -16,7 +16,7 @@ FORMAT_TITLES: Final[dict[Format, str]] = {
     "llama-factory": "LLaMA-Factory",
     "peft": "PEFT's adapters",
 }
-READ_FROM: Final[dict[Format, str]] = {
+FORMAT_VERSIONS: Final[dict[Format, str]] = {
     "axolotl": "axolotl 0.18.0",
     "trl": "TRL 1.10.0.dev0",
     "transformers": "transformers 5.23.0",
@@ -29,7 +29,7 @@ READ_FROM: Final[dict[Format, str]] = {
 
 
 class ReadKey(Spec):
-    """A key of the file that set a field of the workload, `model` or `cards`."""
+    """A key of the file that set a workload field, `model` or `cards`."""
 
     key: str
     value: str
@@ -44,7 +44,7 @@ class IgnoredKey(Spec):
 
 
 class AssumedKey(Spec):
-    """A key that the file leaves out: the program's own default, and the field that it set."""
+    """A key that the file omits, with the program's default and the field that it set."""
 
     key: str
     value: str
@@ -52,9 +52,9 @@ class AssumedKey(Spec):
 
 
 class Recipe(Spec):
-    """A workload read from another program's training file, with an account of every key.
+    """A workload read from another program's training file, with a record of every key.
 
-    `model` is how the file names its network, and `cards` on how many cards it runs, where it says so.
+    `model` is the file's name for the model, and `cards` the number of cards that it runs on, if it states them.
     """
 
     format: Format
@@ -72,7 +72,7 @@ class Recipe(Spec):
 
     @property
     def not_estimated(self) -> tuple[IgnoredKey, ...]:
-        """Return the ignored keys that may change memory: what has no formula, and what is not known."""
+        """Return the ignored keys that may affect memory: unsupported and unknown ones."""
         return tuple(entry for entry in self.ignored if entry.reason.startswith((NOT_ESTIMATED, UNKNOWN)))
 
 
@@ -81,6 +81,6 @@ UNKNOWN: Final = "unknown"
 NEUTRAL: Final = "does not change memory"
 
 
-def keys_of(text: str) -> frozenset[str]:
-    """Return the keys that `text` lists with blanks between them."""
+def key_set(text: str) -> frozenset[str]:
+    """Return the keys in `text`, which separates them by blanks."""
     return frozenset(text.split())

@@ -1,4 +1,4 @@
-"""The arguments of transformers' Trainer as JSON or YAML, and what TRL's command line has beside them.
+"""Readers of the transformers Trainer's arguments, as JSON or YAML, and of TRL's additional arguments.
 
 **Source**: transformers 5.23 `TrainingArguments`; TRL 1.10.0.dev0 `trainer/{base_config,sft_config,model_config}.py`
 and `sft_trainer.py` (logits of 256 tokens at once); PEFT 0.20.1.dev0
@@ -7,9 +7,9 @@ and `sft_trainer.py` (logits of 256 tokens at once); PEFT 0.20.1.dev0
 
 from typing import Final
 
-from planner.workload.recipes.deepspeed import read_started_engine
-from planner.workload.recipes.draft import Draft
-from planner.workload.recipes.fsdp import PREFIX, read_fsdp, read_words
+from planner.workload.recipes.config_reader import ConfigReader
+from planner.workload.recipes.deepspeed import read_embedded_deepspeed
+from planner.workload.recipes.fsdp import PREFIX, read_fsdp, read_fsdp_option
 from planner.workload.recipes.keys import (
     FULL_SEQUENCES,
     TRAINER_NEUTRAL,
@@ -21,7 +21,7 @@ from planner.workload.recipes.keys import (
     read_clipping,
     read_optimizer,
 )
-from planner.workload.software.registry import DEFAULT, trainer
+from planner.workload.software.registry import DEFAULT, training_support
 
 _LORA_KEYS: Final = ("lora_r", "lora_dropout", "lora_target_modules", "use_dora")
 _LOADED: Final = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
@@ -31,147 +31,147 @@ _CHUNK_TOKENS: Final = 256
 _TRL_LENGTH: Final = 1_024
 
 
-def read_training_arguments(draft: Draft) -> None:
-    """Take the arguments of a Trainer; what it trains is not in them."""
-    read_precision(draft)
-    read_steps(draft, checkpointing=False)
-    draft.rest(TRAINER_NEUTRAL, TRAINER_OTHERS)
+def read_training_arguments(reader: ConfigReader) -> None:
+    """Read the arguments of a Trainer, which do not include the training method."""
+    read_precision(reader)
+    read_steps(reader, checkpointing=False)
+    reader.ignore_rest(TRAINER_NEUTRAL, TRAINER_OTHERS)
 
 
-def read_trl(draft: Draft) -> None:
-    """Take the arguments of TRL's command line: those of the Trainer, of supervised fine-tuning and of the model."""
-    draft.names_model("model_name_or_path")
-    _read_trl_method(draft)
-    _read_trl_precision(draft)
-    read_steps(draft, checkpointing=True)
-    draft.takes("max_length", "sequence_length", draft.whole("max_length"), default=_TRL_LENGTH)
-    read_attention(draft, "attn_implementation")
-    _read_loss(draft)
-    draft.leaves_all(("packing", "padding_free"), FULL_SEQUENCES)
-    draft.rest(TRAINER_NEUTRAL | TRL_NEUTRAL, TRAINER_OTHERS | TRL_OTHERS)
+def read_trl(reader: ConfigReader) -> None:
+    """Read the arguments of TRL's command line: those of the Trainer, of supervised fine-tuning and of the model."""
+    reader.read_model("model_name_or_path")
+    _read_trl_method(reader)
+    _read_trl_precision(reader)
+    read_steps(reader, checkpointing=True)
+    reader.set_or_default("max_length", "sequence_length", reader.integer("max_length"), default=_TRL_LENGTH)
+    read_attention(reader, "attn_implementation")
+    _read_loss(reader)
+    reader.ignore_all(("packing", "padding_free"), FULL_SEQUENCES)
+    reader.ignore_rest(TRAINER_NEUTRAL | TRL_NEUTRAL, TRAINER_OTHERS | TRL_OTHERS)
 
 
-def read_steps(draft: Draft, *, checkpointing: bool) -> None:
-    """Take batch, optimizer, clipping, checkpointing and sharing; `checkpointing` is the program's default."""
+def read_steps(reader: ConfigReader, *, checkpointing: bool) -> None:
+    """Read batch, optimizer, clipping, checkpointing and parallelism; `checkpointing` is the program's default."""
     key = "per_device_train_batch_size"
-    if not draft.has(key) and draft.has("per_gpu_train_batch_size"):
+    if not reader.has(key) and reader.has("per_gpu_train_batch_size"):
         key = "per_gpu_train_batch_size"
-    draft.takes(key, "micro_batch", draft.whole(key), default=8)
-    steps = draft.whole("gradient_accumulation_steps")
-    draft.takes("gradient_accumulation_steps", "gradient_accumulation", steps, default=1)
-    read_optimizer(draft, "optim", "adamw_torch_fused")
-    read_clipping(draft, "max_grad_norm", default=1.0)
-    _read_checkpointing(draft, checkpointing)
-    draft.switches("use_liger_kernel", "profile", "liger")
-    _read_sharing(draft)
+    reader.set_or_default(key, "micro_batch", reader.integer(key), default=8)
+    steps = reader.integer("gradient_accumulation_steps")
+    reader.set_or_default("gradient_accumulation_steps", "gradient_accumulation", steps, default=1)
+    read_optimizer(reader, "optim", "adamw_torch_fused")
+    read_clipping(reader, "max_grad_norm", default=1.0)
+    _read_checkpointing(reader, checkpointing)
+    reader.set_if_enabled("use_liger_kernel", "profile", "liger")
+    _read_sharing(reader)
 
 
-def read_precision(draft: Draft) -> None:
-    """Take how the Trainer computes: under autocast, or in the format of the parameters, which is fp32 unless told."""
-    if draft.flag("bf16"):
-        draft.sets("bf16", "compute", "amp-bf16")
-    elif draft.flag("fp16"):
-        draft.sets("fp16", "compute", "amp-fp16")
-    elif draft.flag("tf32"):
-        draft.sets("tf32", "compute", "tf32")
-    elif draft.has("bf16"):
-        draft.takes("bf16", "compute", None if draft.flag("bf16") is None else "fp32")
+def read_precision(reader: ConfigReader) -> None:
+    """Read the Trainer's precision: autocast, or the parameters' own, which is fp32 by default."""
+    if reader.flag("bf16"):
+        reader.set("bf16", "compute", "amp-bf16")
+    elif reader.flag("fp16"):
+        reader.set("fp16", "compute", "amp-fp16")
+    elif reader.flag("tf32"):
+        reader.set("tf32", "compute", "tf32")
+    elif reader.has("bf16"):
+        reader.set_or_default("bf16", "compute", None if reader.flag("bf16") is None else "fp32")
     else:
-        draft.assumes("bf16", False, "compute", "fp32")
-    draft.flag("tf32")
+        reader.assume("bf16", False, "compute", "fp32")
+    reader.flag("tf32")
 
 
-def _read_checkpointing(draft: Draft, default: bool) -> None:
-    key = "activation_checkpointing" if draft.has("activation_checkpointing") else "gradient_checkpointing"
-    kept = draft.flag(key)
-    if kept is not None:
-        draft.sets(key, "activation_checkpointing", "full" if kept else "none")
+def _read_checkpointing(reader: ConfigReader, default: bool) -> None:
+    key = "activation_checkpointing" if reader.has("activation_checkpointing") else "gradient_checkpointing"
+    enabled = reader.flag(key)
+    if enabled is not None:
+        reader.set(key, "activation_checkpointing", "full" if enabled else "none")
     else:
-        draft.assumes(key, default, "activation_checkpointing", "full" if default else "none")
+        reader.assume(key, default, "activation_checkpointing", "full" if default else "none")
 
 
-def _read_sharing(draft: Draft) -> None:
-    read_started_engine(draft)
-    if isinstance(draft.raw("fsdp"), bool):
-        words: tuple[str, ...] = ("full_shard",) if draft.flag("fsdp") else ()
+def _read_sharing(reader: ConfigReader) -> None:
+    read_embedded_deepspeed(reader)
+    if isinstance(reader.raw("fsdp"), bool):
+        words: tuple[str, ...] = ("full_shard",) if reader.flag("fsdp") else ()
     else:
-        words = draft.words("fsdp") or ()
-    read_words(draft, words)
-    section = draft.part("fsdp_config", PREFIX) if isinstance(draft.raw("fsdp_config"), dict) else None
+        words = reader.strings("fsdp") or ()
+    read_fsdp_option(reader, words)
+    section = reader.section("fsdp_config", PREFIX) if isinstance(reader.raw("fsdp_config"), dict) else None
     if section is not None and words:
         read_fsdp(section)
-    elif draft.has("fsdp_config"):
-        draft.leaves("fsdp_config", "not used: fsdp is off")
+    elif reader.has("fsdp_config"):
+        reader.ignore("fsdp_config", "not used: fsdp is off")
 
 
-def _read_trl_method(draft: Draft) -> None:
-    if not draft.flag("use_peft"):
-        draft.takes("use_peft", "method", "full" if draft.has("use_peft") else None, default="full")
-        draft.leaves_all(_LORA_KEYS, WITHOUT_ADAPTER)
+def _read_trl_method(reader: ConfigReader) -> None:
+    if not reader.flag("use_peft"):
+        reader.set_or_default("use_peft", "method", "full" if reader.has("use_peft") else None, default="full")
+        reader.ignore_all(_LORA_KEYS, WITHOUT_ADAPTER)
         return
-    in_4_bits = draft.flag("load_in_4bit")
-    draft.sets("use_peft", "method", "qlora" if in_4_bits else "lora")
+    in_4_bits = reader.flag("load_in_4bit")
+    reader.set("use_peft", "method", "qlora" if in_4_bits else "lora")
     if in_4_bits:
-        _read_nf4(draft)
-    elif draft.flag("load_in_8bit"):
-        draft.sets("load_in_8bit", "weights", "int8")
-    draft.takes("lora_r", "lora.rank", draft.whole("lora_r", high=65_536), default=16)
-    draft.takes("lora_dropout", "lora.dropout", draft.number("lora_dropout", high=0.999), default=0.05)
-    targets = draft.words("lora_target_modules")
+        _read_nf4(reader)
+    elif reader.flag("load_in_8bit"):
+        reader.set("load_in_8bit", "weights", "int8")
+    reader.set_or_default("lora_r", "lora.rank", reader.integer("lora_r", high=65_536), default=16)
+    reader.set_or_default("lora_dropout", "lora.dropout", reader.number("lora_dropout", high=0.999), default=0.05)
+    targets = reader.strings("lora_target_modules")
     if targets is None:
-        draft.assumes("lora_target_modules", "PEFT's for most decoders", "lora.targets", _PEFT_TARGETS)
+        reader.assume("lora_target_modules", "PEFT's default for most decoders", "lora.targets", _PEFT_TARGETS)
     else:
-        draft.sets("lora_target_modules", "lora.targets", targets)
-    draft.switches("use_dora", "lora.dora")
+        reader.set("lora_target_modules", "lora.targets", targets)
+    reader.set_if_enabled("use_dora", "lora.dora")
 
 
-def _read_nf4(draft: Draft) -> None:
-    nested = bool(draft.flag("use_bnb_nested_quant"))
-    key = "use_bnb_nested_quant" if draft.has("use_bnb_nested_quant") else "load_in_4bit"
-    draft.sets(key, "weights", "nf4-dq" if nested else "nf4")
-    if draft.word("bnb_4bit_quant_type") not in (None, "nf4"):
-        draft.skips("bnb_4bit_quant_type", "FP4; NF4 is counted")
+def _read_nf4(reader: ConfigReader) -> None:
+    nested = bool(reader.flag("use_bnb_nested_quant"))
+    key = "use_bnb_nested_quant" if reader.has("use_bnb_nested_quant") else "load_in_4bit"
+    reader.set(key, "weights", "nf4-dq" if nested else "nf4")
+    if reader.string("bnb_4bit_quant_type") not in (None, "nf4"):
+        reader.ignore_unestimated("bnb_4bit_quant_type", "FP4; NF4 is assumed")
 
 
-def _read_trl_precision(draft: Draft) -> None:
-    """Take autocast, which TRL switches on by itself, and the format that parameters are loaded in: fp32."""
-    if draft.flag("bf16") is None and not draft.flag("fp16"):
-        draft.assumes("bf16", True, "compute", "amp-bf16")
+def _read_trl_precision(reader: ConfigReader) -> None:
+    """Read autocast, which TRL enables by default, and the precision of loaded parameters, by default fp32."""
+    if reader.flag("bf16") is None and not reader.flag("fp16"):
+        reader.assume("bf16", True, "compute", "amp-bf16")
     else:
-        read_precision(draft)
-    if draft.setting("weights") is not None:
+        read_precision(reader)
+    if reader.field("weights") is not None:
         return
-    key = "torch_dtype" if draft.has("torch_dtype") else "dtype"
-    name = draft.raw(key)
+    key = "torch_dtype" if reader.has("torch_dtype") else "dtype"
+    name = reader.raw(key)
     if isinstance(name, str) and name in _LOADED:
-        draft.sets(key, "weights", _LOADED[name])
+        reader.set(key, "weights", _LOADED[name])
     elif name == "auto":
-        draft.leaves(key, "auto: the format of the checkpoint; ours for this way to compute is counted")
+        reader.ignore(key, "auto: the format of the checkpoint; the default for this precision is assumed")
     elif name is None:
-        draft.assumes("dtype", "float32", "weights", "fp32")
+        reader.assume("dtype", "float32", "weights", "fp32")
     else:
-        draft.fail(key, f"is none of auto, {', '.join(_LOADED)}")
+        reader.fail(key, f"must be one of auto, {', '.join(_LOADED)}")
 
 
-def _read_loss(draft: Draft) -> None:
-    """Take the loss: TRL makes the logits of 256 tokens at once, Liger none."""
-    name = draft.word("loss_type")
-    fused = trainer(str(draft.setting("profile") or DEFAULT)).loss == "fused-linear"
+def _read_loss(reader: ConfigReader) -> None:
+    """Read the loss: by default TRL computes logits for 256 tokens at a time, Liger none."""
+    name = reader.string("loss_type")
+    fused = training_support(str(reader.field("profile") or DEFAULT)).loss == "fused-linear"
     if fused and name is not None:
-        draft.leaves("loss_type", "Liger computes the loss")
+        reader.ignore("loss_type", "Liger computes the loss")
     if fused:
         return
     if name not in (None, "chunked_nll", "nll"):
-        draft.skips("loss_type", f"the loss {name}; that of full logits is counted")
+        reader.ignore_unestimated("loss_type", f"the loss {name}; full logits are assumed")
         return
     if name == "nll":
-        draft.sets("loss_type", "loss", "full-logits")
+        reader.set("loss_type", "loss", "full-logits")
         return
     if name is None:
-        draft.assumes("loss_type", "chunked_nll", "loss", "chunked")
+        reader.assume("loss_type", "chunked_nll", "loss", "chunked")
     else:
-        draft.sets("loss_type", "loss", "chunked")
-    length, batch = draft.setting("sequence_length"), draft.setting("micro_batch")
+        reader.set("loss_type", "loss", "chunked")
+    length, batch = reader.field("sequence_length"), reader.field("micro_batch")
     tokens = (length if isinstance(length, int) else 1) * (batch if isinstance(batch, int) else 1)
     chunks = min(100_000, -(-tokens // _CHUNK_TOKENS))
-    draft.assumes("loss_type", f"{_CHUNK_TOKENS} tokens at once", "loss_chunks", chunks)
+    reader.assume("loss_type", f"{_CHUNK_TOKENS} tokens at a time", "loss_chunks", chunks)

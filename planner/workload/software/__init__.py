@@ -1,6 +1,6 @@
-"""The programs that run a workload: one record for each, by which it can be chosen.
+"""Software that runs workloads, one record per program.
 
-What a program does to bytes is `planner/memory/software`, to time `planner/performance/software`; what would help in it
-is `planner/plan/advice/software`, and its log lines are read in `planner/memory/logs`. What a *card* can run is another
-question: `planner/hardware/software.py`.
+The memory behavior of a program is in `planner/memory/software`, its timing in `planner/performance/software`, its
+memory-saving advice in `planner/plan/advice/software`, and its log formats in `planner/memory/logs`. Software support
+of a *card* is separate: `planner/hardware/software.py`.
 """

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from planner.workload.software.software import Software, Trainer
+from planner.workload.software.software import Software, TrainingSupport
 
 DEEPSPEED: Final = Software(
     name="deepspeed",
     module="deepspeed",
     title="DeepSpeed",
     version="DeepSpeed 0.19",
-    training=Trainer(zero_limit_in_pipeline=1),  # runtime/pipe/engine.py refuses ZeRO-2 and ZeRO-3
+    training=TrainingSupport(zero_limit_in_pipeline=1),  # runtime/pipe/engine.py refuses ZeRO-2 and ZeRO-3
 )

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from planner.workload.software.software import Software, Trainer
+from planner.workload.software.software import Software, TrainingSupport
 
 LIGER: Final = Software(
     name="liger",
     module="liger",
     title="Hugging Face with Liger kernels",
     version="Liger-Kernel 0.8.2",
-    training=Trainer(loss="fused-linear"),
+    training=TrainingSupport(loss="fused-linear"),
 )

@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from planner.workload.software.software import Software, Trainer
+from planner.workload.software.software import Software, TrainingSupport
 
 LITGPT: Final = Software(
     name="litgpt",
     module="litgpt",
     title="LitGPT",
     version="LitGPT 0.3 to 0.4",
-    training=Trainer(
+    training=TrainingSupport(
         loss="chunked",
         compute=("fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"),
         quantised_compute=("bf16", "fp16"),  # it keeps the rest in 16 bits, where transformers keeps it in fp32

@@ -4,9 +4,9 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from planner.workload.option import Option
+from planner.workload.option import Presentation
 from planner.workload.software.settings import EngineSettings
-from planner.workload.software.software import Serving, Software
+from planner.workload.software.software import ServingSupport, Software
 
 
 class LlamaCppSettings(EngineSettings):
@@ -14,36 +14,36 @@ class LlamaCppSettings(EngineSettings):
 
     n_batch: Annotated[
         int | None,
-        Field(ge=1, le=1_000_000, title="Tokens in a batch", description="llama.cpp: tokens in one batch"),
-        Option(default="2,048", explanation="What is handed to the model in one call."),
+        Field(ge=1, le=1_000_000, title="Logical batch size", description="llama.cpp: tokens in one logical batch"),
+        Presentation(default="2,048", explanation="Tokens that are submitted to the model in one call."),
     ] = None
     n_ubatch: Annotated[
         int | None,
-        Field(ge=1, le=1_000_000, title="Tokens at once", description="llama.cpp: tokens computed at once"),
-        Option(default="512", explanation="The compute buffer grows with it."),
+        Field(ge=1, le=1_000_000, title="Physical batch size", description="llama.cpp: tokens computed at once"),
+        Presentation(default="512", explanation="The compute buffer grows with it."),
     ] = None
     slots: Annotated[
         int | None,
         Field(ge=1, le=256, title="Slots", description="llama.cpp: sequences that llama-server answers at once"),
-        Option(default="4, or the batch if that is more"),
+        Presentation(default="4, or the batch if that is more"),
     ] = None
     kv_unified: Annotated[
         bool | None,
         Field(title="Unified KV cache", description="llama.cpp: one cache for all slots"),
-        Option(
+        Presentation(
             default="true, unless slots are given",
-            explanation="Slots share one cache, or have one of their own each.",
+            explanation="All slots share one cache, or each slot has its own.",
         ),
     ] = None
     swa_full: Annotated[
         bool | None,
-        Field(title="Full sliding layers", description="llama.cpp: whole contexts for sliding layers"),
-        Option(default="false", explanation="Keep the whole context in layers with a window."),
+        Field(title="Full SWA cache", description="llama.cpp: full context for sliding-window layers"),
+        Presentation(default="false", explanation="Sliding-window layers then cache the whole context."),
     ] = None
     n_outputs_max: Annotated[
         int | None,
-        Field(ge=1, le=1_000_000, title="Rows of logits", description="llama.cpp: rows with logits in one batch"),
-        Option(default="one for each slot"),
+        Field(ge=1, le=1_000_000, title="Output rows", description="llama.cpp: most rows of logits in one batch"),
+        Presentation(default="one for each slot"),
     ] = None
 
 
@@ -53,7 +53,7 @@ LLAMA_CPP: Final = Software(
     title="llama.cpp",
     version="llama.cpp 0.5.0",
     needs=(),
-    serving=Serving(
+    serving=ServingSupport(
         settings=LlamaCppSettings,
         cache_formats=("fp32", "bf16", "fp16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"),
         cache_names={"bf16": "fp16"},  # caches of 16 bits are in F16
@@ -62,6 +62,6 @@ LLAMA_CPP: Final = Software(
         ignored_fields=("prompt_length", "prompt_logits", "compute"),
         quantised_cache_attention=("flash", "sdpa"),
         working_memory="llama.cpp computes a prompt in micro-batches of n_ubatch tokens, in one buffer a device.",
-        outside_memory="It includes what other processes hold on the card.",
+        outside_memory="It includes memory of other processes on the card.",
     ),
 )

@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from planner.workload.software.software import Software, Trainer
+from planner.workload.software.software import Software, TrainingSupport
 
 MEGATRON: Final = Software(
     name="megatron",
     module="megatron",
     title="Megatron-LM",
     version="Megatron-LM 0.20",
-    training=Trainer(
+    training=TrainingSupport(
         compute=("fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"),
         offloads=("none", "optimizer"),
         zero_limit=1,  # the distributed optimizer

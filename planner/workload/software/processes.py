@@ -1,6 +1,7 @@
-"""Programs that are recognised among the processes of a card."""
+"""Programs that are recognized among the processes on a card."""
 
 from typing import Final
 
+# vLLM names its processes VLLM::EngineCore, SGLang sglang::scheduler.
 CARD_FILLING: Final = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
-"""Titles of programs that take a share of the card whatever they need, by a part of their command line."""
+"""Titles of programs that reserve a fixed share of the card at start, by a part of their command line."""

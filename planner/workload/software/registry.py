@@ -1,4 +1,4 @@
-"""Every program by its name, and the look-ups from a workload to the program that runs it."""
+"""Registry of all programs by name, and look-ups of the program that runs a workload."""
 
 from typing import Annotated, Any, Final
 
@@ -11,7 +11,7 @@ from planner.workload.software.litgpt import LITGPT
 from planner.workload.software.llama_cpp import LLAMA_CPP
 from planner.workload.software.megatron import MEGATRON
 from planner.workload.software.settings import EngineSettings
-from planner.workload.software.software import Serving, Software, Trainer
+from planner.workload.software.software import ServingSupport, Software, TrainingSupport
 from planner.workload.software.torchtune import TORCHTUNE
 from planner.workload.software.transformers import TRANSFORMERS
 from planner.workload.software.unsloth import UNSLOTH
@@ -21,36 +21,36 @@ SOFTWARE: Final[dict[str, Software]] = {
     software.name: software
     for software in (TRANSFORMERS, LIGER, UNSLOTH, TORCHTUNE, MEGATRON, DEEPSPEED, LITGPT, VLLM, LLAMA_CPP)
 }
-"""The programs that can be chosen, in the order in which they are offered."""
+"""All programs, in the order of their choices."""
 DEFAULT: Final = TRANSFORMERS.name
-"""What runs a workload unless it names a program."""
+"""The program that runs a workload which names none."""
 TRAINERS: Final[dict[str, Software]] = {name: software for name, software in SOFTWARE.items() if software.training}
-"""The programs that train, by name."""
+"""Training programs by name."""
 SERVERS: Final[dict[str, Software]] = {name: software for name, software in SOFTWARE.items() if software.serving}
-"""The programs that answer requests, by name."""
+"""Inference programs by name."""
 
 
-def trainer(name: str) -> Trainer:
-    """Return what the program `name` can where it trains."""
+def training_support(name: str) -> TrainingSupport:
+    """Return the training capabilities of the program `name`."""
     found = SOFTWARE[name].training
     assert found is not None, f"{name} does not train"
     return found
 
 
-def serving(name: str | None) -> Serving:
-    """Return what the program `name`, by default the one that runs unless another is chosen, can where it answers."""
+def serving(name: str | None) -> ServingSupport:
+    """Return the inference capabilities of the program `name`, or of the default program."""
     found = SOFTWARE[name or DEFAULT].serving
     assert found is not None, f"{name} does not serve"
     return found
 
 
 def setting_owner(name: str) -> Software | None:
-    """Return the program that has a setting called `name`."""
+    """Return the program with a setting called `name`, or None."""
     return next((one for one in SERVERS.values() if name in serving(one.name).settings.model_fields), None)
 
 
 def field_owner(name: str) -> Software | None:
-    """Return the program that alone has the workload's field `name`, none where all have it."""
+    """Return the only program that uses the workload field `name`, or None if all programs use it."""
     return next((one for one in SERVERS.values() if name in serving(one.name).own_fields), None)
 
 
@@ -60,7 +60,7 @@ def setting_names() -> tuple[str, ...]:
 
 
 def settings_for(name: str, given: EngineSettings) -> EngineSettings:
-    """Return `given` as settings of the program `name`; themselves where they say something of another program."""
+    """Return `given` as settings of the program `name`, unchanged if they contain another program's settings."""
     own = serving(name).settings
     return given if type(given) is own or given.given() else own()
 
@@ -77,8 +77,8 @@ def _known_server(name: str) -> str:
     return name
 
 
-def _as_settings(value: object) -> object:
-    """Take the flat object of a file for the settings of the program that has those that are given."""
+def _parse_settings(value: object) -> object:
+    """Parse a flat object from a file as settings of the program that owns the given names."""
     if not isinstance(value, dict):
         return value
     given = {name: held for name, held in value.items() if held is not None or setting_owner(name) is None}
@@ -92,15 +92,15 @@ def _as_settings(value: object) -> object:
     return own.model_validate(given)
 
 
-def _flat(value: EngineSettings, _write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
-    """Write every setting of every program, null where it is not given: readers need not know whose they are."""
+def _flatten(value: EngineSettings, _write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+    """Write the settings of all programs, null if not given, so that readers need not know the owner."""
     written = value.model_dump(mode=info.mode, exclude_unset=info.exclude_unset, exclude_defaults=info.exclude_defaults)
     return written if info.exclude_unset or info.exclude_defaults else {**dict.fromkeys(setting_names()), **written}
 
 
 TrainerName = Annotated[str, AfterValidator(_known_trainer)]
-"""The name of a program that trains."""
+"""Name of a training program."""
 ServerName = Annotated[str, AfterValidator(_known_server)]
-"""The name of a program that answers requests."""
-FlatSettings = Annotated[EngineSettings, BeforeValidator(_as_settings), WrapSerializer(_flat)]
-"""The settings of whichever program they name, as one flat object in files."""
+"""Name of an inference program."""
+FlatSettings = Annotated[EngineSettings, BeforeValidator(_parse_settings), WrapSerializer(_flatten)]
+"""Settings of any one program, as a flat object in files."""

@@ -1,14 +1,14 @@
-"""Settings of a program by its own names."""
+"""Base class of program-specific settings."""
 
 from planner.base import Spec
 
 
 class EngineSettings(Spec):
-    """Settings that a serving program has of its own; this base is of programs that have none.
+    """Settings of an inference program by its own names; this base is for programs without any.
 
-    What is left open has the program's default.
+    An open setting has the program's default.
     """
 
     def given(self) -> tuple[str, ...]:
-        """Return the names of the settings that are not left open."""
+        """Return the names of the settings that have a value."""
         return tuple(name for name in type(self).model_fields if getattr(self, name) is not None)

@@ -1,4 +1,4 @@
-"""What is known of a program that runs models: what it is for, and what it can."""
+"""Description of a program that runs models: its training and inference capabilities."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple, get_args
@@ -12,16 +12,16 @@ Container = Literal["safetensors", "gguf"]
 _OF_TEXT: Final[tuple[Kind, ...]] = ("decoder", "encoder", "encoder-decoder", "vision-language")
 
 
-class Serving(NamedTuple):
-    """What a program that answers requests can.
+class ServingSupport(NamedTuple):
+    """Inference capabilities of a program.
 
-    `containers` are the kinds of files that it runs, its native one first, and `networks` the kinds of models;
-    `prompt_inputs` is what prompts are estimated with. `cache_names` are its own names for formats of the cache.
-    `own_fields` are fields of the workload that only this program has beside its settings, and `ignored_fields`
-    those that make no difference to what it reserves. `quantised_cache_attention` are the ways to attend that go
-    with a quantised cache. `offloads` is what it can keep in RAM by sharing (`parallel.offload`), `usually_shares`
-    what cards are usually given a part of each. `graphs` is the row of a log in which CUDA graphs are counted,
-    `working_memory` and `outside_memory` say what else its log counts there.
+    `containers` are the supported file types, the native one first, and `networks` the kinds of models; `prompt_inputs`
+    are the inputs that estimates cover. `cache_names` maps KV-cache formats to the program's names. `own_fields` are
+    workload fields that only this program uses, besides its settings, and `ignored_fields` those that do not affect its
+    memory. `quantised_cache_attention` are the attention implementations that support a quantized cache. `offloads` are
+    the supported values of `parallel.offload`, and `usually_shares` is what its usual parallelism splits. `graphs` is
+    the row of a log that includes CUDA graphs; `working_memory` and `outside_memory` explain the other contents of the
+    log's rows.
     """
 
     settings: type[EngineSettings] = EngineSettings
@@ -40,12 +40,12 @@ class Serving(NamedTuple):
     outside_memory: str = ""
 
 
-class Trainer(NamedTuple):
-    """What a program that trains can.
+class TrainingSupport(NamedTuple):
+    """Training capabilities of a program.
 
-    `quantised_compute` are the ways to compute with a quantised network under adapters, the usual first. `zero_limit`
-    is the highest ZeRO stage, and `zero_limit_in_pipeline` that beside pipeline stages. `most_cards` is how many cards
-    are described, without a limit where it is none.
+    `quantised_compute` are the compute precisions with a quantized base model, the default first. `zero_limit` is the
+    highest ZeRO stage, and `zero_limit_in_pipeline` the highest one with pipeline stages. `most_cards` is the largest
+    number of cards that can be estimated, None for no limit.
     """
 
     loss: Loss = "full-logits"
@@ -59,34 +59,34 @@ class Trainer(NamedTuple):
 
 
 class Software(NamedTuple):
-    """A program: `name` is its value in files, `module` its file in this folder and in those of its behaviours.
+    """A program: `name` is its value in files, `module` its file in this folder and in those of its behaviors.
 
-    `log` is whose log lines it prints where they are not its own, and `needs` what it is built on. `version` is the
-    version whose source and figures the estimates follow. `training_title` is what the program is called with what
-    trains beside it, where that has a name of its own.
+    `log` is the log format of another program if it has none of its own, and `needs` its dependencies. The estimates
+    follow the source and figures of `version`. `training_title` is the title with the training libraries around it, if
+    that differs.
     """
 
     name: str
     module: str
     title: str
     version: str
-    training: Trainer | None = None
-    serving: Serving | None = None
+    training: TrainingSupport | None = None
+    serving: ServingSupport | None = None
     training_title: str = ""
     short_title: str = ""
     log: str = ""
     needs: tuple[Literal["pytorch"], ...] = ("pytorch",)
 
     def title_for(self, task: Task) -> str:
-        """Return what the program is called where it does `task`."""
+        """Return the title of the program for `task`."""
         return (self.training_title or self.title) if task == "training" else self.title
 
     @property
     def log_format(self) -> str:
-        """Return whose log lines it prints."""
+        """Return the name of the log format."""
         return self.log or self.name
 
     @property
     def in_short(self) -> str:
-        """Return the title where there is little room."""
+        """Return the short title."""
         return self.short_title or self.title

@@ -3,7 +3,7 @@
 from typing import Final, get_args
 
 from planner.models.architecture import Kind
-from planner.workload.software.software import Serving, Software, Trainer
+from planner.workload.software.software import ServingSupport, Software, TrainingSupport
 
 TRANSFORMERS: Final = Software(
     name="hf",
@@ -13,8 +13,8 @@ TRANSFORMERS: Final = Software(
     short_title="Hugging Face",
     version="transformers 5.23",
     log="pytorch",
-    training=Trainer(),
-    serving=Serving(
+    training=TrainingSupport(),
+    serving=ServingSupport(
         networks=get_args(Kind),
         prompt_inputs=("text", "images"),
         offloads=("none", "parameters"),

@@ -4,59 +4,59 @@ from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field, field_validator
 
-from planner.workload.option import Option
+from planner.workload.option import Presentation
 from planner.workload.software.settings import EngineSettings
-from planner.workload.software.software import Serving, Software
+from planner.workload.software.software import ServingSupport, Software
 
 VllmVersion = Literal["0.33", "0.19", "0.11"]
 
 
 class VllmSettings(EngineSettings):
-    """Settings of vLLM by its own names; open ones have the defaults of its server, which depend on the card."""
+    """Settings of vLLM by its own names; open ones have its server's defaults, which depend on the card."""
 
     version: Annotated[
         VllmVersion | None,
         Field(title="Version", description="vLLM: 0.33, 0.19 (to 0.17) or 0.11"),
-        Option(
+        Presentation(
             default="0.33",
-            explanation="What is reserved differs between versions.",
+            explanation="Versions reserve different amounts of memory.",
             choices={version: f"vLLM {version}" for version in get_args(VllmVersion)},
         ),
     ] = None
     max_num_seqs: Annotated[
         int | None,
-        Field(ge=1, le=1_000_000, title="Sequences in a step", description="vLLM: sequences in one step"),
-        Option(explanation="vLLM warms up for this many, and reserves logits."),
+        Field(ge=1, le=1_000_000, title="Sequences per step", description="vLLM: most sequences in one step"),
+        Presentation(explanation="vLLM warms up with this many sequences and reserves their logits."),
     ] = None
     max_num_batched_tokens: Annotated[
         int | None,
-        Field(ge=1, le=100_000_000, title="Tokens in a step", description="vLLM: tokens in one step"),
-        Option(explanation="The activations of a step grow with it."),
+        Field(ge=1, le=100_000_000, title="Tokens per step", description="vLLM: most tokens in one step"),
+        Presentation(explanation="The activations of a step grow with it."),
     ] = None
     memory_utilization: Annotated[
         float | None,
-        Field(gt=0, le=1, title="Memory utilization", description="vLLM: share of the card's memory that it takes"),
-        Option(
+        Field(gt=0, le=1, title="Memory utilization", description="vLLM: share of GPU memory that vLLM uses"),
+        Presentation(
             default="0.92",
-            explanation="What is left holds the cache.",
+            explanation="What weights and activations leave of it holds the KV cache.",
             stops=(0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.92, 0.95, 0.98),
         ),
     ] = None
     block_size: Annotated[
         int | None,
-        Field(ge=1, le=4096, title="Block size", description="vLLM: tokens in one page"),
-        Option(default="16", explanation="The cache is kept in pages of this many tokens."),
+        Field(ge=1, le=4096, title="Block size", description="vLLM: tokens per KV-cache block"),
+        Presentation(default="16", explanation="The KV cache is allocated in blocks of this many tokens."),
     ] = None
     enforce_eager: Annotated[
         bool | None,
-        Field(title="No CUDA graphs", description="vLLM: no CUDA graphs"),
-        Option(default="false", explanation="Graphs are faster, and take memory of their own."),
+        Field(title="No CUDA graphs", description="vLLM: run without CUDA graphs"),
+        Presentation(default="false", explanation="CUDA graphs are faster but need memory of their own."),
     ] = None
 
     @field_validator("version", mode="before")
     @classmethod
     def _as_text(cls, value: object) -> object:
-        """Take a version that was written as a number."""
+        """Accept a version written as a number."""
         return str(value) if isinstance(value, float) else value
 
 
@@ -65,7 +65,7 @@ VLLM: Final = Software(
     module="vllm",
     title="vLLM",
     version="vLLM 0.33",
-    serving=Serving(
+    serving=ServingSupport(
         settings=VllmSettings,
         cache_formats=("fp32", "bf16", "fp16", "fp8"),
         containers=("safetensors", "gguf"),

@@ -160,7 +160,7 @@ def test_old_offers_are_listed_when_asked_for(tab: CostTab):
 
 def test_without_a_card_there_is_nothing_to_pay_for(tab: CostTab):
     tab.workspace.apply("card", gpu=None)
-    assert tab.answer.sentence == "There is no card to pay for."
+    assert tab.answer.sentence == "The plan has no card."
     assert not any(part.isVisible() for part in (tab.curve, tab.swings, tab.figures, tab.offers))
     tab.workspace.undo_stack.undo()
     assert all(part.isVisible() for part in (tab.curve, tab.swings, tab.figures, tab.offers))

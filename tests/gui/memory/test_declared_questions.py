@@ -16,7 +16,7 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.present.plan.settings import adjustments_sentence, in_sentence, setting_title, value_words
 from planner.workload import fields
 from planner.workload.fields import all_fields, fields_of
-from planner.workload.option import GROUPS, Option, never
+from planner.workload.option import GROUPS, Presentation, command_line_only
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference, Training
 
@@ -71,7 +71,7 @@ def test_each_field_is_asked_for_somewhere(tab: MemoryTab):
     for name in PLANS:
         show(tab, name)
         found |= asked(tab)
-    declared = {field.name for field in all_fields() if field.option.asked_when is not never}
+    declared = {field.name for field in all_fields() if field.option.asked_when is not command_line_only}
     assert declared - found == set(APART)
     assert "Used by other programs" in {label.text() for label in tab.controls.cards.findChildren(QLabel)}
 
@@ -107,7 +107,7 @@ def test_a_new_option_is_one_declaration(tab: MemoryTab, workspace: Workspace, m
         echoes: Annotated[
             int,
             Field(ge=0, le=9, title="Echo count", description="times that each batch is read again"),
-            Option("--echoes", "main", explanation="It changes nothing."),
+            Presentation("--echoes", "main", explanation="It changes nothing."),
         ] = 0
 
     monkeypatch.setitem(fields.TASKS, "training", Wider)

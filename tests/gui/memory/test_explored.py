@@ -86,7 +86,7 @@ def test_without_a_largest_value_the_reason_is_said(catalog, plan, words):
 def test_without_a_card_the_smallest_one_is_found(catalog):
     assert tuple(found(Plan(model=LLAMA), catalog)) == ("gpu",)
     none = found(Plan(model=LARGE, workload=Training(micro_batch=64)), catalog)["gpu"]
-    assert none.words == "none, no card of the catalog is large enough"
+    assert none.words == "none, no card in the catalog is large enough"
 
 
 def test_a_card_that_is_tight_is_said_to_be(catalog):
@@ -107,7 +107,7 @@ def test_unequal_cards_are_not_counted(catalog):
         (Plan(model=LLAMA, gpu="rtx-4090", workload=Inference(batch=3)), "batch", "Batch size"),
         (PLANS["inference"], "context_length", "Context length, tokens"),
         (PARTLY, "gpu_layers", "GPU layers"),
-        (PARTLY, "count", "Cards that share the layers"),
+        (PARTLY, "count", "Cards with the layers split across them"),
         (Plan(model=LLAMA, gpu="rtx-4090", workload=Training(method="lora")), "lora_rank", "LoRA rank"),
         (Plan(model=LLAMA, gpu="rtx-4090", workload=Training(), count=1), "count", "Cards with ZeRO-3"),
         (

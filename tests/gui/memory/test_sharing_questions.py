@@ -59,7 +59,7 @@ ALWAYS = {"zero", "tensor", "pipeline", "context", "data", "offload"}
 def test_one_card_shares_nothing(tab: MemoryTab):
     tab.workspace.apply("one", workload=Training())
     assert asked(tab) == {"offload"}
-    assert headings(tab) == {"Offload": "Nothing"}
+    assert headings(tab) == {"Offload": "None"}
 
 
 def test_each_way_to_share_has_questions_of_its_own(sharing: MemoryTab):
@@ -82,11 +82,11 @@ def test_only_networks_with_experts_are_asked_about_them(sharing: MemoryTab):
 
 
 def test_folded_it_says_how(sharing: MemoryTab):
-    assert headings(sharing) == {"Several GPUs": "DDP over 8", "Offload": "Nothing"}
+    assert headings(sharing) == {"Parallelism": "DDP over 8", "Offload": "None"}
     answer(sharing, "parallel.zero", 3)
-    assert headings(sharing)["Several GPUs"] == "FSDP over 8"
+    assert headings(sharing)["Parallelism"] == "FSDP over 8"
     answer(sharing, "parallel.tensor", 4)
-    assert headings(sharing)["Several GPUs"] == "FSDP, tensor 4 over 8"
+    assert headings(sharing)["Parallelism"] == "FSDP, tensor 4 over 8"
 
 
 def test_a_degree_that_does_not_divide_says_what_would(sharing: MemoryTab):
@@ -129,7 +129,7 @@ def test_stages_may_be_uneven(sharing: MemoryTab):
     answer(sharing, "parallel.pipeline_layers", (12, 20))
     assert sharing.workspace.plan.workload.parallel.pipeline_layers == (12, 20)
     answer(sharing, "parallel.pipeline_layers", (12, 21))
-    assert "33 layers, and the network 32" in said(field(sharing, "parallel.pipeline_layers"))
+    assert "33 layers in total, but the model has 32" in said(field(sharing, "parallel.pipeline_layers"))
 
 
 def test_the_software_decides_what_is_shared_and_offloaded(sharing: MemoryTab):
@@ -138,18 +138,18 @@ def test_the_software_decides_what_is_shared_and_offloaded(sharing: MemoryTab):
     assert sharing.workspace.plan.workload.parallel == Parallel(zero=3, offload="parameters")
     sharing.controls.questions["training"].field("profile").edited.emit("megatron")
     assert sharing.workspace.plan.workload.parallel == Parallel(zero=1, offload="optimizer")
-    assert words(field(sharing, "parallel.zero")) == ["Nothing (DDP)", "Optimizer states (ZeRO-1)"]
-    assert words(field(sharing, "parallel.offload")) == ["Nothing", "Optimizer states"]
+    assert words(field(sharing, "parallel.zero")) == ["None (DDP)", "Optimizer states (ZeRO-1)"]
+    assert words(field(sharing, "parallel.offload")) == ["None", "Optimizer states"]
 
 
 def test_inference_shares_matrices_and_layers(tab: MemoryTab):
     tab.workspace.apply("two", count=2)
     assert asked(tab) == {"tensor", "pipeline", "data", "offload"}
-    assert headings(tab)["Several GPUs"] == "independent replicas"
+    assert headings(tab)["Parallelism"] == "independent replicas"
     tab.controls.questions["inference"].field("profile").edited.emit("vllm")
     assert asked(tab) == {"tensor", "pipeline", "data"}
     answer(tab, "parallel.tensor", 2)
-    assert headings(tab)["Several GPUs"] == "tensor 2 over 2"
+    assert headings(tab)["Parallelism"] == "tensor 2 over 2"
 
 
 def test_another_kind_of_card_is_added_searched_and_left_out(tab: MemoryTab, qtbot):

@@ -12,7 +12,7 @@ from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.section import Section
 from planner.plan.plan import ModelChoice
-from planner.workload.optimizers import OPTIMIZERS, optimizer_words
+from planner.workload.optimizers import OPTIMIZERS, optimizer_titles
 from planner.workload.software.registry import TRAINERS
 from planner.workload.training import Lora
 from planner.workload.workload import Training
@@ -102,9 +102,9 @@ def test_sections_without_a_question_are_left_out_and_the_others_say_their_value
     assert "Partial training" not in said
     assert said["Adapters"].replace("\u2009", " ") == "FP32, LoRA dropout 5 %, DoRA"
     assert said["Precision"] == "Weights in NF4, BF16 autocast"
-    assert said["Optimizer step"] == "Fused, gradient clipping, 8 accumulated"
+    assert said["Optimizer step"] == "Fused, gradient clipping, 8 accumulation steps"
     assert said["Checkpointing"] == "Full, every 2 layers"
-    assert said["Software"] == "torchtune, SDPA, In chunks"
+    assert said["Software"] == "torchtune, SDPA, Chunked"
 
 
 def test_a_method_moves_what_it_makes_impossible_as_one_step(training: MemoryTab):
@@ -115,7 +115,7 @@ def test_a_method_moves_what_it_makes_impossible_as_one_step(training: MemoryTab
     assert workload(training) == Training(method="qlora", compute="amp-bf16", weights=None)
     assert training.workspace.undo_stack.count() == steps + 1
     assert choices(training, "compute") == ["BF16 autocast", "FP16 autocast"]
-    assert choices(training, "weights") == ["Default (NF4)", "NF4", "NF4, double quantised"]
+    assert choices(training, "weights") == ["Default (NF4)", "NF4", "NF4 with double quantization"]
     training.workspace.undo_stack.undo()
     assert workload(training) == Training(compute="bf16", weights="bf16")
 
@@ -143,7 +143,7 @@ def test_targets_are_those_of_the_network_and_can_be_typed(training: MemoryTab, 
 
 
 def test_every_optimizer_and_every_software_can_be_chosen(training: MemoryTab, catalog):
-    listed = list(optimizer_words())
+    listed = list(optimizer_titles())
     assert sorted(listed) == sorted(OPTIMIZERS)
     groups = [library for library, _ in groupby(listed, key=lambda name: OPTIMIZERS[name].library)]
     assert len(groups) == len(set(groups))

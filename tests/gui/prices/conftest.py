@@ -9,7 +9,8 @@ from price_server import PriceServer, running
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from planner.cost.refresh import gpuhunt, price_feed
+from planner.cost.refresh import gpu_price_feed as price_feed
+from planner.cost.refresh import gpuhunt
 from planner.cost.refresh.download import Fetcher
 from planner.cost.refresh.refresh import Source
 from planner.cost.refresh.store import PriceStore

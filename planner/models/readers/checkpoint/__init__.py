@@ -1,1 +1,1 @@
-"""Readers of a checkpoint's safetensors files: what they hold and which of it a network has."""
+"""Readers of safetensors checkpoints, and the stored size of a network's tensors."""

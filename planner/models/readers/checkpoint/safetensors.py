@@ -1,10 +1,9 @@
-"""Read the headers of safetensors files: the name, format, shape and bytes of every tensor, never their data.
+"""Reader of safetensors headers: the name, format, shape and size of every tensor, never the data.
 
-A checkpoint is one such file or several, which an index or their names tie together.
+A checkpoint is one such file, or several that an index or their numbered names connect.
 
-The layout is eight bytes with the length of the header, the header in JSON, then the data without gaps. It is read here
-and not by the safetensors library because that one maps the whole file, needs a complete one, and reads no part of a
-file elsewhere.
+The layout is eight bytes with the length of the header, the header in JSON, then the data without gaps. The safetensors
+library is not used because it maps the whole file, needs a complete one, and cannot read parts of a remote file.
 
 **Source**: the format's description in the safetensors repository, and what its library refuses.
 """
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
 from planner.errors import ModelFileError
-from planner.models.readers.sources import ByteSource, open_local, read_whole, shown
+from planner.models.readers.sources import ByteSource, open_local, quote, read_whole
 from planner.units import MIB
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
@@ -42,15 +41,15 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no
 
 
 class JsonScanner:
-    """The text of one JSON object, read from its beginning to its end; `fail` raises the error with a reason."""
+    """Incremental scanner of one JSON object; `fail` raises the error with a reason."""
 
     def __init__(self, text: str, fail: Callable[[str], NoReturn]) -> None:
         self._text, self._fail, self._at = text, fail, 0
 
     def members(self, most: int) -> Iterator[str]:
-        """Yield the key of each member, of which there may be `most`.
+        """Yield the key of each member; more than `most` members are an error.
 
-        Its value must be read with `value`, `text` or `members` before the next.
+        The caller must read the value with `value`, `text` or `members` before the next key.
         """
         self._take("{")
         if self._peek() == "}":
@@ -60,7 +59,7 @@ class JsonScanner:
         while True:
             key = self.text()
             if key in seen:
-                self._fail(f"the key {shown(key)} is there twice")
+                self._fail(f"the key {quote(key)} is there twice")
             seen.add(key)
             if len(seen) > most:
                 self._fail(f"has more than {most:,} keys")
@@ -72,7 +71,7 @@ class JsonScanner:
             self._take(",")
 
     def text(self) -> str:
-        """Return the string that comes next."""
+        """Read the next string."""
         self._peek()
         found = _STRING.match(self._text, self._at)
         if found is None:
@@ -81,7 +80,7 @@ class JsonScanner:
         return found[0][1:-1] if "\\" not in found[0] else self._unescaped(found[0])
 
     def value(self, limit: int) -> object:
-        """Return the value that comes next, which may have up to `limit` characters."""
+        """Read the next value of at most `limit` characters."""
         self._peek()
         try:
             found, used = _DECODER.raw_decode(self._text[self._at : self._at + limit])
@@ -99,7 +98,7 @@ class JsonScanner:
             self._fail(_reason(error))
 
     def end(self) -> None:
-        """Require that nothing but space is left."""
+        """Require that only whitespace is left."""
         if self._peek():
             self._fail(f"has more after its object, at character {self._at:,}")
 
@@ -111,7 +110,7 @@ class JsonScanner:
     def _take(self, mark: str) -> None:
         found = self._peek()
         if found != mark:
-            got = shown(found) if found else "the end"
+            got = quote(found) if found else "the end"
             self._fail(f"has {got} where {mark!r} should be, at character {self._at:,}")
         self._at += 1
 
@@ -122,7 +121,7 @@ def _reason(error: ValueError) -> str:
 
 MAX_HEADER_BYTES: Final = 16 * MIB
 MAX_KEYS: Final = 50_000
-"""Tensors in one file, and notes in its metadata."""
+"""Maximum number of tensors in one file, and of entries in its metadata."""
 
 _LENGTH_BYTES: Final = 8
 _ENTRY_CHARACTERS: Final = 4096
@@ -154,11 +153,11 @@ BITS: Final = {
     "I64": 64,
     "U64": 64,
 }
-"""Bits of one element by the format's name for it."""
+"""Bits per element by the format's dtype name."""
 
 
 class FileTensor(NamedTuple):
-    """One tensor as a file holds it; `elements` are the file's, which packed formats count in words."""
+    """One tensor of a file; `elements` is the file's count, which is in words for packed formats."""
 
     name: str
     format: str
@@ -208,12 +207,12 @@ def _entries(text: str, fail: Callable[[str], NoReturn]) -> Iterator[_Placed]:
 
 
 def _entry(name: str, entry: object, fail: Callable[[str], NoReturn]) -> _Placed:
-    where = f"tensor {shown(name)}"
+    where = f"tensor {quote(name)}"
     if not isinstance(entry, dict) or entry.keys() != _FIELDS:
         fail(f"{where} must have dtype, shape and data_offsets")
     bits = BITS.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
     if bits is None:
-        fail(f"{where}: dtype {shown(str(entry['dtype']))} is not known")
+        fail(f"{where}: dtype {quote(str(entry['dtype']))} is not known")
     shape, (begin, end) = _whole(entry["shape"], f"{where}: shape", fail), _span(entry["data_offsets"], where, fail)
     elements = prod(shape)
     if elements > _MAX_ELEMENTS or elements * bits != 8 * (end - begin):
@@ -238,9 +237,9 @@ def _check_layout(placed: list[_Placed], size: int, fail: Callable[[str], NoRetu
     at = 0
     for begin, end, tensor in placed:
         if begin < at:
-            fail(f"tensor {shown(tensor.name)} overlaps the one before it: data_offsets {begin:,} is below {at:,}")
+            fail(f"tensor {quote(tensor.name)} overlaps the one before it: data_offsets {begin:,} is below {at:,}")
         if begin > at:
-            fail(f"{begin - at:,} bytes before tensor {shown(tensor.name)} belong to no tensor")
+            fail(f"{begin - at:,} bytes before tensor {quote(tensor.name)} belong to no tensor")
         at = end
     if at > size:
         fail(f"is cut short: its tensors have {at:,} bytes, and the file holds {size:,} of them")
@@ -265,17 +264,17 @@ _COMPLETE: Final = "Download the model's other files into the same folder."
 
 
 class Checkpoint(NamedTuple):
-    """All tensors of a checkpoint, and what was noticed about its files."""
+    """All tensors of a checkpoint, with notes on its files."""
 
     tensors: tuple[FileTensor, ...]
     notes: tuple[str, ...] = ()
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """Return the tensors of the safetensors file `path` and of the files that belong to it, or of those of an index.
+    """Read the headers of a safetensors file and the other parts of its checkpoint, or of all files of an index.
 
     Raises:
-        ModelFileError: If a file is missing, cut short or not what it claims, or the index names one elsewhere.
+        ModelFileError: If a file is missing, truncated or invalid, or the index names a file in another folder.
     """
     if path.name.endswith(".index.json"):
         return _read_indexed(path)
@@ -286,10 +285,10 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 
 def numbered_parts(path: Path) -> tuple[Path, ...]:
-    """Return every part of a file whose name ends in `-00001-of-00003`; any other file is its own only part.
+    """Return all parts of a file whose name ends in `-00001-of-00003`; any other file is its only part.
 
     Raises:
-        ModelFileError: If its numbers cannot be, or a part is missing.
+        ModelFileError: If the numbers are impossible, or a part is missing.
     """
     match = _NUMBERED.fullmatch(path.name)
     if match is None:
@@ -308,16 +307,16 @@ def _read_indexed(path: Path) -> Checkpoint:
     listed = read_index(read_whole(path, MAX_INDEX_BYTES, "index of safetensors files"), path)
     parts = {name: path.with_name(name) for name in listed.values()}
     _require_all(path, tuple(parts.values()))
-    return checked_parts(listed, ((name, _header(part)) for name, part in parts.items()), path)
+    return combine_parts(listed, ((name, _header(part)) for name, part in parts.items()), path)
 
 
-def checked_parts(
+def combine_parts(
     listed: dict[str, str], parts: Iterable[tuple[str, tuple[FileTensor, ...]]], index: Path | str
 ) -> Checkpoint:
-    """Return the tensors of all parts, each a file's name and its header, that an index lists.
+    """Return the listed tensors of all parts, which are pairs of file name and header.
 
     Raises:
-        ModelFileError: If a part does not hold what the index says, or there are too many.
+        ModelFileError: If a part lacks a tensor that the index lists, or there are too many.
     """
     found: list[FileTensor] = []
     extra: list[str] = []
@@ -332,12 +331,12 @@ def checked_parts(
             raise ModelFileError(index, f"its files hold more than {MAX_TENSORS:,} tensors", "Choose a single model.")
     if listed:
         name, file = next(iter(listed.items()))
-        raise ModelFileError(index, f"weight_map: {shown(name)} is not in {file}", _COMPLETE)
+        raise ModelFileError(index, f"weight_map: {quote(name)} is not in {file}", _COMPLETE)
     return Checkpoint(tuple(found), _unlisted(extra))
 
 
 def read_index(data: bytes, place: Path | str) -> dict[str, str]:
-    """Return which file holds which tensor, as the text of an index says.
+    """Parse an index of safetensors files into a mapping from tensor name to file name.
 
     Raises:
         ModelFileError: If it is no such index, or names anything but a safetensors file beside it.
@@ -360,7 +359,7 @@ def read_index(data: bytes, place: Path | str) -> dict[str, str]:
         for name in scanner.members(MAX_TENSORS):
             file = scanner.text()
             if file not in files and not _is_beside(file):
-                fail(f"weight_map: {shown(file)} is not the name of a safetensors file beside the index")
+                fail(f"weight_map: {quote(file)} is not the name of a safetensors file beside the index")
             listed[name] = files.setdefault(file, file)
             if len(files) > MAX_SHARDS:
                 fail(f"weight_map: names more than {MAX_SHARDS:,} files")
@@ -371,7 +370,7 @@ def read_index(data: bytes, place: Path | str) -> dict[str, str]:
 
 
 def _is_beside(file: str) -> bool:
-    """Return whether a name from an index stays in the index's folder, on any system."""
+    """Return whether a file name is in the index's own folder on every operating system."""
     return file.endswith(".safetensors") and not re.search(r"[/\\:\x00-\x1f]", file)
 
 
@@ -380,7 +379,7 @@ def _require_all(path: Path, parts: tuple[Path, ...]) -> None:
     if missing:
         files = "1 file" if len(parts) == 1 else f"{len(parts):,} files"
         more = f" and {len(missing) - 1:,} more are" if len(missing) > 1 else " is"
-        raise ModelFileError(path, f"of {files} {shown(missing[0])}{more} missing", _COMPLETE)
+        raise ModelFileError(path, f"of {files} {quote(missing[0])}{more} missing", _COMPLETE)
 
 
 def _all_tensors(parts: tuple[Path, ...]) -> Iterator[FileTensor]:
@@ -388,7 +387,7 @@ def _all_tensors(parts: tuple[Path, ...]) -> Iterator[FileTensor]:
     for part in parts:
         for tensor in _header(part):
             if tensor.name in seen:
-                raise ModelFileError(part, f"tensor {shown(tensor.name)} is in another part as well", _COMPLETE)
+                raise ModelFileError(part, f"tensor {quote(tensor.name)} is in another part as well", _COMPLETE)
             seen.add(tensor.name)
             yield tensor
         if len(seen) > MAX_TENSORS:
@@ -403,4 +402,4 @@ def _header(part: Path) -> tuple[FileTensor, ...]:
 def _unlisted(names: list[str]) -> tuple[str, ...]:
     if not names:
         return ()
-    return (f"{len(names):,} tensors of the files are not in their index and not counted, such as {shown(names[0])}",)
+    return (f"{len(names):,} tensors of the files are not in their index and not counted, such as {quote(names[0])}",)

@@ -1,18 +1,18 @@
-"""Which tensors of a checkpoint belong to a network, and what they take in its files."""
+"""Matching of a checkpoint's tensors with those of a network, and their stored size."""
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
 
-from planner.models.architecture import Architecture, Stack, StoredTensors, Tensor
+from planner.models.architecture import Architecture, Stack, StoredTensors
 from planner.models.readers.checkpoint.safetensors import FileTensor
-from planner.models.readers.sources import shown
+from planner.models.readers.sources import quote
 
-Place = Literal["embedding", "layers", "output", "other"]
+NetworkPart = Literal["embedding", "layers", "output", "other"]
 
 _PLAIN: Final = {"BF16": "bf16", "F16": "fp16", "F32": "fp32"}
-# What quantised checkpoints hold beside a weight, or instead of it: GPTQ and AWQ, compressed-tensors and ModelOpt,
+# Tensors of quantized checkpoints in addition to a weight or instead of it: GPTQ and AWQ, compressed-tensors, ModelOpt,
 # fp8 of DeepSeek, bitsandbytes, and MXFP4 of gpt-oss.
 _COMPANION: Final = re.compile(
     r"(\.weight)?(\.(qweight|qzeros|scales|g_idx|weight_packed|weight_shape|weight_scale|weight_scale_2"
@@ -20,24 +20,26 @@ _COMPANION: Final = re.compile(
     r"|input_zero_point|output_scale|k_scale|v_scale|absmax|quant_map|nested_absmax|nested_quant_map"
     r"|quant_state\.[\w]+|SCB|weight_format))$|_(blocks|scales)$"
 )
-# Buffers that are kept with the parameters, and loaded with them.
+# Buffers that are stored and loaded with the parameters.
 _BUFFER: Final = re.compile(r"(^|\.)e_score_correction_bias$")
 _NUMBER: Final = re.compile(r"(?<![^.])(?:\d+|\{\w+\})(?![^.])")
 
 
 class _Spot(NamedTuple):
-    """Where a tensor stands: the path before its layer's number, the number, and the path after it."""
+    """A tensor's name, split into the path before its layer's number, the number, and the path after it."""
 
     prefix: str
     layer: int | None
     rest: str
 
 
-def with_stored(architecture: Architecture, tensors: Iterable[FileTensor], notes: tuple[str, ...] = ()) -> Architecture:
-    """Return `architecture` with the bytes that its tensors have in a checkpoint, and notes on what differs.
+def with_stored_sizes(
+    architecture: Architecture, tensors: Iterable[FileTensor], notes: tuple[str, ...] = ()
+) -> Architecture:
+    """Return `architecture` with the stored size of its tensors in a checkpoint, and notes on differences.
 
-    Tensors that the network does not have (layers that predict further tokens, a head that is tied) are not counted.
-    Where some of the network's are not found, the names cannot be trusted to mean the same and all are counted.
+    Tensors that the network does not have (layers for multi-token prediction, a tied head) are not counted. If some of
+    the network's tensors are missing, the names are not comparable and all tensors are counted.
     """
     found: dict[_Spot, list[FileTensor]] = {}
     for tensor in tensors:
@@ -46,7 +48,11 @@ def with_stored(architecture: Architecture, tensors: Iterable[FileTensor], notes
     missing = expected.missing()
     counted = tuple(found if missing else expected.matched)
     extra = [tensor for spot in found.keys() - set(counted) for tensor in found[spot]]
-    stored = _summed((expected.place(spot), tensor) for spot in counted for tensor in found[spot])
+    stored = sum_stored(
+        (expected.place(spot), tensor.format, tensor.elements, tensor.bytes)
+        for spot in counted
+        for tensor in found[spot]
+    )
     held = [tensor for spot in counted if not _BUFFER.search(spot.rest) for tensor in found[spot]]
     made = architecture.evolve(container="safetensors", stored=stored)
     told = (*notes, *_missing_note(missing), *_extra_note(extra), *(() if missing else _size_note(made, held)))
@@ -65,7 +71,7 @@ def _spot(name: str) -> _Spot:
 
 
 class _Expected:
-    """The tensors of a network, compared with the places at which a checkpoint has some."""
+    """Matcher of a network's tensors with those of a checkpoint."""
 
     def __init__(self, architecture: Architecture, found: Iterable[_Spot]) -> None:
         self._around = _around(architecture)
@@ -77,15 +83,15 @@ class _Expected:
 
     @property
     def matched(self) -> Iterable[_Spot]:
-        """Return the places that the network has too."""
+        """Return the checkpoint's tensors that belong to the network."""
         return self._placed.keys()
 
-    def place(self, spot: _Spot) -> Place:
-        """Return which part of the network a tensor belongs to."""
+    def place(self, spot: _Spot) -> NetworkPart:
+        """Return the part of the network that a tensor belongs to."""
         return self._placed.get(spot) or ("other" if spot.layer is None else "layers")
 
     def missing(self) -> list[str]:
-        """Return the names of what the network has and the checkpoint has not."""
+        """Return the names of the network's tensors that the checkpoint lacks."""
         inside = {(self._stack_of.get(spot.prefix), spot.layer, spot.rest) for spot in self._placed}
         around = set(self._names.values())
         lacking = [name for name in self._around if name not in around]
@@ -94,7 +100,7 @@ class _Expected:
                 lacking.extend(f"{place}.{rest}" for place in places if (number, place, rest) not in inside)
         return lacking
 
-    def _place(self, spot: _Spot) -> Place | None:
+    def _place(self, spot: _Spot) -> NetworkPart | None:
         stack = self._stack_of.get(spot.prefix) if spot.layer is not None else None
         if stack is not None and spot.layer in self._inside[stack].get(spot.rest, ()):
             return "layers"
@@ -107,15 +113,15 @@ class _Expected:
         return None if name is None else self._around[name]
 
     def _name(self, whole: str) -> str | None:
-        """Return the name of a tensor outside the layers as the network calls it."""
+        """Return the network's name for a tensor outside the layers, or None."""
         parts = whole.split(".")
         shorter = (".".join(parts[start:]) for start in range(len(parts)))
         inner = next((name for name in shorter if name in self._around), None)
-        # A checkpoint of the bare network leaves out the name of what stands around it.
+        # A checkpoint of the base model omits the prefix of the surrounding model.
         return inner or next((name for name in self._around if name.endswith(f".{whole}")), None)
 
     def _best(self, rests: Counter[str]) -> int | None:
-        """Return the stack whose layers have the most of these tensors."""
+        """Return the index of the stack whose layers have the most of these tensors."""
         shared = [sum(count for rest, count in rests.items() if rest in layers) for layers in self._inside]
         best = max(range(len(shared)), key=shared.__getitem__)
         return best if shared[best] else None
@@ -130,7 +136,7 @@ def _by_prefix(spots: Iterable[_Spot]) -> dict[str, Counter[str]]:
 
 
 def _layers(stack: Stack) -> dict[str, set[int]]:
-    """Return in which layers of a stack each tensor is."""
+    """Return the layers of a stack that have each tensor, by tensor name."""
     found: dict[str, set[int]] = {}
     for group in stack.groups:
         places = group.places or tuple(range(group.count))
@@ -139,25 +145,17 @@ def _layers(stack: Stack) -> dict[str, set[int]]:
     return found
 
 
-def _around(architecture: Architecture) -> dict[str, Place]:
-    found: dict[str, Place] = {}
+def _around(architecture: Architecture) -> dict[str, NetworkPart]:
+    found: dict[str, NetworkPart] = {}
     for stack in architecture.stacks:
         for tensor in (*stack.before, *stack.after):
-            found[_NUMBER.sub("#", tensor.name)] = _place_of(tensor)
+            found[_NUMBER.sub("#", tensor.name)] = "embedding" if tensor.role == "embedding" else "other"
     return found | {_NUMBER.sub("#", tensor.name): "output" for tensor in architecture.head}
 
 
-def _place_of(tensor: Tensor) -> Place:
-    return "embedding" if tensor.role == "embedding" else "other"
-
-
-def _summed(placed: Iterator[tuple[Place, FileTensor]]) -> tuple[StoredTensors, ...]:
-    return sum_stored((place, tensor.format, tensor.elements, tensor.bytes) for place, tensor in placed)
-
-
-def sum_stored(parts: Iterable[tuple[Place, str, int, int]]) -> tuple[StoredTensors, ...]:
-    """Return tensors, each with its place, format, elements and bytes, added up by place and format."""
-    sums: dict[tuple[Place, str], tuple[int, int]] = {}
+def sum_stored(parts: Iterable[tuple[NetworkPart, str, int, int]]) -> tuple[StoredTensors, ...]:
+    """Sum elements and bytes of tensors by part of the network and format."""
+    sums: dict[tuple[NetworkPart, str], tuple[int, int]] = {}
     for place, name, elements, count in parts:
         before = sums.get((place, name), (0, 0))
         sums[place, name] = (before[0] + elements, before[1] + count)
@@ -168,7 +166,7 @@ def sum_stored(parts: Iterable[tuple[Place, str, int, int]]) -> tuple[StoredTens
 
 
 def _with_dtype(architecture: Architecture, notes: tuple[str, ...]) -> Architecture:
-    """Return `architecture` with the format that its tensors really have, where that is one."""
+    """Return `architecture` with the actual format of its tensors, if all have the same."""
     formats = {part.format for part in architecture.stored if part.bytes}
     only = _PLAIN.get(formats.pop()) if len(formats) == 1 else None
     stated = architecture.stored_dtype
@@ -176,14 +174,14 @@ def _with_dtype(architecture: Architecture, notes: tuple[str, ...]) -> Architect
     if only is None or only == stated:
         return architecture.evolve(reader_notes=told)
     if stated is not None:
-        told = (*told, f"the configuration says {stated}, and the files hold {only}: the files are right")
+        told = (*told, f"the configuration states {stated}, but the files hold {only}, which is used")
     return architecture.evolve(stored_dtype=only, reader_notes=told)
 
 
 def _missing_note(names: list[str]) -> tuple[str, ...]:
     if not names:
         return ()
-    rest = f"{len(names):,} tensors of the network are not found in the files, such as {shown(names[0])}"
+    rest = f"{len(names):,} tensors of the network are not found in the files, such as {quote(names[0])}"
     return (f"{rest}: the weights as stored are all that the files hold",)
 
 
@@ -192,7 +190,7 @@ def _extra_note(tensors: list[FileTensor]) -> tuple[str, ...]:
         return ()
     size = sum(tensor.bytes for tensor in tensors)
     what = f"{len(tensors):,} tensors of the files, {size:,} bytes, are not part of the network"
-    return (f"{what} and not counted, such as {shown(min(tensor.name for tensor in tensors))}",)
+    return (f"{what} and not counted, such as {quote(min(tensor.name for tensor in tensors))}",)
 
 
 def _size_note(architecture: Architecture, held: list[FileTensor]) -> tuple[str, ...]:

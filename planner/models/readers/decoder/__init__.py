@@ -1,1 +1,1 @@
-"""Readers of decoders: language models that make one token after another."""
+"""Readers of decoder-only language models."""

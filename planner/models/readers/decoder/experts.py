@@ -1,58 +1,66 @@
-"""Feed-forward blocks of routed experts, each described by a style that a configuration fills with numbers."""
+"""Mixture-of-experts blocks, built from a declarative style and a configuration."""
 
 from collections.abc import Callable
 from functools import partial
 from typing import Final, Literal, NamedTuple
 
 from planner.models.architecture import Activation, Mlp, Moe, Tensor
-from planner.models.readers.blocks import ACTIVATION_FIELDS, ForwardBlock, MlpStyle, Sizes, Switch, mlp_block, switched
-from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import ACTIVATIONS, Tensors, expert_tensors, mlp_tensors, router_tensors
+from planner.models.readers.blocks import (
+    ACTIVATION_FIELDS,
+    FeedForwardBlock,
+    FlagSource,
+    MlpStyle,
+    Sizes,
+    mlp_block,
+    read_flag,
+)
+from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
+from planner.models.readers.tensors import ACTIVATIONS, Tensors, expert_tensors, mlp_tensors, router_tensors
 
 GATED_NAMES: Final = ("gate_proj", "up_proj", "down_proj")
 
-SharedWidth = Callable[[Fields, int], int]
-"""The width of all shared experts together, from the configuration and the width of one expert."""
+SharedWidth = Callable[[ConfigFields, int], int]
+"""Function from the configuration and the width of one expert to the total width of the shared experts."""
 
-SparseLayers = Callable[[Fields, int], tuple[bool, ...]]
-"""Which layers hold experts."""
+SparseLayers = Callable[[ConfigFields, int], tuple[bool, ...]]
+"""Function from the configuration and the number of layers to a flag per layer: whether it has experts."""
 
 
-def no_shared(_: Fields, __: int) -> int:
-    """Say that there is no shared expert."""
+def no_shared(_: ConfigFields, __: int) -> int:
+    """Return the width 0, for families without shared experts."""
     return 0
 
 
 def counted_shared(name: str, default: int) -> SharedWidth:
-    """Return the rule by which a field holds the number of shared experts, each as wide as a routed one."""
+    """Return the rule for families with a field for the number of shared experts, each as wide as a routed one."""
     return lambda fields, width: width * fields.integer(name, default=default, low=0, high=MAX_LAYERS)
 
 
 def stated_shared(name: str, default: int | None = None) -> SharedWidth:
-    """Return the rule by which a field holds the width of the shared expert."""
+    """Return the rule for families with a field for the width of the shared expert."""
     return lambda fields, _: fields.integer(name, default=default, low=0)
 
 
-def every_layer(_: Fields, layers: int) -> tuple[bool, ...]:
-    """Say that every layer holds experts."""
+def every_layer(_: ConfigFields, layers: int) -> tuple[bool, ...]:
+    """Give every layer experts."""
     return (True,) * layers
 
 
-def stepped_layers(fields: Fields, layers: int) -> tuple[bool, ...]:
-    """Say which layers hold experts by `decoder_sparse_step`, less `mlp_only_layers` (Qwen)."""
+def stepped_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
+    """Give every `decoder_sparse_step`-th layer experts, except `mlp_only_layers` (Qwen)."""
     dense = frozenset(fields.integers("mlp_only_layers") or ())
     step = fields.integer("decoder_sparse_step", default=1)
-    return tuple(place not in dense and (place + 1) % step == 0 for place in range(layers))
+    return tuple(index not in dense and (index + 1) % step == 0 for index in range(layers))
 
 
 def after_dense_layers(default: int, name: str = "first_k_dense_replace") -> SparseLayers:
-    """Return the rule by which all but the first layers hold experts, unless `mlp_layer_types` says more."""
+    """Return the rule that all but the first layers have experts, unless `mlp_layer_types` is set."""
 
-    def rule(fields: Fields, layers: int) -> tuple[bool, ...]:
+    def rule(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
         stated = fields.texts("mlp_layer_types")
         if stated is None:
             first = fields.integer(name, default=default, low=0)
-            return tuple(place >= first for place in range(layers))
+            return tuple(index >= first for index in range(layers))
         if len(stated) != layers:
             fields.fail("mlp_layer_types", f"has {len(stated)} entries for {layers} layers")
         return tuple(kind == "sparse" for kind in stated)
@@ -61,10 +69,10 @@ def after_dense_layers(default: int, name: str = "first_k_dense_replace") -> Spa
 
 
 class ExpertStyle(NamedTuple):
-    """How a family writes its experts; the defaults are Qwen's.
+    """Tensor names and configuration fields of a family's experts; the defaults are Qwen's.
 
-    `stacked` checkpoints hold the experts of a layer in one tensor, with gate and up beside each other: as
-    (output, input) or, `transposed`, as (input, output).
+    `stacked` checkpoints hold the experts of a layer in one tensor, with gate and up concatenated: as (output, input)
+    or, if `transposed`, as (input, output).
     """
 
     experts: tuple[str, ...] = ("num_experts", "num_local_experts", "n_routed_experts")
@@ -82,13 +90,13 @@ class ExpertStyle(NamedTuple):
     shared: SharedWidth = no_shared
     shared_prefix: str = "mlp.shared_experts."
     shared_names: tuple[str, ...] = GATED_NAMES
-    shared_bias: Switch = False
+    shared_bias: FlagSource = False
     shared_gate: str | None = None
     every_expert: bool = False
     sparse: SparseLayers = every_layer
 
-    def blocks(self, fields: Fields, sizes: Sizes, dense: MlpStyle) -> tuple[ForwardBlock, ...]:
-        """Return the feed-forward block of every layer: experts, or the dense one."""
+    def blocks(self, fields: ConfigFields, sizes: Sizes, dense: MlpStyle) -> tuple[FeedForwardBlock, ...]:
+        """Return the feed-forward block of every layer: experts or dense."""
         sparse = self.sparse(fields, sizes.layers)
         made = {
             kind: moe_block(fields, sizes.hidden, self) if kind else mlp_block(fields, sizes, dense)
@@ -100,11 +108,11 @@ class ExpertStyle(NamedTuple):
 QWEN_EXPERTS: Final = ExpertStyle(sparse=stepped_layers)
 
 
-def moe_block(fields: Fields, hidden: int, style: ExpertStyle) -> ForwardBlock:
-    """Return a feed-forward block of experts, with its router and shared expert.
+def moe_block(fields: ConfigFields, hidden: int, style: ExpertStyle) -> FeedForwardBlock:
+    """Return a mixture-of-experts block with its router and shared expert.
 
     Raises:
-        ModelFileError: If a token would visit more experts than there are.
+        ModelFileError: If more experts are selected per token than exist.
     """
     width = fields.integer(*style.width)
     experts = fields.integer(*style.experts, high=MAX_LAYERS)
@@ -118,8 +126,8 @@ def moe_block(fields: Fields, hidden: int, style: ExpertStyle) -> ForwardBlock:
         shared_gate=style.shared_gate is not None,
         every_expert=style.every_expert,
     )
-    shared = _shared(moe, hidden, style, bias=switched(fields, style.shared_bias))
-    return ForwardBlock(moe, (*_router(moe, hidden, style), *_routed(moe, hidden, style), *shared))
+    shared = _shared(moe, hidden, style, bias=read_flag(fields, style.shared_bias))
+    return FeedForwardBlock(moe, (*_router(moe, hidden, style), *_routed(moe, hidden, style), *shared))
 
 
 def _router(moe: Moe, hidden: int, style: ExpertStyle) -> Tensors:

@@ -1,4 +1,4 @@
-"""Gemma 4: wider heads in the layers that see everything, shared keys and values, and an embedding for each layer.
+"""Reader of Gemma 4: wider heads in full-attention layers, shared keys and values, and per-layer embeddings.
 
 **Source**: the modelling code of transformers 5.23, `models/gemma4`.
 """
@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from planner.models.architecture import Architecture, Attention, Tensor
-from planner.models.readers.blocks import ForwardBlock, MixerBlock, Sizes, dense_mlp, read_sizes
+from planner.models.readers.attention_patterns import windowed_layers
+from planner.models.readers.blocks import FeedForwardBlock, MixerBlock, Sizes, dense_mlp, read_sizes
+from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
+from planner.models.readers.decoder.assembly import Frame, assemble
 from planner.models.readers.decoder.experts import ExpertStyle, moe_block
-from planner.models.readers.decoder.family import Frame, assemble
 from planner.models.readers.decoder.llama_like import GELU_GLU, GEMMA_NORMS
-from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import FP32_RMS, Tensors, embedding, linear, mlp_tensors, norm_tensors
-from planner.models.readers.places import limited_layers
 from planner.models.readers.registry import Reader
+from planner.models.readers.tensors import FP32_RMS, Tensors, embedding, linear, mlp_tensors, norm_tensors
 
 _EXPERT_NORMS: Final = (
     "post_feedforward_layernorm_1",
@@ -31,8 +31,8 @@ _EXPERTS: Final = ExpertStyle(
 )
 
 
-class Kind(NamedTuple):
-    """What tells the layers of a stack apart."""
+class _LayerKind(NamedTuple):
+    """Properties that differ between the layers of a stack."""
 
     window: int | None
     head_dim: int
@@ -40,14 +40,14 @@ class Kind(NamedTuple):
     shares: bool
 
 
-def _gemma4(fields: Fields) -> Architecture:
+def _gemma4(fields: ConfigFields) -> Architecture:
     sizes = read_sizes(fields, kv_heads=4, head_dim=256)
     width = fields.integer("hidden_size_per_layer_input", default=256, low=0)
     experts = fields.flag("enable_moe_block", default=False)
     kinds = _kinds(fields, sizes)
     own = _own_embedding(width, sizes.hidden)
     mixers = {kind: _attention(fields, sizes, kind, own) for kind in set(kinds)}
-    forwards = {shares: _forward(fields, sizes, shares=shares, experts=experts) for shares in (False, True)}
+    feed_forwards = {shares: _forward(fields, sizes, shares=shares, experts=experts) for shares in (False, True)}
     frame = Frame(
         norm=FP32_RMS,
         norms=GEMMA_NORMS + (_EXPERT_NORMS if experts else ()),
@@ -59,37 +59,37 @@ def _gemma4(fields: Fields) -> Architecture:
         sizes,
         frame,
         [mixers[kind] for kind in kinds],
-        [forwards[kind.shares] for kind in kinds],
+        [feed_forwards[kind.shares] for kind in kinds],
         before=_embeddings(fields, sizes, width),
     )
 
 
-def _kinds(fields: Fields, sizes: Sizes) -> tuple[Kind, ...]:
+def _kinds(fields: ConfigFields, sizes: Sizes) -> tuple[_LayerKind, ...]:
     layers = sizes.layers
-    limited = limited_layers(fields, layers) or tuple((place + 1) % 6 != 0 for place in range(layers))
+    limited = windowed_layers(fields, layers) or tuple((index + 1) % 6 != 0 for index in range(layers))
     window = fields.integer("sliding_window", default=512, high=10**9)
     shared = fields.integer("num_kv_shared_layers", default=0, low=0, high=layers)
     listed = fields.nested("per_layer_config")
     wide = fields if listed is None else None
     kinds = []
-    for place, few in enumerate((*limited[:-1], False)):  # the last layer always sees everything
+    for index, few in enumerate((*limited[:-1], False)):  # the last layer always has full attention
         head_dim, kv_heads = _heads(wide, sizes) if wide and not few else (sizes.head_dim, sizes.kv_heads)
-        if listed and (own := listed.nested(str(place), f"{place:02}", f"{place:03}")):
+        if listed and (own := listed.nested(str(index), f"{index:02}", f"{index:03}")):
             head_dim = own.integer("head_dim", default=head_dim)
             kv_heads = own.integer("num_key_value_heads", default=kv_heads, high=MAX_LAYERS)
-        kinds.append(Kind(window if few else None, head_dim, kv_heads, shares=place >= layers - shared))
+        kinds.append(_LayerKind(window if few else None, head_dim, kv_heads, shares=index >= layers - shared))
     return tuple(kinds)
 
 
-def _heads(fields: Fields, sizes: Sizes) -> tuple[int, int]:
-    """Return the width and number of the key/value heads where a layer sees everything."""
+def _heads(fields: ConfigFields, sizes: Sizes) -> tuple[int, int]:
+    """Return width and number of the key/value heads of full-attention layers."""
     own = sizes.kv_heads
     if fields.flag("attention_k_eq_v", default=False):
         own = fields.integer("num_global_key_value_heads", default=own, high=MAX_LAYERS)
     return fields.integer("global_head_dim", default=512), own
 
 
-def _attention(fields: Fields, sizes: Sizes, kind: Kind, own_embedding: Tensors) -> MixerBlock:
+def _attention(fields: ConfigFields, sizes: Sizes, kind: _LayerKind, own_embedding: Tensors) -> MixerBlock:
     bias = fields.flag("attention_bias", default=False)
     mixer = Attention(
         heads=sizes.heads,
@@ -116,25 +116,25 @@ def _keys(mixer: Attention, hidden: int, *, bias: bool) -> Tensors:
     return linear("self_attn.k_proj", mixer.kv_dim, hidden, bias=bias) + norm
 
 
-def _forward(fields: Fields, sizes: Sizes, *, shares: bool, experts: bool) -> ForwardBlock:
-    """Return a dense block, twice as wide in layers that share keys and values if so stated, with experts beside it."""
+def _forward(fields: ConfigFields, sizes: Sizes, *, shares: bool, experts: bool) -> FeedForwardBlock:
+    """Return a dense block with parallel experts, if any; layers that share keys and values may be twice as wide."""
     dense = dense_mlp(fields, sizes, GELU_GLU)
     if shares and fields.flag("use_double_wide_mlp", default=False):
         dense = dense.evolve(intermediate=2 * dense.intermediate)
     tensors = mlp_tensors(dense, sizes.hidden)
     if not experts:
-        return ForwardBlock(dense, tensors)
+        return FeedForwardBlock(dense, tensors)
     style = _EXPERTS._replace(activation=dense.activation)
     moe, routed = moe_block(fields, sizes.hidden, style)
     scales = (
         Tensor(name="router.scale", shape=(sizes.hidden,), role="other"),
         Tensor(name="router.per_expert_scale", shape=(fields.integer("num_experts", high=MAX_LAYERS),), role="other"),
     )
-    return ForwardBlock(moe.evolve(shared_intermediate=dense.intermediate), (*tensors, *routed, *scales))
+    return FeedForwardBlock(moe.evolve(shared_intermediate=dense.intermediate), (*tensors, *routed, *scales))
 
 
 def _own_embedding(width: int, hidden: int) -> Tensors:
-    """Return what mixes a layer's own embedding of the token into the stream."""
+    """Return the tensors that add a layer's own token embedding to the residual stream."""
     if not width:
         return ()
     return (
@@ -144,7 +144,7 @@ def _own_embedding(width: int, hidden: int) -> Tensors:
     )
 
 
-def _embeddings(fields: Fields, sizes: Sizes, width: int) -> Tensors:
+def _embeddings(fields: ConfigFields, sizes: Sizes, width: int) -> Tensors:
     tokens = embedding("model.embed_tokens", sizes.vocabulary, sizes.hidden)
     if not width:
         return tokens

@@ -1,4 +1,4 @@
-"""Dense decoders with biases, LayerNorm and a plain feed-forward block: GPT-2 and what came of it.
+"""Readers of dense decoders with biases, LayerNorm and plain feed-forward blocks: GPT-2 and its descendants.
 
 **Source**: the modelling code of transformers 5.23; tensor names are those of the published checkpoints.
 """
@@ -7,22 +7,22 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from planner.models.architecture import Architecture, Grouping
+from planner.models.readers.attention_patterns import LayerAttention, full_attention, unrotated_attention
 from planner.models.readers.blocks import (
     AttentionStyle,
-    ForwardBlock,
+    FeedForwardBlock,
     MixerBlock,
     MlpStyle,
     Sizes,
-    altered,
     attention_blocks,
     mlp_block,
     read_sizes,
+    transform_blocks,
 )
-from planner.models.readers.decoder.family import Family, Frame, assemble
-from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import BARE_LAYER, LAYER, Tensors, embedding, linear, norm_tensors
-from planner.models.readers.places import Place, full, unrotated
+from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
+from planner.models.readers.decoder.assembly import DecoderFamily, Frame, assemble
 from planner.models.readers.registry import Reader
+from planner.models.readers.tensors import BARE_LAYER, LAYER, Tensors, embedding, linear, norm_tensors
 
 _GPT2_FRAME: Final = Frame(
     norm=LAYER,
@@ -39,7 +39,7 @@ _GPT2_ATTENTION: Final = AttentionStyle(
     names=("c_attn", "c_proj"),
     bias=True,
     out_bias=True,
-    places=unrotated,
+    pattern=unrotated_attention,
     dropout=("attn_pdrop", 0.1),
     fp32_softmax=False,
 )
@@ -65,23 +65,23 @@ _BLOOM_NAMES: Final = ("query_key_value", "dense")
 _WIDENING_NAMES: Final = ("dense_h_to_4h", "dense_4h_to_h")
 
 
-def _gpt2_mixers(fields: Fields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
-    """Return attention whose projections the checkpoints store as (input, output)."""
-    return altered(
+def _gpt2_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
+    """Return attention with projections stored as (input, output)."""
+    return transform_blocks(
         attention_blocks(fields, sizes, style), lambda made: made._replace(tensors=_transposed(made.tensors))
     )
 
 
-def _gpt2_forwards(fields: Fields, sizes: Sizes, style: MlpStyle) -> Sequence[ForwardBlock]:
+def _gpt2_forwards(fields: ConfigFields, sizes: Sizes, style: MlpStyle) -> Sequence[FeedForwardBlock]:
     block, tensors = mlp_block(fields, sizes, style)
-    return (ForwardBlock(block, _transposed(tensors)),) * sizes.layers
+    return (FeedForwardBlock(block, _transposed(tensors)),) * sizes.layers
 
 
 def _transposed(tensors: Tensors) -> Tensors:
     return tuple(tensor.evolve(shape=tensor.shape[::-1]) for tensor in tensors)
 
 
-def _gpt_bigcode(fields: Fields) -> Architecture:
+def _gpt_bigcode(fields: ConfigFields) -> Architecture:
     """Read GPT-BigCode, with one key/value head under `multi_query`."""
     sizes = read_sizes(fields)
     if fields.flag("multi_query", default=True):
@@ -91,26 +91,25 @@ def _gpt_bigcode(fields: Fields) -> Architecture:
     return assemble(fields, sizes, _GPT2_FRAME, attention_blocks(fields, sizes, attention), (mlp,) * sizes.layers)
 
 
-def _gpt_neo_places(fields: Fields, layers: int) -> tuple[Place, ...]:
+def _gpt_neo_pattern(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
     window = fields.integer("window_size", default=256)
     kinds = fields.texts("attention_layers")
     if kinds is None:
-        kinds = tuple(("global", "local")[place % 2] for place in range(layers))
+        kinds = tuple(("global", "local")[index % 2] for index in range(layers))
     elif len(kinds) != layers:
         fields.fail("attention_layers", f"has {len(kinds)} entries for {layers} layers")
-    return tuple(Place(window if kind == "local" else None, rotary=False) for kind in kinds)
+    return tuple(LayerAttention(window if kind == "local" else None, rotary=False) for kind in kinds)
 
 
-def _bloom_embeddings(_: Fields, sizes: Sizes) -> Tensors:
+def _bloom_embeddings(_: ConfigFields, sizes: Sizes) -> Tensors:
     return (
         *embedding("transformer.word_embeddings", sizes.vocabulary, sizes.hidden),
         *norm_tensors("transformer.word_embeddings_layernorm", sizes.hidden, LAYER),
     )
 
 
-def _mpt(fields: Fields) -> Architecture:
-    """Read MPT, which places tokens by ALiBi and has no biases."""
-    sizes = read_sizes(fields)
+def _mpt(fields: ConfigFields) -> Architecture:
+    """Read MPT, which has ALiBi positions and no biases."""
     inner = fields.nested("attn_config")
     dropout = 0.0 if inner is None else inner.dropout("attn_pdrop", default=0.0)
     frame = Frame(
@@ -122,15 +121,14 @@ def _mpt(fields: Fields) -> Architecture:
         hidden_dropout=dropout,
     )
     attention = AttentionStyle(
-        prefix="attn.", names=("Wqkv", "out_proj"), places=unrotated, dropout=dropout, sdpa=False
+        prefix="attn.", names=("Wqkv", "out_proj"), pattern=unrotated_attention, dropout=dropout, sdpa=False
     )
     mlp = MlpStyle(prefix="ffn.", names=("up_proj", "down_proj"), activation="gelu", width=(), ratio=4)
-    mixers = attention_blocks(fields, sizes, attention)
-    return assemble(fields, sizes, frame, mixers, (mlp_block(fields, sizes, mlp),) * sizes.layers)
+    return DecoderFamily(frame=frame, attention=attention, mlp=mlp).read(fields)
 
 
-def _opt(fields: Fields) -> Architecture:
-    """Read OPT; the one of 350M projects between a narrow embedding and the stream, and normalises after."""
+def _opt(fields: ConfigFields) -> Architecture:
+    """Read OPT; the 350M model has a narrow embedding with projections, and post-norms."""
     sizes = read_sizes(fields)
     biased = ("enable_bias", True)
     weighted = fields.flag("layer_norm_elementwise_affine", default=True)
@@ -142,7 +140,7 @@ def _opt(fields: Fields) -> Architecture:
         hidden_dropout=("dropout", 0.1),
     )
     attention = AttentionStyle(
-        names=("q_proj", "k_proj", "v_proj", "out_proj"), bias=biased, out_bias=biased, places=unrotated
+        names=("q_proj", "k_proj", "v_proj", "out_proj"), bias=biased, out_bias=biased, pattern=unrotated_attention
     )
     mlp = MlpStyle(prefix="", names=("fc1", "fc2"), bias=biased, activation="relu")
     return assemble(
@@ -157,20 +155,20 @@ def _opt(fields: Fields) -> Architecture:
     )
 
 
-def _opt_embedding_width(fields: Fields, sizes: Sizes) -> int:
+def _opt_embedding_width(fields: ConfigFields, sizes: Sizes) -> int:
     return fields.integer("word_embed_proj_dim", default=sizes.hidden)
 
 
-def _opt_before(fields: Fields, sizes: Sizes) -> Tensors:
+def _opt_before(fields: ConfigFields, sizes: Sizes) -> Tensors:
     width = _opt_embedding_width(fields, sizes)
-    # The first two rows are kept for padding.
+    # The first two rows are reserved for padding.
     rows = fields.integer("max_position_embeddings", default=2048) + 2
     tokens = embedding("model.decoder.embed_tokens", sizes.vocabulary, width)
     tables = tokens + embedding("model.decoder.embed_positions", rows, sizes.hidden)
     return tables if width == sizes.hidden else tables + linear("model.decoder.project_in", sizes.hidden, width)
 
 
-def _opt_after(fields: Fields, sizes: Sizes, *, weighted: bool) -> Tensors:
+def _opt_after(fields: ConfigFields, sizes: Sizes, *, weighted: bool) -> Tensors:
     width = _opt_embedding_width(fields, sizes)
     first = fields.flag("do_layer_norm_before", default=True)
     kept = weighted and first and not fields.flag("_remove_final_layer_norm", default=False)
@@ -178,7 +176,7 @@ def _opt_after(fields: Fields, sizes: Sizes, *, weighted: bool) -> Tensors:
     return norm if width == sizes.hidden else norm + linear("model.decoder.project_out", width, sizes.hidden)
 
 
-def _falcon(fields: Fields) -> Architecture:
+def _falcon(fields: ConfigFields) -> Architecture:
     """Read Falcon: 7B has one key/value head, 40B and 180B share them in groups, RW has as many as heads."""
     grouped = fields.flag("new_decoder_architecture", default=False)
     sizes = _falcon_sizes(fields, grouped=grouped)
@@ -198,20 +196,20 @@ def _falcon(fields: Fields) -> Architecture:
         names=_BLOOM_NAMES,
         bias=bias,
         out_bias=bias,
-        places=unrotated if fields.flag("alibi", default=False) else full,
+        pattern=unrotated_attention if fields.flag("alibi", default=False) else full_attention,
         fp32_softmax=False,
         returns_scores=True,
     )
     mlp = MlpStyle(names=_WIDENING_NAMES, bias=bias, activation="gelu", width=("ffn_hidden_size",), ratio=4)
     grouping: Grouping = "copied" if grouped else "broadcast"
-    mixers = altered(
+    mixers = transform_blocks(
         attention_blocks(fields, sizes, attention),
         lambda made: made._replace(mixer=made.mixer.evolve(grouping=grouping)),
     )
     return assemble(fields, sizes, frame, mixers, (mlp_block(fields, sizes, mlp),) * sizes.layers)
 
 
-def _falcon_sizes(fields: Fields, *, grouped: bool) -> Sizes:
+def _falcon_sizes(fields: ConfigFields, *, grouped: bool) -> Sizes:
     sizes = read_sizes(fields)
     kv_heads = fields.integer("num_kv_heads", "n_head_kv", default=sizes.heads, high=MAX_LAYERS)
     if not grouped:
@@ -221,39 +219,39 @@ def _falcon_sizes(fields: Fields, *, grouped: bool) -> Sizes:
     return sizes._replace(kv_heads=kv_heads)
 
 
-def _falcon_norms(fields: Fields, *, grouped: bool, parallel: bool) -> tuple[str, ...]:
+def _falcon_norms(fields: ConfigFields, *, grouped: bool, parallel: bool) -> tuple[str, ...]:
     if not parallel:
         return ("input_layernorm", "post_attention_layernorm")
     two = fields.integer("num_ln_in_parallel_attn", default=2 if grouped else 1, high=2) == 2
     return ("ln_attn", "ln_mlp") if two else ("input_layernorm",)
 
 
-_GPTJ: Final = Family(
+_GPTJ: Final = DecoderFamily(
     frame=_GPTJ_FRAME,
     attention=_GPTJ_ATTENTION,
     mlp=MlpStyle(names=("fc_in", "fc_out"), bias=True, activation="gelu_new", ratio=4),
 )
 
 READERS: Final[Mapping[str, Reader]] = {
-    "gpt2": Family(
+    "gpt2": DecoderFamily(
         frame=_GPT2_FRAME,
         attention=_GPT2_ATTENTION,
         mlp=_GPT2_MLP,
         mixers=_gpt2_mixers,
-        forwards=_gpt2_forwards,
+        feed_forwards=_gpt2_forwards,
     ).read,
     "gpt_bigcode": _gpt_bigcode,
-    "gpt_neo": Family(
+    "gpt_neo": DecoderFamily(
         frame=_GPT2_FRAME._replace(hidden_dropout=("resid_dropout", 0.0), embedding_dropout=("embed_dropout", 0.0)),
         attention=_GPTJ_ATTENTION._replace(
             prefix="attn.attention.",
             out_bias=True,
-            places=_gpt_neo_places,
+            pattern=_gpt_neo_pattern,
             dropout=("attention_dropout", 0.0),
         ),
         mlp=_GPT2_MLP._replace(width=("intermediate_size",)),
     ).read,
-    "gpt_neox": Family(
+    "gpt_neox": DecoderFamily(
         frame=Frame(
             norm=LAYER,
             parallel=("use_parallel_residual", True),
@@ -274,15 +272,15 @@ READERS: Final[Mapping[str, Reader]] = {
     ).read,
     "gptj": _GPTJ.read,
     "codegen": _GPTJ._replace(attention=_GPTJ_ATTENTION._replace(names=("qkv_proj", "out_proj"))).read,
-    # It normalises its embedding and places tokens by ALiBi; its own GELU keeps only its input for the backward pass.
-    "bloom": Family(
+    # It normalizes its embedding and has ALiBi positions; its custom GELU saves only its input for the backward pass.
+    "bloom": DecoderFamily(
         frame=Frame(norm=LAYER, tied=True, final_norm="transformer.ln_f", hidden_dropout=("hidden_dropout", 0.0)),
         attention=AttentionStyle(
             prefix="self_attention.",
             names=_BLOOM_NAMES,
             bias=True,
             out_bias=True,
-            places=unrotated,
+            pattern=unrotated_attention,
             sdpa=False,
             returns_scores=True,
         ),

@@ -1,4 +1,4 @@
-"""Decoders that mix attention with cheaper mixers: delta nets, linear attention, gated recurrences, short convolutions.
+"""Readers of hybrid decoders: attention with delta nets, linear attention, gated recurrences or short convolutions.
 
 **Source**: the modelling code of transformers 5.23; tensor names are those of the published checkpoints.
 """
@@ -8,15 +8,18 @@ from functools import partial
 from typing import Final
 
 from planner.models.architecture import Architecture, Attention, Mlp, StateMixer
+from planner.models.readers.attention_patterns import LayerAttention, attention_layers
 from planner.models.readers.blocks import (
     ACTIVATION_FIELDS,
     AttentionStyle,
-    ForwardBlock,
+    FeedForwardBlock,
     MixerBlock,
     MlpStyle,
     Sizes,
     attention_blocks,
 )
+from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
+from planner.models.readers.decoder.assembly import DecoderFamily, Frame
 from planner.models.readers.decoder.experts import (
     ExpertStyle,
     after_dense_layers,
@@ -24,11 +27,10 @@ from planner.models.readers.decoder.experts import (
     stated_shared,
     stepped_layers,
 )
-from planner.models.readers.decoder.family import Family, Frame
 from planner.models.readers.decoder.moe import MIXTRAL_EXPERTS, latent_block
-from planner.models.readers.decoder.state_mixers import Delta, delta_block
-from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import (
+from planner.models.readers.decoder.state_mixers import DeltaNetSizes, delta_block
+from planner.models.readers.registry import Reader
+from planner.models.readers.tensors import (
     ACTIVATIONS,
     FP32_RMS,
     RMS,
@@ -36,12 +38,10 @@ from planner.models.readers.parts import (
     linear,
     mlp_tensors,
     norm_tensors,
-    projections,
+    projection_tensors,
     qk_norm_tensors,
     tensor,
 )
-from planner.models.readers.places import Place, attention_layers
-from planner.models.readers.registry import Reader
 
 _FULL_ATTENTION_INTERVAL: Final = 4
 _FP32_FRAME: Final = Frame(norm=FP32_RMS)
@@ -60,9 +60,9 @@ _GRIFFIN: Final = ("recurrent", "recurrent", "attention")
 _GRIFFIN_WINDOW: Final = 2048
 
 
-def _qwen_mixers(fields: Fields, sizes: Sizes, _: AttentionStyle, *, fused: bool) -> Sequence[MixerBlock]:
+def _qwen_mixers(fields: ConfigFields, sizes: Sizes, _: AttentionStyle, *, fused: bool) -> Sequence[MixerBlock]:
     attention = _gated_attention(fields, sizes)
-    delta = Delta(
+    delta = DeltaNetSizes(
         key_heads=fields.integer("linear_num_key_heads", default=16, high=MAX_LAYERS),
         key_dim=fields.integer("linear_key_head_dim", default=128),
         value_heads=fields.integer("linear_num_value_heads", default=32, high=MAX_LAYERS),
@@ -73,12 +73,12 @@ def _qwen_mixers(fields: Fields, sizes: Sizes, _: AttentionStyle, *, fused: bool
     attended = attention_layers(fields, ("layer_types",), sizes.layers)
     if attended is None:
         interval = fields.integer("full_attention_interval", default=_FULL_ATTENTION_INTERVAL)
-        attended = tuple((place + 1) % interval == 0 for place in range(sizes.layers))
+        attended = tuple((index + 1) % interval == 0 for index in range(sizes.layers))
     return [attention if attends else mixer for attends in attended]
 
 
-def _gated_attention(fields: Fields, sizes: Sizes) -> MixerBlock:
-    """Return attention whose query projection also makes a gate for the output."""
+def _gated_attention(fields: ConfigFields, sizes: Sizes) -> MixerBlock:
+    """Return attention whose query projection also produces a gate for the output."""
     mixer = Attention(
         heads=sizes.heads,
         kv_heads=sizes.kv_heads,
@@ -88,19 +88,19 @@ def _gated_attention(fields: Fields, sizes: Sizes) -> MixerBlock:
     )
     bias = fields.flag("attention_bias", default=False)
     widths = {"q_proj": 2 * mixer.q_dim, "k_proj": mixer.kv_dim, "v_proj": mixer.kv_dim}
-    projections = (
+    projection_tensors = (
         found for name, width in widths.items() for found in linear(f"self_attn.{name}", width, sizes.hidden, bias=bias)
     )
     out = linear("self_attn.o_proj", sizes.hidden, mixer.q_dim, bias=bias)
-    return MixerBlock(mixer, (*projections, *out, *qk_norm_tensors(mixer, FP32_RMS)))
+    return MixerBlock(mixer, (*projection_tensors, *out, *qk_norm_tensors(mixer, FP32_RMS)))
 
 
-def _kimi_mixers(fields: Fields, sizes: Sizes, _: AttentionStyle) -> Sequence[MixerBlock]:
+def _kimi_mixers(fields: ConfigFields, sizes: Sizes, _: AttentionStyle) -> Sequence[MixerBlock]:
     """Return Kimi delta attention, with latent attention in one layer of four.
 
     **Source**: Kimi Linear (arXiv:2510.26692) §4 and `modeling_kimi_linear.py` of transformers 5.23.
     """
-    attention = latent_block(fields.over(_KIMI_LATENT), sizes, bias=False)
+    attention = latent_block(fields.with_defaults(_KIMI_LATENT), sizes, bias=False)
     linear_fields = fields.nested("linear_attn_config") or fields
     mixer = _kimi_delta(linear_fields, sizes.hidden)
     attended = attention_layers(fields, ("layer_types",), sizes.layers)
@@ -109,15 +109,15 @@ def _kimi_mixers(fields: Fields, sizes: Sizes, _: AttentionStyle) -> Sequence[Mi
     return [attention if attends else mixer for attends in attended]
 
 
-def _kimi_attended(fields: Fields, layers: int) -> tuple[bool, ...]:
+def _kimi_attended(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
     listed = fields.integers("full_attn_layers", low=1)
     if listed is None:
-        return tuple(place > 0 and place % 4 == 0 for place in range(layers))
+        return tuple(index > 0 and index % 4 == 0 for index in range(layers))
     # The checkpoint counts its layers from 1.
-    return tuple(place + 1 in frozenset(listed) for place in range(layers))
+    return tuple(index + 1 in frozenset(listed) for index in range(layers))
 
 
-def _kimi_delta(fields: Fields, hidden: int) -> MixerBlock:
+def _kimi_delta(fields: ConfigFields, hidden: int) -> MixerBlock:
     """Return Kimi delta attention: a delta net whose gates are projections of low rank."""
     heads = fields.integer("linear_num_heads", "num_heads", default=32, high=MAX_LAYERS)
     width = fields.integer("linear_head_dim", "head_dim", default=128)
@@ -134,7 +134,7 @@ def _kimi_delta(fields: Fields, hidden: int) -> MixerBlock:
     return MixerBlock(
         mixer,
         (
-            *projections(prefix, ("q_proj", "k_proj", "v_proj"), inner, hidden),
+            *projection_tensors(prefix, ("q_proj", "k_proj", "v_proj"), inner, hidden),
             *conv(f"{prefix}conv1d", 3 * inner, 3 * inner, kernel, groups=3 * inner, bias=False),
             *tensor(f"{prefix}forget_gate.dt_bias", inner),
             *tensor(f"{prefix}forget_gate.A_log", 1, 1, heads, 1),
@@ -149,8 +149,8 @@ def _kimi_delta(fields: Fields, hidden: int) -> MixerBlock:
     )
 
 
-def _minimax_mixers(fields: Fields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
-    """Return linear ("lightning") attention beside softmax attention in a few layers.
+def _minimax_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
+    """Return linear ("lightning") attention, with softmax attention in a few layers.
 
     **Source**: MiniMax-01 (arXiv:2501.08313) §2.2.
     """
@@ -160,7 +160,7 @@ def _minimax_mixers(fields: Fields, sizes: Sizes, style: AttentionStyle) -> Sequ
 
 
 def _lightning(sizes: Sizes) -> MixerBlock:
-    """Return linear attention, whose state is one head_dim × head_dim matrix a head."""
+    """Return linear attention, whose state is one head_dim × head_dim matrix per head."""
     width = sizes.heads * sizes.head_dim
     mixer = StateMixer(
         name="linear-attention",
@@ -179,41 +179,41 @@ def _lightning(sizes: Sizes) -> MixerBlock:
     )
 
 
-def _softmax_layers(fields: Fields, layers: int) -> tuple[bool, ...]:
+def _softmax_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
     kinds = fields.texts("layer_types")
     if kinds is None:
-        return tuple(place % 2 == 0 for place in range(layers))
+        return tuple(index % 2 == 0 for index in range(layers))
     if len(kinds) != layers or not set(kinds) <= {"full_attention", "linear_attention"}:
         fields.fail("layer_types", f"must say full_attention or linear_attention for each of the {layers} layers")
     return tuple(kind == "full_attention" for kind in kinds)
 
 
-def _griffin_mixers(fields: Fields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
+def _griffin_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
     """Return two layers of a gated linear recurrence, then one of local attention."""
     pattern = fields.texts("block_types") or _GRIFFIN
     if not set(pattern) <= set(_GRIFFIN):
         fields.fail("block_types", "must name recurrent or attention")
     attention, recurrence = attention_blocks(fields, sizes, style)[0], _recurrence(fields, sizes)
-    kinds = (pattern[place % len(pattern)] for place in range(sizes.layers))
+    kinds = (pattern[index % len(pattern)] for index in range(sizes.layers))
     return [attention if kind == "attention" else recurrence for kind in kinds]
 
 
-def _griffin_places(fields: Fields, layers: int) -> tuple[Place, ...]:
-    return (Place(fields.integer("attention_window_size", default=_GRIFFIN_WINDOW)),) * layers
+def _griffin_pattern(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
+    return (LayerAttention(fields.integer("attention_window_size", default=_GRIFFIN_WINDOW)),) * layers
 
 
-def _griffin_mlp(fields: Fields, sizes: Sizes, _: MlpStyle) -> Sequence[ForwardBlock]:
-    """Return the MLP; the configuration states the width of gate and up together."""
+def _griffin_mlp(fields: ConfigFields, sizes: Sizes, _: MlpStyle) -> Sequence[FeedForwardBlock]:
+    """Return the MLP; the configuration states the total width of gate and up projection."""
     mlp = Mlp(
         intermediate=fields.integer("intermediate_size", low=2) // 2,
         gated=True,
         activation=fields.choice(*ACTIVATION_FIELDS, among=ACTIVATIONS, default="gelu_pytorch_tanh"),
     )
-    return (ForwardBlock(mlp, mlp_tensors(mlp, sizes.hidden, prefix="mlp_block.", bias=True)),) * sizes.layers
+    return (FeedForwardBlock(mlp, mlp_tensors(mlp, sizes.hidden, prefix="mlp_block.", bias=True)),) * sizes.layers
 
 
-def _recurrence(fields: Fields, sizes: Sizes) -> MixerBlock:
-    """Return the recurrent block, whose gates are block-diagonal, one block a head.
+def _recurrence(fields: ConfigFields, sizes: Sizes) -> MixerBlock:
+    """Return the recurrent block, whose gates are block-diagonal with one block per head.
 
     **Source**: Griffin (arXiv:2402.19427) §2.4; the state of the convolution holds one input less than its kernel
     (`modeling_recurrent_gemma.py` of transformers 5.23).
@@ -249,17 +249,17 @@ def _recurrence(fields: Fields, sizes: Sizes) -> MixerBlock:
     )
 
 
-def _lfm2_mixers(fields: Fields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
+def _lfm2_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
     attention, convolution = attention_blocks(fields, sizes, style)[0], _short_conv(fields, sizes.hidden)
     attended = attention_layers(fields, ("layer_types",), sizes.layers)
     if attended is None:
         listed = fields.integers("full_attn_idxs")
-        attended = tuple(listed is None or place in listed for place in range(sizes.layers))
+        attended = tuple(listed is None or index in listed for index in range(sizes.layers))
     return [attention if attends else convolution for attends in attended]
 
 
-def _lfm2_mlp(fields: Fields, sizes: Sizes, _: MlpStyle) -> Sequence[ForwardBlock]:
-    """Return the MLP; unless told otherwise it is two thirds of the stated width, rounded up to a multiple."""
+def _lfm2_mlp(fields: ConfigFields, sizes: Sizes, _: MlpStyle) -> Sequence[FeedForwardBlock]:
+    """Return the MLP, by default with two thirds of the stated width, rounded up to a multiple."""
     width = fields.integer("block_ff_dim", "intermediate_size")
     if fields.flag("block_auto_adjust_ff_dim", default=True):
         scaled = int(fields.number("block_ffn_dim_multiplier", default=1.0) * int(2 * width / 3))
@@ -267,10 +267,10 @@ def _lfm2_mlp(fields: Fields, sizes: Sizes, _: MlpStyle) -> Sequence[ForwardBloc
         width = multiple * -(-scaled // multiple)
     mlp = Mlp(intermediate=max(1, width), gated=True)
     tensors = mlp_tensors(mlp, sizes.hidden, prefix="feed_forward.", names=("w1", "w3", "w2"))
-    return (ForwardBlock(mlp, tensors),) * sizes.layers
+    return (FeedForwardBlock(mlp, tensors),) * sizes.layers
 
 
-def _short_conv(fields: Fields, hidden: int) -> MixerBlock:
+def _short_conv(fields: ConfigFields, hidden: int) -> MixerBlock:
     """Return a gated convolution over the last few tokens.
 
     **Source**: `modeling_lfm2.py` of transformers 5.23.
@@ -294,7 +294,7 @@ def _short_conv(fields: Fields, hidden: int) -> MixerBlock:
     )
 
 
-_LFM2: Final = Family(
+_LFM2: Final = DecoderFamily(
     frame=Frame(norms=("operator_norm", "ffn_norm"), final_norm="model.embedding_norm", tied=True),
     attention=AttentionStyle(
         names=("q_proj", "k_proj", "v_proj", "out_proj"),
@@ -304,50 +304,52 @@ _LFM2: Final = Family(
     ),
     kv_heads=8,
     mixers=_lfm2_mixers,
-    forwards=_lfm2_mlp,
+    feed_forwards=_lfm2_mlp,
 )
 
 
-def read_lfm2(fields: Fields) -> Architecture:
+def read_lfm2(fields: ConfigFields) -> Architecture:
     """Read LFM2: gated short convolutions, with attention in some layers."""
     tied = fields.flag("tie_embedding", "tie_word_embeddings", default=True)
-    return _LFM2.read(fields.over({"tie_word_embeddings": tied}))
+    return _LFM2.read(fields.with_defaults({"tie_word_embeddings": tied}))
 
 
 READERS: Final[Mapping[str, Reader]] = {
-    "qwen3_next": Family(
+    "qwen3_next": DecoderFamily(
         frame=_FP32_FRAME,
         kv_heads=2,
         head_dim=256,
         mixers=partial(_qwen_mixers, fused=True),
-        forwards=_QWEN_SHARED._replace(sparse=stepped_layers).blocks,
+        feed_forwards=_QWEN_SHARED._replace(sparse=stepped_layers).blocks,
     ).read,
-    "qwen3_5_text": Family(frame=_FP32_FRAME, kv_heads=4, head_dim=256, mixers=partial(_qwen_mixers, fused=False)).read,
-    "qwen3_5_moe_text": Family(
+    "qwen3_5_text": DecoderFamily(
+        frame=_FP32_FRAME, kv_heads=4, head_dim=256, mixers=partial(_qwen_mixers, fused=False)
+    ).read,
+    "qwen3_5_moe_text": DecoderFamily(
         frame=_FP32_FRAME,
         kv_heads=2,
         head_dim=256,
         mixers=partial(_qwen_mixers, fused=False),
-        forwards=_QWEN_SHARED.blocks,
+        feed_forwards=_QWEN_SHARED.blocks,
     ).read,
-    "kimi_linear": Family(
+    "kimi_linear": DecoderFamily(
         mixers=_kimi_mixers,
-        forwards=ExpertStyle(
+        feed_forwards=ExpertStyle(
             top_k=("num_experts_per_token", "num_experts_per_tok"),
             shared=counted_shared("num_shared_experts", 1),
             sparse=after_dense_layers(1),
         ).blocks,
     ).read,
-    "minimax": Family(kv_heads=8, mixers=_minimax_mixers, forwards=MIXTRAL_EXPERTS.blocks).read,
-    "recurrent_gemma": Family(
+    "minimax": DecoderFamily(kv_heads=8, mixers=_minimax_mixers, feed_forwards=MIXTRAL_EXPERTS.blocks).read,
+    "recurrent_gemma": DecoderFamily(
         frame=Frame(
             norm=FP32_RMS, norms=("temporal_pre_norm", "channel_pre_norm"), final_norm="model.final_norm", tied=True
         ),
         attention=AttentionStyle(
-            prefix="temporal_block.", bias=("attention_bias", False), out_bias=True, places=_griffin_places
+            prefix="temporal_block.", bias=("attention_bias", False), out_bias=True, pattern=_griffin_pattern
         ),
         mixers=_griffin_mixers,
-        forwards=_griffin_mlp,
+        feed_forwards=_griffin_mlp,
     ).read,
     "lfm2": read_lfm2,
 }

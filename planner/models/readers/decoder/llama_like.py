@@ -1,4 +1,4 @@
-"""Dense decoders that differ from Llama in a few switches.
+"""Readers of dense decoders that differ from Llama in a few settings, declared as families.
 
 **Source**: the modelling code of transformers 5.23; tensor names are those of the published checkpoints.
 """
@@ -8,20 +8,25 @@ from functools import partial
 from typing import Final
 
 from planner.models.architecture import Architecture, Attention, Norm, Tensor
+from planner.models.readers.attention_patterns import (
+    alternating_windows,
+    interleaved_rotation,
+    same_window,
+    windowed_upper_layers,
+)
 from planner.models.readers.blocks import (
     AttentionStyle,
-    ForwardBlock,
+    FeedForwardBlock,
     MlpStyle,
-    altered,
     attention_blocks,
     mlp_block,
     read_sizes,
+    transform_blocks,
 )
-from planner.models.readers.decoder.family import Family, Frame, assemble
-from planner.models.readers.fields import Fields
-from planner.models.readers.parts import FP32_RMS, LAYER, RMS, Tensors, norm_tensors, qk_norm_tensors
-from planner.models.readers.places import everywhere, repeating, unrotated_in_between, upper_layers
+from planner.models.readers.config_fields import ConfigFields
+from planner.models.readers.decoder.assembly import DecoderFamily, Frame, assemble
 from planner.models.readers.registry import Reader
+from planner.models.readers.tensors import FP32_RMS, LAYER, RMS, Tensors, norm_tensors, qk_norm_tensors
 
 ATTENTION_BIAS: Final = ("attention_bias", False)
 MLP_BIAS: Final = ("mlp_bias", False)
@@ -45,9 +50,9 @@ GLM4_NORMS: Final = (
     "post_mlp_layernorm",
 )
 
-# It casts back to the stream's format only after the product with the weight, as FP32_RMS does.
+# It casts back to the residual stream's format only after multiplying by the weight, as FP32_RMS does.
 COHERE_NORM: Final = Norm(kind="layer", native=False, fp32_product=True)
-# OLMo's has no weights and works on a copy in fp32.
+# OLMo's norm has no weights and works on an fp32 copy.
 OLMO_NORM: Final = Norm(kind="layer", upcast=True)
 
 GLU: Final = MlpStyle(names=("gate_up_proj", "down_proj"), fused=True)
@@ -70,7 +75,7 @@ def _stablelm_qk_tensors(mixer: Attention) -> Tensors:
     )
 
 
-def _stablelm(fields: Fields) -> Architecture:
+def _stablelm(fields: ConfigFields) -> Architecture:
     parallel = fields.flag("use_parallel_residual", default=False)
     norms = ("input_layernorm",) if parallel else ("input_layernorm", "post_attention_layernorm")
     frame = Frame(norm=LAYER, norms=norms, parallel=parallel, hidden_dropout=("hidden_dropout", 0.0))
@@ -81,20 +86,22 @@ def _stablelm(fields: Fields) -> Architecture:
         qk_norm_when=("qk_layernorm", False),
         qk_tensors=_stablelm_qk_tensors,
     )
-    return Family(frame=frame, attention=attention, kv_heads=32).read(fields)
+    return DecoderFamily(frame=frame, attention=attention, kv_heads=32).read(fields)
 
 
-def _bitnet(fields: Fields) -> Architecture:
-    """Read BitNet, which normalises once more inside each block."""
+def _bitnet(fields: ConfigFields) -> Architecture:
+    """Read BitNet, which has an additional norm inside each block."""
     sizes = read_sizes(fields)
     mlp, mlp_tensors = mlp_block(fields, sizes, MlpStyle(activation="relu2"))
     inner = norm_tensors("self_attn.attn_sub_norm", sizes.hidden, RMS)
-    mixers = altered(attention_blocks(fields, sizes, BIASED), lambda made: made._replace(tensors=made.tensors + inner))
-    forward = ForwardBlock(mlp, mlp_tensors + norm_tensors("mlp.ffn_sub_norm", mlp.intermediate, RMS))
+    mixers = transform_blocks(
+        attention_blocks(fields, sizes, BIASED), lambda made: made._replace(tensors=made.tensors + inner)
+    )
+    forward = FeedForwardBlock(mlp, mlp_tensors + norm_tensors("mlp.ffn_sub_norm", mlp.intermediate, RMS))
     return assemble(fields, sizes, Frame(other_norms=1), mixers, (forward,) * sizes.layers)
 
 
-_LLAMA: Final = Family(attention=BIASED, mlp=MlpStyle(bias=MLP_BIAS))
+_LLAMA: Final = DecoderFamily(attention=BIASED, mlp=MlpStyle(bias=MLP_BIAS))
 _GLM_ATTENTION: Final = AttentionStyle(bias=("attention_bias", True), heads_first=True)
 _PLAIN: Final = MlpStyle(names=("up_proj", "down_proj"), bias=MLP_BIAS, activation="relu2")
 
@@ -105,20 +112,22 @@ READERS: Final[Mapping[str, Reader]] = {
     "helium": _LLAMA._replace(
         frame=Frame(norm=FP32_RMS), attention=AttentionStyle(bias=ATTENTION_BIAS), kv_heads=20, head_dim=128
     ).read,
-    "arcee": Family(attention=BIASED, mlp=_PLAIN).read,
-    "nemotron": Family(frame=Frame(norm=LAYER), attention=BIASED._replace(heads_first=True), mlp=_PLAIN).read,
-    "mistral": Family(attention=AttentionStyle(places=everywhere(4096)), kv_heads=8).read,
-    "ministral": Family(attention=AttentionStyle(places=repeating(1, 4096)), kv_heads=8).read,
-    "ministral3": Family(attention=AttentionStyle(places=everywhere()), kv_heads=8, head_dim=128).read,
-    "qwen2": Family(attention=AttentionStyle(bias=True, places=upper_layers), kv_heads=32).read,
-    "qwen3": Family(attention=HEAD_NORMED._replace(places=upper_layers), kv_heads=32, head_dim=128).read,
-    "smollm3": Family(
+    "arcee": DecoderFamily(attention=BIASED, mlp=_PLAIN).read,
+    "nemotron": DecoderFamily(frame=Frame(norm=LAYER), attention=BIASED._replace(heads_first=True), mlp=_PLAIN).read,
+    "mistral": DecoderFamily(attention=AttentionStyle(pattern=same_window(4096)), kv_heads=8).read,
+    "ministral": DecoderFamily(attention=AttentionStyle(pattern=alternating_windows(1, 4096)), kv_heads=8).read,
+    "ministral3": DecoderFamily(attention=AttentionStyle(pattern=same_window()), kv_heads=8, head_dim=128).read,
+    "qwen2": DecoderFamily(attention=AttentionStyle(bias=True, pattern=windowed_upper_layers), kv_heads=32).read,
+    "qwen3": DecoderFamily(
+        attention=HEAD_NORMED._replace(pattern=windowed_upper_layers), kv_heads=32, head_dim=128
+    ).read,
+    "smollm3": DecoderFamily(
         frame=Frame(tied=True),
-        attention=BIASED._replace(places=unrotated_in_between),
+        attention=BIASED._replace(pattern=interleaved_rotation),
         mlp=MlpStyle(bias=MLP_BIAS),
         kv_heads=4,
     ).read,
-    "seed_oss": Family(
+    "seed_oss": DecoderFamily(
         frame=Frame(hidden_dropout=("residual_dropout", 0.1)),
         attention=AttentionStyle(
             bias=("attention_bias", True), out_bias=("attention_out_bias", False), dropout=("attention_dropout", 0.1)
@@ -127,78 +136,78 @@ READERS: Final[Mapping[str, Reader]] = {
         kv_heads=8,
         head_dim=128,
     ).read,
-    "ernie4_5": Family(
+    "ernie4_5": DecoderFamily(
         frame=Frame(tied=True),
         attention=AttentionStyle(bias=USE_BIAS, out_bias=USE_BIAS),
         mlp=MlpStyle(bias=USE_BIAS),
         kv_heads=2,
         head_dim=128,
     ).read,
-    "hunyuan_v1_dense": Family(
+    "hunyuan_v1_dense": DecoderFamily(
         attention=HEAD_NORMED._replace(qk_tensors=partial(qk_norm_tensors, names=("query_layernorm", "key_layernorm"))),
     ).read,
-    "gemma": Family(
+    "gemma": DecoderFamily(
         frame=Frame(tied=True, norm=FP32_RMS), attention=BIASED, mlp=GELU_GLU, kv_heads=16, head_dim=256
     ).read,
-    "gemma2": Family(
+    "gemma2": DecoderFamily(
         frame=Frame(tied=True, norm=FP32_RMS, norms=GEMMA_NORMS),
-        attention=BIASED._replace(places=repeating(2, 4096), sdpa=False, softcap=True),
+        attention=BIASED._replace(pattern=alternating_windows(2, 4096), sdpa=False, softcap=True),
         mlp=GELU_GLU,
         kv_heads=4,
         head_dim=256,
     ).read,
-    "gemma3_text": Family(
+    "gemma3_text": DecoderFamily(
         frame=Frame(tied=True, norm=FP32_RMS, norms=GEMMA_NORMS),
-        attention=HEAD_NORMED._replace(places=repeating(6, 4096)),
+        attention=HEAD_NORMED._replace(pattern=alternating_windows(6, 4096)),
         mlp=GELU_GLU,
         kv_heads=4,
         head_dim=256,
     ).read,
-    "phi3": Family(
+    "phi3": DecoderFamily(
         frame=Frame(hidden_dropout=("resid_pdrop", 0.0), embedding_dropout=("embd_pdrop", 0.0)),
-        attention=AttentionStyle(names=("qkv_proj", "o_proj"), places=everywhere(), heads_first=True),
+        attention=AttentionStyle(names=("qkv_proj", "o_proj"), pattern=same_window(), heads_first=True),
         mlp=GLU,
     ).read,
-    "glm": Family(attention=_GLM_ATTENTION, mlp=GLU, kv_heads=2, head_dim=128).read,
-    "glm4": Family(
+    "glm": DecoderFamily(attention=_GLM_ATTENTION, mlp=GLU, kv_heads=2, head_dim=128).read,
+    "glm4": DecoderFamily(
         frame=Frame(norms=GLM4_NORMS),
         attention=_GLM_ATTENTION,
         mlp=GLU,
         kv_heads=2,
         head_dim=128,
     ).read,
-    "olmo": Family(frame=Frame(norm=OLMO_NORM, norms=(), other_norms=2, final_norm=None), attention=BIASED).read,
-    "olmo2": Family(frame=Frame(norm=FP32_RMS, norms=POST_NORMS, post_norms=True), attention=FULLY_NORMED).read,
-    "olmo3": Family(
+    "olmo": DecoderFamily(frame=Frame(norm=OLMO_NORM, norms=(), other_norms=2, final_norm=None), attention=BIASED).read,
+    "olmo2": DecoderFamily(frame=Frame(norm=FP32_RMS, norms=POST_NORMS, post_norms=True), attention=FULLY_NORMED).read,
+    "olmo3": DecoderFamily(
         frame=Frame(norm=FP32_RMS, norms=POST_NORMS, post_norms=True),
-        attention=FULLY_NORMED._replace(places=repeating(4, 4096)),
+        attention=FULLY_NORMED._replace(pattern=alternating_windows(4, 4096)),
     ).read,
-    "exaone4": Family(
+    "exaone4": DecoderFamily(
         frame=Frame(norms=POST_NORMS, post_norms=True),
-        attention=AttentionStyle(qk_norm="head", places=repeating(4, 4096, full_rotates=False)),
+        attention=AttentionStyle(qk_norm="head", pattern=alternating_windows(4, 4096, full_rotates=False)),
         kv_heads=32,
     ).read,
-    "cohere": Family(
+    "cohere": DecoderFamily(
         frame=Frame(tied=True, norm=COHERE_NORM, norms=("input_layernorm",), parallel=True),
         attention=BIASED._replace(qk_norm="head", qk_norm_when=("use_qk_norm", False), qk_tensors=_cohere_qk_tensors),
     ).read,
-    "cohere2": Family(
+    "cohere2": DecoderFamily(
         frame=Frame(tied=True, norm=COHERE_NORM, norms=("input_layernorm",), parallel=True),
-        attention=BIASED._replace(places=repeating(4, 4096, full_rotates=False)),
+        attention=BIASED._replace(pattern=alternating_windows(4, 4096, full_rotates=False)),
     ).read,
     "stablelm": _stablelm,
-    "starcoder2": Family(
+    "starcoder2": DecoderFamily(
         frame=Frame(
             tied=True,
             norm=LAYER,
             hidden_dropout=("residual_dropout", 0.0),
             embedding_dropout=("embedding_dropout", 0.0),
         ),
-        attention=AttentionStyle(bias=("use_bias", True), out_bias=("use_bias", True), places=everywhere()),
+        attention=AttentionStyle(bias=("use_bias", True), out_bias=("use_bias", True), pattern=same_window()),
         mlp=MlpStyle(names=("c_fc", "c_proj"), bias=("use_bias", True), activation="gelu_pytorch_tanh"),
         kv_heads=2,
     ).read,
-    "phi": Family(
+    "phi": DecoderFamily(
         frame=Frame(
             norm=LAYER,
             norms=("input_layernorm",),
@@ -219,7 +228,7 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         mlp=MlpStyle(names=("fc1", "fc2"), bias=True, activation="gelu_new"),
     ).read,
-    "persimmon": Family(
+    "persimmon": DecoderFamily(
         frame=Frame(norm=LAYER, final_norm="model.final_layernorm", hidden_dropout=("hidden_dropout", 0.0)),
         attention=AttentionStyle(
             names=("query_key_value", "dense"),

@@ -1,4 +1,4 @@
-"""Decoders with routed experts, among them those with multi-head latent attention: DeepSeek and its relatives.
+"""Readers of mixture-of-experts decoders, including those with multi-head latent attention such as DeepSeek.
 
 **Source**: the modelling code of transformers 5.23, DeepSeek-V2 (arXiv:2405.04434) §2.1; tensor names are those of the
 published checkpoints. Layers that only predict further tokens (`num_nextn_predict_layers`) are in the checkpoints but
@@ -10,16 +10,26 @@ from functools import partial
 from typing import Final
 
 from planner.models.architecture import Architecture, Attention, LatentAttention, Moe, Tensor
+from planner.models.readers.attention_patterns import (
+    alternating_windows,
+    chunked_attention,
+    same_window,
+    switched_window_everywhere,
+    windowed_alternate_layers,
+    windowed_upper_layers,
+)
 from planner.models.readers.blocks import (
     AttentionStyle,
-    ForwardBlock,
+    FeedForwardBlock,
     MixerBlock,
     MlpStyle,
     Sizes,
-    altered,
     attention_blocks,
     read_sizes,
+    transform_blocks,
 )
+from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
+from planner.models.readers.decoder.assembly import DecoderFamily, Frame, assemble
 from planner.models.readers.decoder.experts import (
     QWEN_EXPERTS,
     ExpertStyle,
@@ -28,10 +38,9 @@ from planner.models.readers.decoder.experts import (
     stated_shared,
     stepped_layers,
 )
-from planner.models.readers.decoder.family import Family, Frame, assemble
 from planner.models.readers.decoder.llama_like import BIASED, FULLY_NORMED, HEAD_NORMED, POST_NORMS, USE_BIAS
-from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import (
+from planner.models.readers.registry import Reader
+from planner.models.readers.tensors import (
     ACTIVATIONS,
     BARE_LAYER,
     FP32_RMS,
@@ -43,15 +52,6 @@ from planner.models.readers.parts import (
     qk_norm_tensors,
     router_tensors,
 )
-from planner.models.readers.places import (
-    chunked,
-    even_lower_layers,
-    everywhere,
-    repeating,
-    switched_everywhere,
-    upper_layers,
-)
-from planner.models.readers.registry import Reader
 
 _INDEXER_KINDS: Final = {"F": True, "S": False, "full": True, "shared": False}
 
@@ -74,30 +74,32 @@ GRANITE_EXPERTS: Final = MIXTRAL_EXPERTS._replace(
 )
 
 
-def _latent_family(*, dense_layers: int = 3, shared: int = 1, indexer: bool = False) -> Family:
-    """Return a family with latent attention and DeepSeek's experts behind its first, dense layers."""
+def _latent_family(*, dense_layers: int = 3, shared: int = 1, indexer: bool = False) -> DecoderFamily:
+    """Return a family with latent attention, a few dense layers, and DeepSeek's experts in the others."""
     experts = ExpertStyle(
         fp32_router=True,
         experts=("n_routed_experts", "num_experts", "num_local_experts"),
         sparse=after_dense_layers(dense_layers),
         shared=counted_shared("n_shared_experts", shared),
     )
-    # Any width of a head will do: that of latent attention follows from its two parts.
-    return Family(head_dim=1, mixers=_indexed_mixers if indexer else _latent_mixers, forwards=experts.blocks)
+    # The head width is not used: that of latent attention is the sum of its two parts.
+    return DecoderFamily(
+        head_dim=1, mixers=_indexed_mixers if indexer else _latent_mixers, feed_forwards=experts.blocks
+    )
 
 
-def _latent_mixers(fields: Fields, sizes: Sizes, _: AttentionStyle) -> tuple[MixerBlock, ...]:
+def _latent_mixers(fields: ConfigFields, sizes: Sizes, _: AttentionStyle) -> tuple[MixerBlock, ...]:
     _note_unbuilt_layers(fields)
     return (_latent(fields, sizes),) * sizes.layers
 
 
-def _indexed_mixers(fields: Fields, sizes: Sizes, _: AttentionStyle) -> tuple[MixerBlock, ...]:
+def _indexed_mixers(fields: ConfigFields, sizes: Sizes, _: AttentionStyle) -> tuple[MixerBlock, ...]:
     _note_unbuilt_layers(fields)
     plain, indexed = _latent(fields, sizes), _indexed(fields, sizes)
     return tuple(indexed if own else plain for own in _indexer_layers(fields, sizes.layers))
 
 
-def latent_block(fields: Fields, sizes: Sizes, *, bias: bool, indexer_dim: int = 0) -> MixerBlock:
+def latent_block(fields: ConfigFields, sizes: Sizes, *, bias: bool, indexer_dim: int = 0) -> MixerBlock:
     """Return multi-head latent attention."""
     mixer = LatentAttention(
         heads=sizes.heads,
@@ -111,18 +113,18 @@ def latent_block(fields: Fields, sizes: Sizes, *, bias: bool, indexer_dim: int =
     return MixerBlock(mixer, latent_tensors(mixer, sizes.hidden, bias=bias))
 
 
-def _latent(fields: Fields, sizes: Sizes, *, indexer_dim: int = 0) -> MixerBlock:
+def _latent(fields: ConfigFields, sizes: Sizes, *, indexer_dim: int = 0) -> MixerBlock:
     return latent_block(fields, sizes, bias=fields.flag("attention_bias", default=False), indexer_dim=indexer_dim)
 
 
-def _indexed(fields: Fields, sizes: Sizes) -> MixerBlock:
+def _indexed(fields: ConfigFields, sizes: Sizes) -> MixerBlock:
     width = fields.integer("index_head_dim", default=128)
     mixer, tensors = _latent(fields, sizes, indexer_dim=width)
     return MixerBlock(mixer, tensors + _indexer_tensors(fields, sizes, width))
 
 
-def _indexer_tensors(fields: Fields, sizes: Sizes, width: int) -> Tensors:
-    """Return the tensors that choose which tokens a layer attends to (DeepSeek-V3.2, arXiv:2512.02556 §2.1)."""
+def _indexer_tensors(fields: ConfigFields, sizes: Sizes, width: int) -> Tensors:
+    """Return the tensors of the sparse-attention indexer (DeepSeek-V3.2, arXiv:2512.02556 §2.1)."""
     heads = fields.integer("index_n_heads", high=MAX_LAYERS)
     return (
         *linear("self_attn.indexer.wq_b", heads * width, fields.integer("q_lora_rank")),
@@ -132,7 +134,7 @@ def _indexer_tensors(fields: Fields, sizes: Sizes, width: int) -> Tensors:
     )
 
 
-def _indexer_layers(fields: Fields, layers: int) -> tuple[bool, ...]:
+def _indexer_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
     stated = fields.texts("indexer_types")
     if stated is None:
         return _scheduled_indexers(fields, layers)
@@ -141,7 +143,7 @@ def _indexer_layers(fields: Fields, layers: int) -> tuple[bool, ...]:
     return tuple(_INDEXER_KINDS[kind] for kind in stated)
 
 
-def _scheduled_indexers(fields: Fields, layers: int) -> tuple[bool, ...]:
+def _scheduled_indexers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
     pattern = fields.text("index_topk_pattern", default="")
     if pattern:
         if len(pattern) != layers or not set(pattern) <= {"F", "S"}:
@@ -149,10 +151,10 @@ def _scheduled_indexers(fields: Fields, layers: int) -> tuple[bool, ...]:
         return tuple(_INDEXER_KINDS[letter] for letter in pattern)
     every = fields.integer("index_topk_freq", default=1)
     offset = fields.integer("index_skip_topk_offset", default=2, low=0)
-    return tuple(max(place - offset + 1, 0) % every == 0 for place in range(layers))
+    return tuple(max(index - offset + 1, 0) % every == 0 for index in range(layers))
 
 
-def _note_unbuilt_layers(fields: Fields) -> None:
+def _note_unbuilt_layers(fields: ConfigFields) -> None:
     extra = fields.integer("num_nextn_predict_layers", default=0, low=0, high=MAX_LAYERS)
     if extra:
         layers = "1 layer that predicts" if extra == 1 else f"{extra:,} layers that predict"
@@ -165,35 +167,35 @@ def _weightless_qk_norm(made: MixerBlock) -> MixerBlock:
     return made._replace(mixer=made.mixer.evolve(qk_norm="bare")) if rotates else made
 
 
-def _llama4_mixers(fields: Fields, sizes: Sizes, style: AttentionStyle) -> tuple[MixerBlock, ...]:
-    """Return attention whose rotating layers normalise queries and keys without weights."""
+def _llama4_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> tuple[MixerBlock, ...]:
+    """Return attention with weightless query and key norms in layers with rotary embedding."""
     mixers = attention_blocks(fields, sizes, style)
-    return altered(mixers, _weightless_qk_norm) if fields.flag("use_qk_norm", default=True) else mixers
+    return transform_blocks(mixers, _weightless_qk_norm) if fields.flag("use_qk_norm", default=True) else mixers
 
 
-def _llama4_layers(fields: Fields, layers: int) -> tuple[bool, ...]:
+def _llama4_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
     stated = fields.integers("moe_layers")
     if stated is None:
         step = fields.integer("interleave_moe_layer_step", default=1)
-        return tuple((place + 1) % step == 0 for place in range(layers))
+        return tuple((index + 1) % step == 0 for index in range(layers))
     listed = frozenset(stated)
-    return tuple(place in listed for place in range(layers))
+    return tuple(index in listed for index in range(layers))
 
 
-def _ernie_layers(fields: Fields, layers: int) -> tuple[bool, ...]:
+def _ernie_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
     first = fields.integer("moe_layer_start_index", default=1, low=0)
     last = fields.integer("moe_layer_end_index", default=-1, low=-1)
     step = fields.integer("moe_layer_interval", default=1)
     end = layers - 1 if last == -1 else last
-    return tuple((place + 1) % step == 0 and first <= place <= end for place in range(layers))
+    return tuple((index + 1) % step == 0 and first <= index <= end for index in range(layers))
 
 
 def _sinks(mixer: Attention) -> Tensors:
     return (Tensor(name="self_attn.sinks", shape=(mixer.heads,), role="other"),)
 
 
-def _dbrx(fields: Fields) -> Architecture:
-    """Read DBRX, whose attention and experts have objects of their own in the configuration."""
+def _dbrx(fields: ConfigFields) -> Architecture:
+    """Read DBRX, whose configuration has nested objects for attention and experts."""
     attention, experts = fields.nested("attn_config"), fields.required("ffn_config")
     kv_heads = 1 if attention is None else attention.integer("kv_n_heads", default=1, high=MAX_LAYERS)
     dropout = 0.0 if attention is None else attention.dropout("attn_pdrop")
@@ -211,7 +213,7 @@ def _dbrx(fields: Fields) -> Architecture:
     return assemble(fields, sizes, frame, attention_blocks(fields, sizes, style), (forward,) * sizes.layers)
 
 
-def _dbrx_experts(fields: Fields, sizes: Sizes) -> ForwardBlock:
+def _dbrx_experts(fields: ConfigFields, sizes: Sizes) -> FeedForwardBlock:
     count = fields.integer("moe_num_experts", default=4, high=MAX_LAYERS)
     act = fields.nested("ffn_act_fn")
     moe = Moe(
@@ -226,7 +228,7 @@ def _dbrx_experts(fields: Fields, sizes: Sizes) -> ForwardBlock:
         )
         for name in ("w1", "v1", "w2")
     )
-    return ForwardBlock(moe, (*router_tensors("ffn.router.layer", count, sizes.hidden), *routed))
+    return FeedForwardBlock(moe, (*router_tensors("ffn.router.layer", count, sizes.hidden), *routed))
 
 
 _LLAMA4_EXPERTS: Final = ExpertStyle(
@@ -241,7 +243,7 @@ _LLAMA4_EXPERTS: Final = ExpertStyle(
     every_expert=True,
     sparse=_llama4_layers,
 )
-# Published in MXFP4 with the output first, which is the order that counts its blocks.
+# Published in MXFP4 with the output dimension first, the order that determines its blocks.
 _GPT_OSS_EXPERTS: Final = ExpertStyle(
     experts=("num_local_experts", "num_experts"),
     width=("intermediate_size",),
@@ -257,24 +259,26 @@ _ATTENTION_BIAS: Final = ("attention_bias", True)
 _HUNYUAN_NORMS: Final = partial(qk_norm_tensors, names=("query_layernorm", "key_layernorm"))
 
 READERS: Final[Mapping[str, Reader]] = {
-    "mixtral": Family(attention=AttentionStyle(places=everywhere()), forwards=MIXTRAL_EXPERTS.blocks, kv_heads=8).read,
-    "minimax_m2": Family(
-        attention=AttentionStyle(qk_norm="all"), forwards=MIXTRAL_EXPERTS.blocks, kv_heads=8, head_dim=128
+    "mixtral": DecoderFamily(
+        attention=AttentionStyle(pattern=same_window()), feed_forwards=MIXTRAL_EXPERTS.blocks, kv_heads=8
     ).read,
-    "phimoe": Family(
+    "minimax_m2": DecoderFamily(
+        attention=AttentionStyle(qk_norm="all"), feed_forwards=MIXTRAL_EXPERTS.blocks, kv_heads=8, head_dim=128
+    ).read,
+    "phimoe": DecoderFamily(
         frame=Frame(norm=LAYER, head_bias=("lm_head_bias", False)),
-        attention=BIASED._replace(places=everywhere()),
-        forwards=MIXTRAL_EXPERTS.blocks,
+        attention=BIASED._replace(pattern=same_window()),
+        feed_forwards=MIXTRAL_EXPERTS.blocks,
         kv_heads=8,
     ).read,
-    "granitemoe": Family(attention=BIASED, forwards=GRANITE_EXPERTS.blocks).read,
-    "granitemoeshared": Family(
+    "granitemoe": DecoderFamily(attention=BIASED, feed_forwards=GRANITE_EXPERTS.blocks).read,
+    "granitemoeshared": DecoderFamily(
         attention=BIASED,
-        forwards=GRANITE_EXPERTS._replace(shared=stated_shared("shared_intermediate_size", 1024)).blocks,
+        feed_forwards=GRANITE_EXPERTS._replace(shared=stated_shared("shared_intermediate_size", 1024)).blocks,
     ).read,
-    "qwen2_moe": Family(
-        attention=AttentionStyle(bias=("qkv_bias", True), places=even_lower_layers),
-        forwards=ExpertStyle(
+    "qwen2_moe": DecoderFamily(
+        attention=AttentionStyle(bias=("qkv_bias", True), pattern=windowed_alternate_layers),
+        feed_forwards=ExpertStyle(
             sparse=stepped_layers,
             shared=stated_shared("shared_expert_intermediate_size", 5632),
             shared_prefix="mlp.shared_expert.",
@@ -282,34 +286,36 @@ READERS: Final[Mapping[str, Reader]] = {
         ).blocks,
         kv_heads=16,
     ).read,
-    "qwen3_moe": Family(
-        attention=HEAD_NORMED._replace(places=switched_everywhere), kv_heads=4, forwards=QWEN_EXPERTS.blocks
+    "qwen3_moe": DecoderFamily(
+        attention=HEAD_NORMED._replace(pattern=switched_window_everywhere),
+        kv_heads=4,
+        feed_forwards=QWEN_EXPERTS.blocks,
     ).read,
-    "olmoe": Family(attention=FULLY_NORMED, forwards=ExpertStyle(width=("intermediate_size",)).blocks).read,
-    "flex_olmo": Family(
+    "olmoe": DecoderFamily(attention=FULLY_NORMED, feed_forwards=ExpertStyle(width=("intermediate_size",)).blocks).read,
+    "flex_olmo": DecoderFamily(
         frame=Frame(norm=FP32_RMS, norms=POST_NORMS, post_norms=True),
         attention=FULLY_NORMED,
-        forwards=ExpertStyle(width=("intermediate_size",)).blocks,
+        feed_forwards=ExpertStyle(width=("intermediate_size",)).blocks,
     ).read,
-    "glm4_moe": Family(
+    "glm4_moe": DecoderFamily(
         attention=HEAD_NORMED._replace(out_bias=False, qk_norm_when=("use_qk_norm", False), heads_first=True),
-        forwards=_DEEPSEEK_LIKE._replace(
+        feed_forwards=_DEEPSEEK_LIKE._replace(
             sparse=after_dense_layers(1), shared=counted_shared("n_shared_experts", 1)
         ).blocks,
         kv_heads=8,
     ).read,
-    "dots1": Family(
-        attention=HEAD_NORMED._replace(places=upper_layers),
-        forwards=_DEEPSEEK_LIKE._replace(
+    "dots1": DecoderFamily(
+        attention=HEAD_NORMED._replace(pattern=windowed_upper_layers),
+        feed_forwards=_DEEPSEEK_LIKE._replace(
             sparse=after_dense_layers(0), shared=counted_shared("n_shared_experts", 0)
         ).blocks,
         kv_heads=32,
     ).read,
-    "ernie4_5_moe": Family(
+    "ernie4_5_moe": DecoderFamily(
         frame=Frame(tied=True, head_bias=USE_BIAS),
         attention=AttentionStyle(bias=USE_BIAS, out_bias=USE_BIAS),
         mlp=MlpStyle(bias=USE_BIAS),
-        forwards=ExpertStyle(
+        feed_forwards=ExpertStyle(
             experts=("moe_num_experts",),
             top_k=("moe_k",),
             correction="mlp.moe_statics.e_score_correction_bias",
@@ -319,9 +325,9 @@ READERS: Final[Mapping[str, Reader]] = {
         ).blocks,
         kv_heads=4,
     ).read,
-    "hunyuan_v1_moe": Family(
+    "hunyuan_v1_moe": DecoderFamily(
         attention=HEAD_NORMED._replace(qk_tensors=_HUNYUAN_NORMS),
-        forwards=ExpertStyle(
+        feed_forwards=ExpertStyle(
             experts=("num_experts",),
             top_k=("moe_topk",),
             width=("intermediate_size",),
@@ -330,28 +336,28 @@ READERS: Final[Mapping[str, Reader]] = {
             shared_prefix="mlp.shared_mlp.",
         ).blocks,
     ).read,
-    "llama4_text": Family(
-        attention=BIASED._replace(places=chunked, fp32_softmax=False),
+    "llama4_text": DecoderFamily(
+        attention=BIASED._replace(pattern=chunked_attention, fp32_softmax=False),
         mlp=MlpStyle(prefix="feed_forward.", width=("intermediate_size_mlp",)),
         kv_heads=8,
         head_dim=128,
         mixers=_llama4_mixers,
-        forwards=_LLAMA4_EXPERTS.blocks,
+        feed_forwards=_LLAMA4_EXPERTS.blocks,
     ).read,
-    "gpt_oss": Family(
+    "gpt_oss": DecoderFamily(
         frame=Frame(norm=FP32_RMS),
         attention=AttentionStyle(
             bias=_ATTENTION_BIAS,
             out_bias=_ATTENTION_BIAS,
             qk_tensors=_sinks,
-            places=repeating(2, 128),
+            pattern=alternating_windows(2, 128),
             sinks=True,
             fp32_softmax=False,
             sdpa=False,
         ),
         kv_heads=8,
         head_dim=64,
-        forwards=_GPT_OSS_EXPERTS.blocks,
+        feed_forwards=_GPT_OSS_EXPERTS.blocks,
     ).read,
     "deepseek_v2": _latent_family(dense_layers=0, shared=2).read,
     "deepseek_v3": _latent_family().read,

@@ -1,4 +1,4 @@
-"""Mixers that keep a state of fixed size: Mamba, Mamba-2, the gated delta net and its kin.
+"""Token mixers with a fixed-size state: Mamba, Mamba-2 and gated delta nets.
 
 The state of the convolution holds its last inputs, as many as the kernel is long, as the cache of transformers 5.23
 does (`cache_utils.LinearAttentionLayer`).
@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from planner.models.architecture import StateMixer
 from planner.models.readers.blocks import MixerBlock
-from planner.models.readers.parts import RMS, Tensors, conv, linear, norm_tensors, tensor
+from planner.models.readers.tensors import RMS, Tensors, conv, linear, norm_tensors, tensor
 
 
-class Scan(NamedTuple):
+class Mamba2Sizes(NamedTuple):
     """The dimensions of a Mamba-2 mixer."""
 
     heads: int
@@ -27,7 +27,7 @@ class Scan(NamedTuple):
 
     @property
     def mixed(self) -> int:
-        """Return the width that is convolved: the stream and, for each group, B and C."""
+        """Return the width of the convolution: the stream plus B and C of each group."""
         return self.inner + 2 * self.groups * self.state
 
 
@@ -43,7 +43,7 @@ def mamba_block(
     prefix: str = "mixer.",
     normed: bool = False,
 ) -> MixerBlock:
-    """Return a Mamba mixer; Jamba's is `normed`: it normalises the step and the input-dependent matrices.
+    """Return a Mamba mixer; if `normed`, the time step, B and C are normalized (Jamba).
 
     **Source**: Mamba (arXiv:2312.00752) §3.4 and `modeling_mamba.py` of transformers 5.23.
     """
@@ -71,7 +71,7 @@ def mamba_block(
 
 def mamba2_block(
     hidden: int,
-    scan: Scan,
+    scan: Mamba2Sizes,
     *,
     prefix: str,
     bias: bool,
@@ -102,7 +102,7 @@ def mamba2_block(
     return MixerBlock(mixer, _prefixed(prefix, tensors))
 
 
-class Delta(NamedTuple):
+class DeltaNetSizes(NamedTuple):
     """The dimensions of a gated delta net: queries and keys in `key_heads`, values in `value_heads`."""
 
     key_heads: int
@@ -113,22 +113,22 @@ class Delta(NamedTuple):
 
     @property
     def keys(self) -> int:
-        """Return the width of all keys together."""
+        """Return the total width of the keys."""
         return self.key_heads * self.key_dim
 
     @property
     def values(self) -> int:
-        """Return the width of all values together."""
+        """Return the total width of the values."""
         return self.value_heads * self.value_dim
 
     @property
     def mixed(self) -> int:
-        """Return the width that is convolved: queries, keys and values."""
+        """Return the width of the convolution: queries, keys and values."""
         return 2 * self.keys + self.values
 
     @property
     def mixer(self) -> StateMixer:
-        """Return the mixer, whose state is a matrix of key by value for each value head."""
+        """Return the mixer, whose state is a key × value matrix for each value head."""
         return StateMixer(
             name="gated-delta-net",
             conv_state_elements=self.mixed * self.kernel,
@@ -138,8 +138,8 @@ class Delta(NamedTuple):
         )
 
 
-def delta_block(hidden: int, delta: Delta, *, fused: bool) -> MixerBlock:
-    """Return a gated delta net; `fused` checkpoints hold queries to gates, and both step sizes, in one projection each.
+def delta_block(hidden: int, delta: DeltaNetSizes, *, fused: bool) -> MixerBlock:
+    """Return a gated delta net; `fused` checkpoints have one projection for q, k, v and z, and one for b and a.
 
     **Source**: Gated Delta Networks (arXiv:2412.06464) and `modeling_qwen3_next.py` of transformers 5.23.
     """

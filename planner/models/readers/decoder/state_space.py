@@ -1,4 +1,4 @@
-"""Decoders with state space mixers: Mamba and RWKV alone, and Mamba beside attention in Jamba, Granite 4 and others.
+"""Readers of state space decoders: Mamba, RWKV, and hybrids of Mamba and attention such as Jamba and Granite 4.
 
 **Source**: the modelling code of transformers 5.23; tensor names are those of the published checkpoints.
 """
@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from planner.models.architecture import Architecture, Attention, Layer, Mlp, Moe, StateMixer
+from planner.models.readers.attention_patterns import attention_layers, unrotated_attention
 from planner.models.readers.blocks import (
     AttentionStyle,
-    ForwardBlock,
+    FeedForwardBlock,
     MixerBlock,
     MlpStyle,
     Sizes,
@@ -18,13 +19,14 @@ from planner.models.readers.blocks import (
     mlp_block,
     read_sizes,
 )
+from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
+from planner.models.readers.decoder.assembly import DecoderFamily, Frame, dense_blocks, network
 from planner.models.readers.decoder.experts import ExpertStyle, stated_shared
-from planner.models.readers.decoder.family import Family, Frame, dense_blocks, network
 from planner.models.readers.decoder.llama_like import BIASED, MLP_BIAS
 from planner.models.readers.decoder.moe import GRANITE_EXPERTS
-from planner.models.readers.decoder.state_mixers import Scan, mamba2_block, mamba_block
-from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import (
+from planner.models.readers.decoder.state_mixers import Mamba2Sizes, mamba2_block, mamba_block
+from planner.models.readers.registry import Reader
+from planner.models.readers.tensors import (
     ACTIVATIONS,
     FP32_RMS,
     LAYER,
@@ -33,17 +35,15 @@ from planner.models.readers.parts import (
     attention_tensors,
     embedding,
     expert_tensors,
-    grouped,
+    group_layers,
     linear,
     mlp_tensors,
     norm_tensors,
-    projections,
-    repeated,
+    projection_tensors,
+    repeat_layer,
     router_tensors,
     tensor,
 )
-from planner.models.readers.places import attention_layers, unrotated
-from planner.models.readers.registry import Reader
 
 _KERNEL: Final = 4
 _EXPAND: Final = 2
@@ -57,8 +57,8 @@ _HYBRID_FRAME: Final = Frame(norms=("input_layernorm", "pre_ff_layernorm"), fina
 _HYBRID_MLP: Final = MlpStyle(prefix="feed_forward.", bias=MLP_BIAS)
 
 
-def read_mamba(fields: Fields) -> Architecture:
-    """Read Mamba, and Falcon Mamba, whose further norms have no weights."""
+def read_mamba(fields: ConfigFields) -> Architecture:
+    """Read Mamba, and Falcon Mamba, whose additional norms have no weights."""
     sizes = _stack_sizes(fields, "hidden_size", "d_model")
     block = mamba_block(
         sizes.hidden,
@@ -69,13 +69,13 @@ def read_mamba(fields: Fields) -> Architecture:
         bias=fields.flag("use_bias", default=False),
         conv_bias=fields.flag("use_conv_bias", default=True),
     )
-    return network(fields, sizes, _MAMBA_FRAME, repeated(_single(block, sizes, _MAMBA_FRAME), sizes.layers))
+    return network(fields, sizes, _MAMBA_FRAME, repeat_layer(_single(block, sizes, _MAMBA_FRAME), sizes.layers))
 
 
-def read_mamba2(fields: Fields) -> Architecture:
+def read_mamba2(fields: ConfigFields) -> Architecture:
     """Read Mamba-2."""
     sizes = _stack_sizes(fields, "hidden_size")
-    scan = Scan(
+    scan = Mamba2Sizes(
         heads=fields.integer("num_heads", high=MAX_LAYERS),
         head_dim=fields.integer("head_dim"),
         groups=fields.integer("n_groups"),
@@ -90,13 +90,13 @@ def read_mamba2(fields: Fields) -> Architecture:
         conv_bias=fields.flag("use_conv_bias", default=True),
     )
     frame = _MAMBA_FRAME._replace(tied=False)
-    return network(fields, sizes, frame, repeated(_single(block, sizes, frame), sizes.layers))
+    return network(fields, sizes, frame, repeat_layer(_single(block, sizes, frame), sizes.layers))
 
 
-def read_rwkv(fields: Fields) -> Architecture:
+def read_rwkv(fields: ConfigFields) -> Architecture:
     """Read RWKV-4.
 
-    Its state is the last input of both blocks, and a numerator, a denominator and a maximum in fp32
+    Its state is the last input of both blocks, and numerator, denominator and maximum in fp32
     (`modeling_rwkv.py` of transformers 5.23).
     """
     sizes = _stack_sizes(fields, "hidden_size")._replace(max_context=fields.optional_integer("context_length"))
@@ -113,7 +113,7 @@ def read_rwkv(fields: Fields) -> Architecture:
         tensors=_rwkv_tensors(hidden, width, inner),
     )
     before = (*embedding("embeddings", sizes.vocabulary, hidden), *norm_tensors("blocks.0.pre_ln", hidden, LAYER))
-    return network(fields, sizes, _RWKV_FRAME, repeated(layer, sizes.layers), before=before)
+    return network(fields, sizes, _RWKV_FRAME, repeat_layer(layer, sizes.layers), before=before)
 
 
 def _rwkv_tensors(hidden: int, width: int, inner: int) -> Tensors:
@@ -129,7 +129,7 @@ def _rwkv_tensors(hidden: int, width: int, inner: int) -> Tensors:
             for name in names
             for found in tensor(f"{block}.time_mix_{name}", 1, 1, hidden)
         ),
-        *projections("attention.", mixed["attention"], width, hidden),
+        *projection_tensors("attention.", mixed["attention"], width, hidden),
         *linear("attention.output", hidden, width),
         *linear("feed_forward.key", inner, hidden),
         *linear("feed_forward.receptance", hidden, hidden),
@@ -137,8 +137,8 @@ def _rwkv_tensors(hidden: int, width: int, inner: int) -> Tensors:
     )
 
 
-def _stack_sizes(fields: Fields, *hidden: str) -> Sizes:
-    """Return the dimensions of a stack without attention, whose context has no bound."""
+def _stack_sizes(fields: ConfigFields, *hidden: str) -> Sizes:
+    """Read the dimensions of a stack without attention, whose context is unbounded."""
     return Sizes(
         hidden=fields.integer(*hidden),
         layers=fields.integer("num_hidden_layers", "n_layer", high=MAX_LAYERS),
@@ -146,15 +146,15 @@ def _stack_sizes(fields: Fields, *hidden: str) -> Sizes:
     )
 
 
-def _single(block: MixerBlock | ForwardBlock, sizes: Sizes, frame: Frame) -> Layer:
-    """Return a layer that is one norm and one block."""
+def _single(block: MixerBlock | FeedForwardBlock, sizes: Sizes, frame: Frame) -> Layer:
+    """Return a layer of one norm and one block."""
     tensors = (*norm_tensors(frame.norms[0], sizes.hidden, frame.norm), *block.tensors)
     if isinstance(block, MixerBlock):
         return Layer(mixer=block.mixer, norm=frame.norm, norm_count=1, tensors=tensors)
     return Layer(feed_forward=block.block, norm=frame.norm, norm_count=1, tensors=tensors)
 
 
-def _jamba_mixers(fields: Fields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
+def _jamba_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
     """Return attention in one layer of eight, Mamba in the others."""
     attention = attention_blocks(fields, sizes, style)[0]
     mamba = mamba_block(
@@ -170,49 +170,51 @@ def _jamba_mixers(fields: Fields, sizes: Sizes, style: AttentionStyle) -> Sequen
     )
     period = fields.integer("attn_layer_period", default=8)
     offset = fields.integer("attn_layer_offset", default=4, low=0)
-    return [attention if place % period == offset else mamba for place in range(sizes.layers)]
+    return [attention if index % period == offset else mamba for index in range(sizes.layers)]
 
 
-def _jamba_sparse(fields: Fields, layers: int) -> tuple[bool, ...]:
+def _jamba_sparse(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
     period = fields.integer("expert_layer_period", default=2)
     offset = fields.integer("expert_layer_offset", default=1, low=0)
     several = fields.integer("num_experts", "num_local_experts", default=1, high=MAX_LAYERS) > 1
-    return tuple(several and place % period == offset for place in range(layers))
+    return tuple(several and index % period == offset for index in range(layers))
 
 
-def _bamba_mixers(fields: Fields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
+def _bamba_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
     """Return Mamba-2 with attention in the layers that `attn_layer_indices` lists."""
     attended = attention_layers(fields, ("layers_block_type",), sizes.layers)
     if attended is None:
         listed = frozenset(fields.integers("attn_layer_indices") or ())
-        attended = tuple(place in listed for place in range(sizes.layers))
+        attended = tuple(index in listed for index in range(sizes.layers))
     return _mamba2_or_attention(fields, sizes, style, attended)
 
 
-def _granite_mixers(fields: Fields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
-    """Return Mamba-2 and attention, which rotates only where the configuration says so."""
+def _granite_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
+    """Return Mamba-2 and attention, which has a rotary embedding only if the configuration states it."""
     rotates = fields.text("position_embedding_type", default="nope") == "rope"
     names = ("layer_types", "layers_block_type")
     attended = attention_layers(fields, names, sizes.layers) or (False,) * sizes.layers
-    return _mamba2_or_attention(fields, sizes, style if rotates else style._replace(places=unrotated), attended)
+    return _mamba2_or_attention(
+        fields, sizes, style if rotates else style._replace(pattern=unrotated_attention), attended
+    )
 
 
 def _mamba2_or_attention(
-    fields: Fields, sizes: Sizes, style: AttentionStyle, attended: Sequence[bool]
+    fields: ConfigFields, sizes: Sizes, style: AttentionStyle, attended: Sequence[bool]
 ) -> Sequence[MixerBlock]:
     attention, mamba = attention_blocks(fields, sizes, style)[0], _mamba2(fields, sizes)
     return [attention if attends else mamba for attends in attended]
 
 
-def _granite_forwards(fields: Fields, sizes: Sizes, dense: MlpStyle) -> Sequence[ForwardBlock]:
+def _granite_forwards(fields: ConfigFields, sizes: Sizes, dense: MlpStyle) -> Sequence[FeedForwardBlock]:
     """Return a shared expert and, in the larger networks, routed ones."""
     if fields.integer("num_local_experts", default=0, low=0, high=MAX_LAYERS):
         return GRANITE_EXPERTS._replace(shared=stated_shared("shared_intermediate_size")).blocks(fields, sizes, dense)
     return dense_blocks(fields, sizes, dense)
 
 
-def read_falcon_h1(fields: Fields) -> Architecture:
-    """Read Falcon-H1, whose layers run attention and Mamba-2 beside each other on the same input."""
+def read_falcon_h1(fields: ConfigFields) -> Architecture:
+    """Read Falcon-H1, whose layers run attention and Mamba-2 in parallel on the same input."""
     sizes = read_sizes(fields)
     attention = attention_blocks(fields, sizes, BIASED)[0]
     out_bias = fields.flag("projectors_bias", default=False)
@@ -228,17 +230,17 @@ def read_falcon_h1(fields: Fields) -> Architecture:
         norm_count=2,
         tensors=(*attention.tensors, *mamba.tensors, *forward.tensors, *norms),
     )
-    return network(fields, sizes, _HYBRID_FRAME, repeated(layer, sizes.layers))
+    return network(fields, sizes, _HYBRID_FRAME, repeat_layer(layer, sizes.layers))
 
 
 def _mamba2(
-    fields: Fields, sizes: Sizes, *, inner: str | None = None, out_bias: bool | None = None, normed: bool = True
+    fields: ConfigFields, sizes: Sizes, *, inner: str | None = None, out_bias: bool | None = None, normed: bool = True
 ) -> MixerBlock:
-    """Return the Mamba-2 mixer; `inner` names the field of the stream's width, by default twice the hidden one."""
+    """Return the Mamba-2 mixer; `inner` names the field of the expanded width, by default twice the hidden width."""
     heads = fields.integer("mamba_n_heads", default=_HEADS, high=MAX_LAYERS)
     expanded = fields.integer("mamba_expand", default=_EXPAND) * sizes.hidden
     width = fields.integer(inner, default=expanded) if inner else expanded
-    scan = Scan(
+    scan = Mamba2Sizes(
         heads=heads,
         head_dim=fields.automatic_integer("mamba_d_head", default=max(1, width // heads)),
         groups=fields.integer("mamba_n_groups", default=1),
@@ -256,10 +258,10 @@ def _mamba2(
     )
 
 
-Kind = Literal["mamba", "attention", "mlp", "moe"]
+LayerKind = Literal["mamba", "attention", "mlp", "moe"]
 
-_LETTERS: Final[Mapping[str, Kind]] = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
-_NAMES: Final[Mapping[str, Kind]] = {
+_LETTERS: Final[Mapping[str, LayerKind]] = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
+_NAMES: Final[Mapping[str, LayerKind]] = {
     "mamba": "mamba",
     "linear_attention": "mamba",
     "attention": "attention",
@@ -270,16 +272,16 @@ _NAMES: Final[Mapping[str, Kind]] = {
 _NEMOTRON_MLP: Final = ("up_proj", "down_proj")
 
 
-def read_nemotron_h(fields: Fields) -> Architecture:
-    """Read Nemotron-H and Nemotron 3, whose layers are one block each, named one by one or by one letter each."""
+def read_nemotron_h(fields: ConfigFields) -> Architecture:
+    """Read Nemotron-H and Nemotron 3, whose layers have one block each, listed by name or by letter."""
     kinds = _nemotron_kinds(fields)
-    # The number of layers may be left out: the list of their kinds decides.
-    sizes = read_sizes(fields.over({"num_hidden_layers": len(kinds)}))
-    groups = grouped(kinds, lambda kind: _single(_nemotron_block(fields, sizes, kind), sizes, _NEMOTRON_FRAME))
+    # The number of layers may be missing: the list of their kinds determines it.
+    sizes = read_sizes(fields.with_defaults({"num_hidden_layers": len(kinds)}))
+    groups = group_layers(kinds, lambda kind: _single(_nemotron_block(fields, sizes, kind), sizes, _NEMOTRON_FRAME))
     return network(fields, sizes, _NEMOTRON_FRAME, groups)
 
 
-def _nemotron_kinds(fields: Fields) -> tuple[Kind, ...]:
+def _nemotron_kinds(fields: ConfigFields) -> tuple[LayerKind, ...]:
     if fields.has("layers_block_type", "layer_types"):
         field, known, stated = "layers_block_type", _NAMES, fields.texts("layers_block_type", "layer_types") or ()
     else:
@@ -289,7 +291,7 @@ def _nemotron_kinds(fields: Fields) -> tuple[Kind, ...]:
     return tuple(known[name] for name in stated)
 
 
-def _nemotron_block(fields: Fields, sizes: Sizes, kind: Kind) -> MixerBlock | ForwardBlock:
+def _nemotron_block(fields: ConfigFields, sizes: Sizes, kind: LayerKind) -> MixerBlock | FeedForwardBlock:
     if kind == "mlp":
         return _nemotron_mlp(fields, sizes)
     if kind == "moe":
@@ -312,8 +314,8 @@ def _nemotron_block(fields: Fields, sizes: Sizes, kind: Kind) -> MixerBlock | Fo
     return MixerBlock(attention, attention_tensors(attention, sizes.hidden, prefix="mixer."))
 
 
-def _nemotron_scan(fields: Fields) -> Scan:
-    return Scan(
+def _nemotron_scan(fields: ConfigFields) -> Mamba2Sizes:
+    return Mamba2Sizes(
         heads=fields.integer("mamba_num_heads", high=MAX_LAYERS),
         head_dim=fields.integer("mamba_head_dim"),
         groups=fields.integer("n_groups", "mamba_n_groups"),
@@ -322,18 +324,18 @@ def _nemotron_scan(fields: Fields) -> Scan:
     )
 
 
-def _nemotron_mlp(fields: Fields, sizes: Sizes) -> ForwardBlock:
+def _nemotron_mlp(fields: ConfigFields, sizes: Sizes) -> FeedForwardBlock:
     mlp = Mlp(
         intermediate=fields.integer("intermediate_size"),
         gated=False,
         activation=fields.choice("mlp_hidden_act", among=ACTIVATIONS, default="relu2"),
     )
     bias = fields.flag("mlp_bias", default=False)
-    return ForwardBlock(mlp, mlp_tensors(mlp, sizes.hidden, prefix="mixer.", names=_NEMOTRON_MLP, bias=bias))
+    return FeedForwardBlock(mlp, mlp_tensors(mlp, sizes.hidden, prefix="mixer.", names=_NEMOTRON_MLP, bias=bias))
 
 
-def _nemotron_experts(fields: Fields, sizes: Sizes) -> ForwardBlock:
-    """Return experts, which may work in a narrower latent space than the layer (Nemotron 3 Super)."""
+def _nemotron_experts(fields: ConfigFields, sizes: Sizes) -> FeedForwardBlock:
+    """Return experts, which may work in a latent space narrower than the layer (Nemotron 3 Super)."""
     experts = fields.integer("n_routed_experts", "num_local_experts", high=MAX_LAYERS)
     shared = fields.integer("moe_shared_expert_intermediate_size")
     moe = Moe(
@@ -354,7 +356,7 @@ def _nemotron_experts(fields: Fields, sizes: Sizes) -> ForwardBlock:
         *(linear("mixer.fc2_latent_proj", sizes.hidden, latent, bias=bias) if latent else ()),
         *mlp_tensors(shared_mlp, sizes.hidden, prefix="mixer.shared_experts.", names=_NEMOTRON_MLP, bias=bias),
     )
-    return ForwardBlock(moe, tensors)
+    return FeedForwardBlock(moe, tensors)
 
 
 READERS: Final[Mapping[str, Reader]] = {
@@ -362,20 +364,20 @@ READERS: Final[Mapping[str, Reader]] = {
     "mamba": read_mamba,
     "mamba2": read_mamba2,
     "rwkv": read_rwkv,
-    "jamba": Family(
+    "jamba": DecoderFamily(
         frame=_HYBRID_FRAME,
-        attention=AttentionStyle(places=unrotated),
+        attention=AttentionStyle(pattern=unrotated_attention),
         mlp=_HYBRID_MLP,
         mixers=_jamba_mixers,
-        forwards=ExpertStyle(
+        feed_forwards=ExpertStyle(
             width=("intermediate_size",),
             router="feed_forward.router",
             prefix="feed_forward.experts.{expert}.",
             sparse=_jamba_sparse,
         ).blocks,
     ).read,
-    "bamba": Family(frame=_HYBRID_FRAME, attention=BIASED, mlp=_HYBRID_MLP, mixers=_bamba_mixers).read,
-    "granitemoehybrid": Family(
+    "bamba": DecoderFamily(frame=_HYBRID_FRAME, attention=BIASED, mlp=_HYBRID_MLP, mixers=_bamba_mixers).read,
+    "granitemoehybrid": DecoderFamily(
         attention=BIASED,
         mlp=MlpStyle(
             prefix="shared_mlp.",
@@ -384,7 +386,7 @@ READERS: Final[Mapping[str, Reader]] = {
             width=("shared_intermediate_size",),
         ),
         mixers=_granite_mixers,
-        forwards=_granite_forwards,
+        feed_forwards=_granite_forwards,
     ).read,
     "falcon_h1": read_falcon_h1,
     "nemotron_h": read_nemotron_h,

@@ -1,1 +1,1 @@
-"""Readers of what the diffusers library stores: pipelines of components, each with a configuration of its own."""
+"""Readers of diffusion pipelines in the format of the diffusers library."""

@@ -1,12 +1,12 @@
-"""Networks of convolutions: the U-Net of Stable Diffusion and SDXL, and the autoencoder of which pipelines decode."""
+"""Readers of convolutional components: the U-Net of Stable Diffusion and SDXL, and the autoencoder."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from planner.models.layers import Tensor
 from planner.models.pipeline import Component, ImageDecoder, Step, UNet
-from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import LAYER, Tensors, conv, linear, norm_tensors, projections
+from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
+from planner.models.readers.tensors import LAYER, Tensors, conv, linear, norm_tensors, projection_tensors
 
 _DOWN: Final = {"CrossAttnDownBlock2D": True, "DownBlock2D": False}
 _LATENT: Final = 4
@@ -14,20 +14,20 @@ _TEXT: Final = 1280
 _FACTORS: Final = 4
 _MOST_BLOCKS: Final = 64
 _MOST_LEVELS: Final = 16
-"""Bounds for files of strangers, well above every network that was published."""
+"""Bounds for untrusted files, well above every published network."""
 
 
-def read_unet(fields: Fields, name: str) -> Component:
-    """Return the U-Net that a configuration of `UNet2DConditionModel` describes.
+def read_unet(fields: ConfigFields, name: str) -> Component:
+    """Read a configuration of `UNet2DConditionModel`.
 
     Raises:
-        ModelFileError: If it has parts that are not estimated, such as other kinds of blocks.
+        ModelFileError: If it has unsupported parts, such as other kinds of blocks.
     """
     unet = _network(fields)
     return Component(name=name, part="denoiser", network=unet, tensors=tuple(_unet_tensors(unet, fields)))
 
 
-def _network(fields: Fields) -> UNet:
+def _network(fields: ConfigFields) -> UNet:
     channels = _widths(fields, (320, 640, 1280, 1280))
     kinds = fields.texts("down_block_types") or ("CrossAttnDownBlock2D",) * (len(channels) - 1) + ("DownBlock2D",)
     unknown = next((kind for kind in kinds if kind not in _DOWN), None)
@@ -52,15 +52,15 @@ def _network(fields: Fields) -> UNet:
     )
 
 
-def _widths(fields: Fields, default: tuple[int, ...]) -> tuple[int, ...]:
+def _widths(fields: ConfigFields, default: tuple[int, ...]) -> tuple[int, ...]:
     found = fields.integers("block_out_channels", low=1) or default
     if len(found) > _MOST_LEVELS:
         fields.fail("block_out_channels", f"must hold at most {_MOST_LEVELS} numbers, got {len(found):,}")
     return found
 
 
-def _per_level(fields: Fields, name: str, levels: int, default: int, high: int = MAX_LAYERS) -> tuple[int, ...]:
-    if not fields.lists(name):
+def _per_level(fields: ConfigFields, name: str, levels: int, default: int, high: int = MAX_LAYERS) -> tuple[int, ...]:
+    if not fields.is_list(name):
         return (fields.integer(name, default=default, high=high),) * levels
     found = fields.integers(name, low=1, high=high) or ()
     if len(found) != levels:
@@ -68,7 +68,7 @@ def _per_level(fields: Fields, name: str, levels: int, default: int, high: int =
     return found
 
 
-def _unet_tensors(unet: UNet, fields: Fields) -> Iterator[Tensor]:
+def _unet_tensors(unet: UNet, fields: ConfigFields) -> Iterator[Tensor]:
     first = unet.channels[0]
     time = _FACTORS * first
     yield from conv("conv_in", first, unet.latent_channels, 3, 3)
@@ -98,7 +98,7 @@ def _of_step(unet: UNet, step: Step, name: str, time: int) -> Iterator[Tensor]:
 
 
 def _resnet(name: str, into: int, out: int, time: int | None = None) -> Tensors:
-    """Return a convolution block; those of autoencoders are not told the time."""
+    """Return a convolution block; blocks of autoencoders have no time embedding."""
     return (
         *norm_tensors(f"{name}.norm1", into, LAYER),
         *conv(f"{name}.conv1", out, into, 3, 3),
@@ -110,7 +110,7 @@ def _resnet(name: str, into: int, out: int, time: int | None = None) -> Tensors:
 
 
 def _transformer(unet: UNet, name: str, width: int, depth: int) -> Tensors:
-    """Return attention among the pixels, attention to the text and a gated block, `depth` times."""
+    """Return `depth` transformer blocks of self-attention, cross-attention to the text and a gated MLP."""
     around = (
         (*linear(f"{name}.proj_in", width, width, bias=True), *linear(f"{name}.proj_out", width, width, bias=True))
         if unet.linear_projection
@@ -118,10 +118,10 @@ def _transformer(unet: UNet, name: str, width: int, depth: int) -> Tensors:
     )
     inner = (
         *(part for at in (1, 2, 3) for part in norm_tensors(f"norm{at}", width, LAYER)),
-        *projections("attn1.to_", "qkv", width, width),
+        *projection_tensors("attn1.to_", "qkv", width, width),
         *linear("attn1.to_out.0", width, width, bias=True),
         *linear("attn2.to_q", width, width),
-        *projections("attn2.to_", "kv", width, unet.text_width),
+        *projection_tensors("attn2.to_", "kv", width, unet.text_width),
         *linear("attn2.to_out.0", width, width, bias=True),
         *linear("ff.net.0.proj", 2 * _FACTORS * width, width, bias=True),
         *linear("ff.net.2", width, _FACTORS * width, bias=True),
@@ -137,8 +137,8 @@ _PIXELS: Final = 3
 _SAMPLE: Final = 32
 
 
-def read_autoencoder(fields: Fields, name: str) -> Component:
-    """Return the autoencoder that a configuration of `AutoencoderKL` describes."""
+def read_autoencoder(fields: ConfigFields, name: str) -> Component:
+    """Read a configuration of `AutoencoderKL`."""
     decoder = ImageDecoder(
         channels=_widths(fields, (64,)),
         layers=fields.integer("layers_per_block", default=1, high=_MOST_BLOCKS),
@@ -151,7 +151,7 @@ def read_autoencoder(fields: Fields, name: str) -> Component:
     )
 
 
-def _autoencoder_tensors(decoder: ImageDecoder, fields: Fields) -> Iterator[Tensor]:
+def _autoencoder_tensors(decoder: ImageDecoder, fields: ConfigFields) -> Iterator[Tensor]:
     latent = decoder.latent_channels
     attends = fields.flag("mid_block_add_attention", default=True)
     yield from _encoder(decoder, attends)
@@ -194,7 +194,7 @@ def _middle(side: str, width: int, attends: bool) -> Tensors:
     name = f"{side}.mid_block"
     attention = (
         *norm_tensors(f"{name}.attentions.0.group_norm", width, LAYER),
-        *projections(f"{name}.attentions.0.", ("to_q", "to_k", "to_v", "to_out.0"), width, width, bias=True),
+        *projection_tensors(f"{name}.attentions.0.", ("to_q", "to_k", "to_v", "to_out.0"), width, width, bias=True),
     )
     return (
         *_resnet(f"{name}.resnets.0", width, width),

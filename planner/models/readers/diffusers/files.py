@@ -1,4 +1,4 @@
-"""A pipeline's files: `model_index.json` names the folders of its components, each with a configuration and weights."""
+"""Reader of a pipeline's files: `model_index.json`, and the configurations and weights of its components."""
 
 import os
 import re
@@ -11,9 +11,9 @@ from planner.models.architecture import Architecture
 from planner.models.pipeline import Component
 from planner.models.readers.checkpoint.safetensors import FileTensor, read_checkpoint
 from planner.models.readers.checkpoint.stored import sum_stored
+from planner.models.readers.config_fields import ConfigFields
 from planner.models.readers.config_json import MAX_FILE_BYTES, parse_config, read_config
 from planner.models.readers.diffusers.pipeline import MOST_COMPONENTS, PIPELINE
-from planner.models.readers.fields import Fields
 from planner.models.readers.sources import read_whole
 
 MODEL_INDEX: Final = "model_index.json"
@@ -23,7 +23,7 @@ WEIGHT_NAMES: Final = tuple(
     for stem in ("diffusion_pytorch_model", "model")
     for ending in (".index.json", "")
 )
-"""What the weights of a component are called, those of full precision first; an index before a single file."""
+"""File names of a component's weights in order of preference: full precision first, an index before a single file."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]\w{0,63}", re.ASCII)
 _CONFIG: Final = "config.json"
@@ -33,7 +33,7 @@ TensorsOf = Callable[[str], Iterable[FileTensor] | None]
 
 
 def read_pipeline_folder(folder: Path) -> Architecture:
-    """Return the pipeline in `folder`, with the bytes that the headers of its safetensors files state.
+    """Read the pipeline in `folder`, with the stored sizes from the headers of its safetensors files.
 
     Raises:
         ModelFileError: If a file cannot be read, or a component has no formula.
@@ -54,15 +54,15 @@ def read_pipeline_folder(folder: Path) -> Architecture:
 def read_pipeline_files(
     index: Mapping[str, object], config_of: ConfigOf, tensors_of: TensorsOf, source: str
 ) -> Architecture:
-    """Return the pipeline that `index` describes; `source` names it in errors.
+    """Build the pipeline that `index` describes; `source` names it in errors.
 
-    `config_of` returns the configuration in a folder and `tensors_of` what its weights hold, nothing where there are
-    none: tokenizers and schedulers have no parameters.
+    `config_of` returns the configuration in a component's folder and `tensors_of` the tensors of its weights, or None
+    without them: tokenizers and schedulers have no parameters.
 
     Raises:
-        ModelFileError: If the index is none, or a component has no formula.
+        ModelFileError: If the index is invalid, or a component has no formula.
     """
-    kind = Fields(index, source).text("_class_name")
+    kind = ConfigFields(index, source).text("_class_name")
     configs = {name: config for name in _names(index, source) if (config := config_of(name)) is not None}
     read = read_config({"model_type": PIPELINE, "_class_name": kind, "components": configs}, source)
     with_stored = tuple(_with_stored(component, tensors_of(component.name)) for component in read.components)
@@ -74,14 +74,14 @@ def read_pipeline_files(
 
 
 def _names(index: Mapping[str, object], source: str) -> list[str]:
-    """Return the folders of the components that are there, as `[library, class]` says."""
+    """Return the folders of the components, which are entries of the form `[library, class]`."""
     found = [
         name
         for name, value in index.items()
         if not name.startswith("_") and isinstance(value, list | tuple) and any(part is not None for part in value)
     ]
     if len(found) > MOST_COMPONENTS or not all(_NAME.fullmatch(name) for name in found):
-        raise ModelFileError(source, "names components that cannot be", "Choose the folder of a diffusers pipeline.")
+        raise ModelFileError(source, "has invalid component names", "Choose the folder of a diffusers pipeline.")
     return found
 
 

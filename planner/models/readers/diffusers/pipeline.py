@@ -1,24 +1,24 @@
-"""A whole pipeline: its `model_index.json` with the configurations of its components."""
+"""Reader of a diffusion pipeline from its `model_index.json` and the configurations of its components."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from planner.errors import TRACE_OWN
+from planner.errors import TRACE_INSTRUCTIONS
 from planner.models.architecture import Architecture
 from planner.models.layers import Tensor
 from planner.models.pipeline import Component, ImageDecoder, networks_of
-from planner.models.readers.class_defaults import class_defaults
+from planner.models.readers.config_defaults import config_defaults
+from planner.models.readers.config_fields import ConfigFields
 from planner.models.readers.diffusers.convolutional import read_autoencoder, read_unet
 from planner.models.readers.diffusers.transformers import read_flux, read_pixart, read_sd3
-from planner.models.readers.fields import Fields
-from planner.models.readers.parts import linear, tensor
 from planner.models.readers.registry import Reader, read_fields
+from planner.models.readers.tensors import linear, tensor
 from planner.models.readers.vision.towers import CLIP
 
 PIPELINE: Final = "diffusers"
-"""The `model_type` under which a pipeline is read: model_index.json names none."""
+"""The `model_type` that stands for a pipeline, because model_index.json has none."""
 
-_NETWORKS: Final[Mapping[str, Callable[[Fields, str], Component]]] = {
+_NETWORKS: Final[Mapping[str, Callable[[ConfigFields, str], Component]]] = {
     "AutoencoderKL": read_autoencoder,
     "FluxTransformer2DModel": read_flux,
     "PixArtTransformer2DModel": read_pixart,
@@ -27,23 +27,23 @@ _NETWORKS: Final[Mapping[str, Callable[[Fields, str], Component]]] = {
 }
 _TRACE: Final = (
     "The trace measures it all the same: write a function that returns the component with its inputs, then use "
-    f"{TRACE_OWN}."
+    f"{TRACE_INSTRUCTIONS}."
 )
 _LENGTHS: Final = {"FluxPipeline": 512, "StableDiffusion3Pipeline": 256, "PixArtSigmaPipeline": 300}
-"""The defaults of `max_sequence_length` that the pipelines of diffusers pad their prompts to."""
+"""Defaults of `max_sequence_length`, the length to which pipelines of diffusers pad prompts."""
 _LONGEST: Final = 512
 MOST_COMPONENTS: Final = 32
-"""A bound for files of strangers, well above every pipeline that was published."""
+"""Bound for untrusted files, well above every published pipeline."""
 _SAFETY: Final = "StableDiffusionSafetyChecker"
 _PROJECTION: Final = 768
 _CONCEPTS: Final = 17 + 3
-"""Concepts, and special-care concepts, of diffusers' `safety_checker.py`."""
+"""Number of concepts and special-care concepts in diffusers' `safety_checker.py`."""
 _UPCASTING: Final = "StableDiffusionXL"
-"""Pipelines whose names begin so decode in fp32 where the autoencoder asks for it; others leave it as it is."""
+"""Prefix of pipelines that decode in fp32 if the autoencoder has `force_upcast`; others ignore it."""
 
 
-def read_pipeline(fields: Fields) -> Architecture:
-    """Return the pipeline whose `components` are written down with their configurations.
+def read_pipeline(fields: ConfigFields) -> Architecture:
+    """Read a pipeline from a configuration with its `components`.
 
     Raises:
         ModelFileError: If a component is of a class without a formula, or there is no denoiser or no decoder.
@@ -65,7 +65,7 @@ def read_pipeline(fields: Fields) -> Architecture:
     )
 
 
-def _component(fields: Fields, name: str, pipeline: str) -> Component:
+def _component(fields: ConfigFields, name: str, pipeline: str) -> Component:
     if not fields.has("_class_name") or fields.has("model_type"):
         return _encoder(fields, name, pipeline)
     kind = fields.text("_class_name")
@@ -77,7 +77,7 @@ def _component(fields: Fields, name: str, pipeline: str) -> Component:
     return made
 
 
-def _encoder(fields: Fields, name: str, pipeline: str) -> Component:
+def _encoder(fields: ConfigFields, name: str, pipeline: str) -> Component:
     if (fields.texts("architectures") or ("",))[0] == _SAFETY:
         return _safety_checker(fields, name)
     read = read_fields(fields)
@@ -90,10 +90,10 @@ def _encoder(fields: Fields, name: str, pipeline: str) -> Component:
     )
 
 
-def _safety_checker(fields: Fields, name: str) -> Component:
-    """Return CLIP's vision tower with its projection, and the embeddings of what an image must not show."""
-    inner = fields.required("vision_config").over(class_defaults("clip_vision_model"))
-    tower = CLIP.read(inner.changed({"model_type": "clip_vision_model"}))
+def _safety_checker(fields: ConfigFields, name: str) -> Component:
+    """Return CLIP's vision tower with its projection, and the embeddings of unsafe concepts."""
+    inner = fields.required("vision_config").with_defaults(config_defaults("clip_vision_model"))
+    tower = CLIP.read(inner.with_changes({"model_type": "clip_vision_model"}))
     width = fields.integer("projection_dim", default=_PROJECTION)
     more = (
         *linear("visual_projection", width, tower.hidden),

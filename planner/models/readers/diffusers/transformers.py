@@ -1,20 +1,20 @@
-"""The transformers that denoise: FLUX, Stable Diffusion 3 and PixArt."""
+"""Readers of denoising transformers: FLUX, Stable Diffusion 3 and PixArt."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from planner.models.layers import Tensor
 from planner.models.pipeline import Component, DiffusionTransformer
-from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import Tensors, conv, linear, projections, tensor
+from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
+from planner.models.readers.tensors import Tensors, conv, linear, projection_tensors, tensor
 
 _TIME: Final = 256
 _ATTENTION: Final = ("to_q", "to_k", "to_v", "to_out.0")
 _GUIDED: Final = "guidance_embeds"
 
 
-def read_flux(fields: Fields, name: str) -> Component:
-    """Return the denoiser that a configuration of `FluxTransformer2DModel` describes.
+def read_flux(fields: ConfigFields, name: str) -> Component:
+    """Read a configuration of `FluxTransformer2DModel`.
 
     Its pipeline packs squares of 2 × 2 latent pixels into tokens.
     """
@@ -29,13 +29,13 @@ def read_flux(fields: Fields, name: str) -> Component:
         head_dim=128,
     ).evolve(
         single_blocks=fields.integer("num_single_layers", default=38, low=0, high=MAX_LAYERS),
-        # FLUX.1-schnell has no embedding of its guidance, and takes none: both make one pass.
+        # FLUX.1-schnell has no guidance embedding and needs no guidance: both models make one pass.
         guidance_embedded=True,
     )
     return Component(name=name, part="denoiser", network=network, tensors=tuple(_flux(network, fields)))
 
 
-def _flux(network: DiffusionTransformer, fields: Fields) -> Iterator[Tensor]:
+def _flux(network: DiffusionTransformer, fields: ConfigFields) -> Iterator[Tensor]:
     hidden = network.hidden
     out = fields.integer("out_channels", default=network.latent_channels)
     yield from linear("x_embedder", hidden, network.latent_channels, bias=True)
@@ -47,8 +47,8 @@ def _flux(network: DiffusionTransformer, fields: Fields) -> Iterator[Tensor]:
     yield from _output(hidden, out)
 
 
-def read_sd3(fields: Fields, name: str) -> Component:
-    """Return the denoiser that a configuration of `SD3Transformer2DModel` describes."""
+def read_sd3(fields: ConfigFields, name: str) -> Component:
+    """Read a configuration of `SD3Transformer2DModel`."""
     network = _network(
         fields,
         "sd3",
@@ -58,7 +58,7 @@ def read_sd3(fields: Fields, name: str) -> Component:
         latent=fields.integer("in_channels", default=16),
         heads=18,
         head_dim=64,
-    ).evolve(dual_blocks=fields.size("dual_attention_layers") or 0)
+    ).evolve(dual_blocks=fields.length("dual_attention_layers") or 0)
     side = fields.integer("pos_embed_max_size", default=96, high=4096)
     return Component(
         name=name,
@@ -69,7 +69,7 @@ def read_sd3(fields: Fields, name: str) -> Component:
     )
 
 
-def _sd3(network: DiffusionTransformer, fields: Fields) -> Iterator[Tensor]:
+def _sd3(network: DiffusionTransformer, fields: ConfigFields) -> Iterator[Tensor]:
     hidden, normed = network.hidden, fields.has("qk_norm")
     out = fields.integer("out_channels", default=16) * network.patch**2
     yield from conv("pos_embed.proj", hidden, network.latent_channels, network.patch, network.patch)
@@ -81,8 +81,8 @@ def _sd3(network: DiffusionTransformer, fields: Fields) -> Iterator[Tensor]:
     yield from _output(hidden, out)
 
 
-def read_pixart(fields: Fields, name: str) -> Component:
-    """Return the denoiser that a configuration of `PixArtTransformer2DModel` describes."""
+def read_pixart(fields: ConfigFields, name: str) -> Component:
+    """Read a configuration of `PixArtTransformer2DModel`."""
     network = _network(
         fields,
         "pixart",
@@ -103,7 +103,7 @@ def read_pixart(fields: Fields, name: str) -> Component:
     )
 
 
-def _pixart(network: DiffusionTransformer, fields: Fields) -> Iterator[Tensor]:
+def _pixart(network: DiffusionTransformer, fields: ConfigFields) -> Iterator[Tensor]:
     hidden, patch = network.hidden, network.patch
     sized = fields.flag("use_additional_conditions", default=fields.integer("sample_size", default=128) == 128)
     yield from conv("pos_embed.proj", hidden, network.latent_channels, patch, patch)
@@ -120,7 +120,15 @@ def _pixart(network: DiffusionTransformer, fields: Fields) -> Iterator[Tensor]:
 
 
 def _network(
-    fields: Fields, family: str, *, blocks: int, patch: int, text_width: int, latent: int, heads: int, head_dim: int
+    fields: ConfigFields,
+    family: str,
+    *,
+    blocks: int,
+    patch: int,
+    text_width: int,
+    latent: int,
+    heads: int,
+    head_dim: int,
 ) -> DiffusionTransformer:
     width = fields.integer("attention_head_dim", default=head_dim)
     hidden = fields.integer("num_attention_heads", default=heads, high=MAX_LAYERS) * width
@@ -168,14 +176,14 @@ def _embedded(name: str, hidden: int, into: int) -> Tensors:
 
 
 def _joint(network: DiffusionTransformer, *, normed: bool, last: bool = False) -> Tensors:
-    """Return a block with tensors of its own for image and text; the last of SD3 makes nothing of the text."""
+    """Return a block with separate tensors for image and text; the last block of SD3 has no text output."""
     hidden = network.hidden
     names = (*_ATTENTION, "add_q_proj", "add_k_proj", "add_v_proj")
     norms = ("norm_q", "norm_k", "norm_added_q", "norm_added_k") if normed else ()
     return (
         *linear("norm1.linear", 6 * hidden, hidden, bias=True),
         *linear("norm1_context.linear", (2 if last else 6) * hidden, hidden, bias=True),
-        *projections("attn.", names, hidden, hidden, bias=True),
+        *projection_tensors("attn.", names, hidden, hidden, bias=True),
         *(() if last else linear("attn.to_add_out", hidden, hidden, bias=True)),
         *_head_norms("attn.", norms, network),
         *_feed_forward(network, "ff"),
@@ -184,12 +192,12 @@ def _joint(network: DiffusionTransformer, *, normed: bool, last: bool = False) -
 
 
 def _second(network: DiffusionTransformer, *, normed: bool) -> Tensors:
-    """Return what a block with a second attention has more, three more modulations among it."""
+    """Return the additional tensors of a block with a second attention, including three modulations."""
     hidden = network.hidden
     norms = ("norm_q", "norm_k") if normed else ()
     return (
         *linear("norm1.linear.more", 3 * hidden, hidden, bias=True),
-        *projections("attn2.", _ATTENTION, hidden, hidden, bias=True),
+        *projection_tensors("attn2.", _ATTENTION, hidden, hidden, bias=True),
         *_head_norms("attn2.", norms, network),
     )
 
@@ -199,7 +207,7 @@ def _single(network: DiffusionTransformer) -> Tensors:
     return (
         *linear("norm.linear", 3 * hidden, hidden, bias=True),
         *linear("proj_mlp", inner, hidden, bias=True),
-        *projections("attn.", _ATTENTION[:3], hidden, hidden, bias=True),
+        *projection_tensors("attn.", _ATTENTION[:3], hidden, hidden, bias=True),
         *_head_norms("attn.", ("norm_q", "norm_k"), network),
         *linear("proj_out", hidden, hidden + inner, bias=True),
     )
@@ -209,8 +217,8 @@ def _crossing(network: DiffusionTransformer) -> Tensors:
     hidden = network.hidden
     return (
         *tensor("scale_shift_table", 6, hidden),
-        *projections("attn1.", _ATTENTION, hidden, hidden, bias=True),
-        *projections("attn2.", _ATTENTION, hidden, hidden, bias=True),
+        *projection_tensors("attn1.", _ATTENTION, hidden, hidden, bias=True),
+        *projection_tensors("attn2.", _ATTENTION, hidden, hidden, bias=True),
         *_feed_forward(network, "ff"),
     )
 

@@ -1,4 +1,4 @@
-"""Text encoders: BERT and its descendants, each family a declaration, and ModernBERT.
+"""Readers of text encoders: BERT and its descendants, declared as families, and ModernBERT.
 
 **Source**: the modelling code of transformers 5.23; tensor names are those of the published checkpoints.
 """
@@ -6,44 +6,44 @@
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from planner.models.architecture import Architecture, Layer, LayerGroup, LossReads, Norm, Stack
+from planner.models.architecture import Architecture, Layer, LayerGroup, LossInput, Norm, Stack
 from planner.models.readers.blocks import (
     PLAIN_MLP,
     AttentionStyle,
+    ExtraTensors,
+    FlagSource,
     LayerStyle,
     MlpStyle,
-    MoreTensors,
     Sizes,
-    Switch,
-    chance,
-    equal_heads,
     no_tensors,
-    switched,
+    read_dropout,
+    read_equal_head_sizes,
+    read_flag,
 )
-from planner.models.readers.fields import Fields
-from planner.models.readers.heads import (
+from planner.models.readers.config_fields import ConfigFields
+from planner.models.readers.registry import Reader
+from planner.models.readers.task_heads import (
     MASKED,
     EncoderHeads,
-    Head,
-    Heads,
+    TaskHead,
+    TaskHeads,
+    biased_linear,
     classifier,
-    dense,
-    labels,
+    label_count,
     masked_head,
     task_head,
 )
-from planner.models.readers.parts import (
+from planner.models.readers.tensors import (
     LAYER,
     Tensors,
     conv,
     embedding,
-    grouped,
+    group_layers,
     linear,
     norm_tensors,
-    repeated,
-    shared,
+    repeat_layer,
+    repeat_shared_layer,
 )
-from planner.models.readers.registry import Reader
 
 _MAX_POSITIONS: Final = 512
 _RELATIVE_BUCKETS: Final = 32
@@ -57,7 +57,7 @@ def _bert_layer(
     dropout: float = 0.1,
     sdpa: bool = True,
 ) -> LayerStyle:
-    """Return how a layer of BERT's kind is written: norms behind each block, biases everywhere."""
+    """Return the style of a BERT layer: post-norms, and biases in all projections."""
     return LayerStyle(
         attention=AttentionStyle(
             prefix="attention.",
@@ -79,51 +79,51 @@ _BERT_LAYER: Final = _bert_layer()
 
 
 class EncoderFamily(NamedTuple):
-    """How a family of text encoders differs from BERT.
+    """Declaration of a family of text encoders by its differences from BERT.
 
-    `hidden`, `attention_heads` and `layers` are what the configuration calls these dimensions. Embeddings are as wide
-    as `embedding_size` says where they are `narrow`, and their norm too unless it is `normed_wide`. `token_types` is
-    the number of kinds of tokens unless the file says one, and nothing where there is no such table. `positions` says
-    whether there is a table of positions, whose first rows are not used where they are `behind_padding`. `beside` and
-    `inside` are further tensors of the embeddings and of each layer; `one_set` of tensors may serve all layers.
+    `hidden`, `attention_heads` and `layers` are the configuration's names of these dimensions. `narrow` embeddings have
+    the width `embedding_size`, and so does their norm unless it is `normed_wide`. `token_types` is the default number
+    of token types, None if there is no such table. `positions` is whether there is a table of positions, whose first
+    rows are unused if it is `offset_by_padding`. `extra_tensors` and `layer_tensors` are additional tensors of the
+    embeddings and of each layer; with `shares_layers`, one set of tensors serves all layers.
     """
 
     layer: LayerStyle = _BERT_LAYER
-    heads: Callable[[Fields, int], Heads] = EncoderHeads().of
+    heads: Callable[[ConfigFields, int], TaskHeads] = EncoderHeads().of
     hidden: tuple[str, ...] = ("hidden_size",)
     attention_heads: tuple[str, ...] = ("num_attention_heads",)
     layers: tuple[str, ...] = ("num_hidden_layers",)
     narrow: bool = False
     normed_wide: bool = False
     token_types: int | None = 2
-    positions: Switch = True
-    behind_padding: bool = False
+    positions: FlagSource = True
+    offset_by_padding: bool = False
     rotary: bool = False
-    beside: MoreTensors = no_tensors
-    inside: MoreTensors = no_tensors
-    one_set: bool = False
+    extra_tensors: ExtraTensors = no_tensors
+    layer_tensors: ExtraTensors = no_tensors
+    shares_layers: bool = False
 
-    def read(self, fields: Fields) -> Architecture:
+    def read(self, fields: ConfigFields) -> Architecture:
         """Return the architecture that a configuration of this family describes."""
-        sizes = equal_heads(fields, hidden=self.hidden, heads=self.attention_heads, layers=self.layers)
-        layer = self.layer.layer(fields, sizes, rotary=self.rotary, extra=self.inside(fields, sizes))
+        sizes = read_equal_head_sizes(fields, hidden=self.hidden, heads=self.attention_heads, layers=self.layers)
+        layer = self.layer.layer(fields, sizes, rotary=self.rotary, extra=self.layer_tensors(fields, sizes))
         rows = _positions(fields)
-        # Positions are counted from behind the padding token's index.
-        unused = fields.integer("pad_token_id", default=1, low=0) + 1 if self.behind_padding else 0
+        # Positions start after the padding token's index.
+        unused = fields.integer("pad_token_id", default=1, low=0) + 1 if self.offset_by_padding else 0
         return _encoder(
             fields,
             sizes,
             task_head(fields, self.heads(fields, sizes.hidden), MASKED),
-            (shared if self.one_set else repeated)(layer, sizes.layers),
-            before=(*self._tables(fields, sizes, rows), *self.beside(fields, sizes)),
+            (repeat_shared_layer if self.shares_layers else repeat_layer)(layer, sizes.layers),
+            before=(*self._tables(fields, sizes, rows), *self.extra_tensors(fields, sizes)),
             max_context=max(1, rows - unused),
-            dropout=chance(fields, self.layer.dropout),
+            dropout=read_dropout(fields, self.layer.dropout),
         )
 
-    def _tables(self, fields: Fields, sizes: Sizes, rows: int) -> Tensors:
-        """Return the embeddings of words, positions and token types, and their norm."""
+    def _tables(self, fields: ConfigFields, sizes: Sizes, rows: int) -> Tensors:
+        """Return the token, position and token-type embeddings and their norm."""
         width = fields.integer("embedding_size", default=sizes.hidden) if self.narrow else sizes.hidden
-        absolute = switched(fields, self.positions)
+        absolute = read_flag(fields, self.positions)
         types = 0 if self.token_types is None else fields.integer("type_vocab_size", default=self.token_types, low=0)
         return (
             *embedding("embeddings.word_embeddings", fields.integer("vocab_size"), width),
@@ -133,23 +133,23 @@ class EncoderFamily(NamedTuple):
         )
 
 
-def _positions(fields: Fields) -> int:
+def _positions(fields: ConfigFields) -> int:
     return fields.integer("max_position_embeddings", default=_MAX_POSITIONS)
 
 
 def _encoder(
-    fields: Fields,
+    fields: ConfigFields,
     sizes: Sizes,
-    head: Head,
+    head: TaskHead,
     groups: tuple[LayerGroup, ...],
     *,
     before: Tensors,
     max_context: int,
     dropout: float,
     after: Tensors = (),
-    loss_reads: LossReads = "logits",
+    loss_reads: LossInput = "logits",
 ) -> Architecture:
-    """Return a network of one text encoder and the head of its task."""
+    """Return a text encoder with the head of its task."""
     stack = Stack(
         name="encoder",
         hidden=sizes.hidden,
@@ -172,69 +172,72 @@ def _encoder(
     )
 
 
-def _bert_pretraining(_: Fields, hidden: int, masked: Head) -> Heads:
-    pooler, sentence = dense("pooler.dense", hidden), dense("cls.seq_relationship", 2, hidden)
+def _bert_pretraining(_: ConfigFields, hidden: int, masked: TaskHead) -> TaskHeads:
+    pooler, sentence = biased_linear("pooler.dense", hidden), biased_linear("cls.seq_relationship", 2, hidden)
     return {
-        "ForPreTraining": Head(after=(*pooler, *masked.after, *sentence), head=masked.head, tied=masked.tied),
-        "ForNextSentencePrediction": Head(after=pooler, head=sentence, labels=2),
+        "ForPreTraining": TaskHead(after=(*pooler, *masked.after, *sentence), head=masked.head, tied=masked.tied),
+        "ForNextSentencePrediction": TaskHead(after=pooler, head=sentence, labels=2),
     }
 
 
-def _discriminator(_: Fields, hidden: int, __: Head) -> Heads:
-    """Return ELECTRA's pre-trained encoder, which is the discriminator; its generator is a masked language model."""
+def _discriminator(_: ConfigFields, hidden: int, __: TaskHead) -> TaskHeads:
+    """Return the pre-training head of ELECTRA's discriminator; its generator is a masked language model."""
     part = "discriminator_predictions"
-    found = classifier(1, hidden, name=f"{part}.dense_prediction", after=dense(f"{part}.dense", hidden))
+    found = classifier(1, hidden, name=f"{part}.dense_prediction", after=biased_linear(f"{part}.dense", hidden))
     return {"ForPreTraining": found}
 
 
-def _albert_pretraining(fields: Fields, hidden: int, masked: Head) -> Heads:
-    before, order = dense("pooler", hidden), dense("sop_classifier.classifier", labels(fields), hidden)
-    return {"ForPreTraining": Head(after=(*before, *masked.after, *order), head=masked.head, tied=masked.tied)}
+def _albert_pretraining(fields: ConfigFields, hidden: int, masked: TaskHead) -> TaskHeads:
+    before, order = (
+        biased_linear("pooler", hidden),
+        biased_linear("sop_classifier.classifier", label_count(fields), hidden),
+    )
+    return {"ForPreTraining": TaskHead(after=(*before, *masked.after, *order), head=masked.head, tied=masked.tied)}
 
 
-def _electra_projection(fields: Fields, sizes: Sizes) -> Tensors:
+def _electra_projection(fields: ConfigFields, sizes: Sizes) -> Tensors:
     width = fields.integer("embedding_size", default=sizes.hidden)
-    return () if width == sizes.hidden else dense("embeddings_project", sizes.hidden, width)
+    return () if width == sizes.hidden else biased_linear("embeddings_project", sizes.hidden, width)
 
 
-def _albert_projection(fields: Fields, sizes: Sizes) -> Tensors:
-    """Return what widens the embeddings.
+def _albert_projection(fields: ConfigFields, sizes: Sizes) -> Tensors:
+    """Return the projection of the embeddings to the hidden width.
 
     **Assumes** one group of one inner layer, as in all published checkpoints.
     """
     for name in ("num_hidden_groups", "inner_group_num"):
         fields.integer(name, default=1, high=1)
     fields.note(f"all {sizes.layers} layers share one set of weights, counted once; each keeps its own activations")
-    return dense("encoder.embedding_hidden_mapping_in", sizes.hidden, fields.integer("embedding_size"))
+    return biased_linear("encoder.embedding_hidden_mapping_in", sizes.hidden, fields.integer("embedding_size"))
 
 
-def _relative_bias(fields: Fields, sizes: Sizes) -> Tensors:
-    """Return MPNet's table of relative positions, one for all layers."""
+def _relative_bias(fields: ConfigFields, sizes: Sizes) -> Tensors:
+    """Return MPNet's table of relative positions, which all layers share."""
     buckets = fields.integer("relative_attention_num_buckets", default=_RELATIVE_BUCKETS)
     return embedding("encoder.relative_attention_bias", buckets, sizes.heads)
 
 
-def _deberta_heads(fields: Fields, hidden: int) -> Heads:
-    """Return the heads of DeBERTa, whose masked head comes in the layout of BERT and in its own."""
+def _deberta_heads(fields: ConfigFields, hidden: int) -> TaskHeads:
+    """Return the heads of DeBERTa, whose masked-language-model head has BERT's layout or its own."""
     return (_DEBERTA_HEADS if fields.flag("legacy", default=True) else _NEW_DEBERTA_HEADS).of(fields, hidden)
 
 
-def _deberta_projections(fields: Fields, sizes: Sizes) -> Tensors:
-    """Return the projections of relative positions in a layer, unless those of the contents serve."""
+def _deberta_projections(fields: ConfigFields, sizes: Sizes) -> Tensors:
+    """Return a layer's projections of relative positions, unless it shares those of the content."""
     if not fields.flag("relative_attention", default=False) or fields.flag("share_att_key", default=False):
         return ()
-    kinds = fields.words("pos_att_type")
-    key = dense("attention.self.pos_key_proj", sizes.hidden) if "c2p" in kinds else ()
-    return (*key, *(dense("attention.self.pos_query_proj", sizes.hidden) if "p2c" in kinds else ()))
+    kinds = fields.split_texts("pos_att_type")
+    key = biased_linear("attention.self.pos_key_proj", sizes.hidden) if "c2p" in kinds else ()
+    return (*key, *(biased_linear("attention.self.pos_query_proj", sizes.hidden) if "p2c" in kinds else ()))
 
 
-def _deberta_tables(fields: Fields, sizes: Sizes) -> Tensors:
-    """Return what widens the embeddings, the table of relative positions, its norm, and a convolution."""
+def _deberta_tables(fields: ConfigFields, sizes: Sizes) -> Tensors:
+    """Return the embedding projection, the table of relative positions with its norm, and the convolution."""
     hidden = sizes.hidden
     width = fields.integer("embedding_size", default=hidden)
     relative = fields.flag("relative_attention", default=False)
     kernel = fields.integer("conv_kernel_size", default=0, low=0)
-    normed = "layer_norm" in fields.words("norm_rel_ebd")
+    normed = "layer_norm" in fields.split_texts("norm_rel_ebd")
     return (
         *(() if width == hidden else linear("embeddings.embed_proj", hidden, width)),
         *(embedding("encoder.rel_embeddings", 2 * _relative_positions(fields), hidden) if relative else ()),
@@ -243,7 +246,7 @@ def _deberta_tables(fields: Fields, sizes: Sizes) -> Tensors:
     )
 
 
-def _relative_positions(fields: Fields) -> int:
+def _relative_positions(fields: ConfigFields) -> int:
     buckets = fields.integer("position_buckets", default=-1, low=-1)
     if buckets > 0:
         return buckets
@@ -251,7 +254,7 @@ def _relative_positions(fields: Fields) -> int:
     return stated if stated > 0 else _positions(fields)
 
 
-def _convolution(fields: Fields, hidden: int, kernel: int) -> Tensors:
+def _convolution(fields: ConfigFields, hidden: int, kernel: int) -> Tensors:
     groups = fields.integer("conv_groups", default=1)
     return (
         *conv("encoder.conv.conv", hidden, hidden, kernel, groups=groups),
@@ -259,21 +262,21 @@ def _convolution(fields: Fields, hidden: int, kernel: int) -> Tensors:
     )
 
 
-class _Kind(NamedTuple):
-    """What differs between layers of ModernBERT: two in three have a window, and the first has no norm before it."""
+class _ModernBertLayerKind(NamedTuple):
+    """Properties that differ between layers of ModernBERT: two in three have a window, the first has no pre-norm."""
 
     local: bool
     first: bool
 
 
-def read_modernbert(fields: Fields) -> Architecture:
+def read_modernbert(fields: ConfigFields) -> Architecture:
     """Read ModernBERT: fused projections, windows in two layers of three, and no norm before the first attention."""
-    sizes = equal_heads(fields)
+    sizes = read_equal_head_sizes(fields)
     norm = Norm(kind="layer", bias=fields.flag("norm_bias", default=False))
-    # Half of the window lies ahead: an encoder sees both sides.
+    # Half of the window is ahead: encoders attend in both directions.
     window = fields.integer("local_attention", default=128)
 
-    def layer(kind: _Kind) -> Layer:
+    def layer(kind: _ModernBertLayerKind) -> Layer:
         norms = ("mlp_norm",) if kind.first else ("attn_norm", "mlp_norm")
         style = _MODERNBERT_LAYER._replace(norm=norm, norms=norms)
         return style.layer(fields, sizes, rotary=True, window=window if kind.local else None)
@@ -282,7 +285,7 @@ def read_modernbert(fields: Fields) -> Architecture:
         fields,
         sizes,
         task_head(fields, _modernbert_heads(fields, sizes.hidden, norm), MASKED),
-        grouped(_modernbert_kinds(fields, sizes.layers), layer),
+        group_layers(_modernbert_kinds(fields, sizes.layers), layer),
         before=(
             *embedding("embeddings.tok_embeddings", fields.integer("vocab_size"), sizes.hidden),
             *norm_tensors("embeddings.norm", sizes.hidden, norm),
@@ -294,24 +297,24 @@ def read_modernbert(fields: Fields) -> Architecture:
     )
 
 
-def _modernbert_kinds(fields: Fields, count: int) -> tuple[_Kind, ...]:
+def _modernbert_kinds(fields: ConfigFields, count: int) -> tuple[_ModernBertLayerKind, ...]:
     every = fields.integer("global_attn_every_n_layers", default=3)
     stated = fields.texts("layer_types")
     if stated is None:
-        return tuple(_Kind(bool(place % every), place == 0) for place in range(count))
+        return tuple(_ModernBertLayerKind(bool(index % every), index == 0) for index in range(count))
     if len(stated) != count:
         fields.fail("layer_types", f"has {len(stated)} entries for {count} layers")
-    return tuple(_Kind(name == "sliding_attention", place == 0) for place, name in enumerate(stated))
+    return tuple(_ModernBertLayerKind(name == "sliding_attention", index == 0) for index, name in enumerate(stated))
 
 
-def _modernbert_heads(fields: Fields, hidden: int, norm: Norm) -> Heads:
-    """Return heads that all pass through one projection and norm."""
+def _modernbert_heads(fields: ConfigFields, hidden: int, norm: Norm) -> TaskHeads:
+    """Return the heads, which share one projection and norm."""
     projection = linear("head.dense", hidden, hidden, bias=fields.flag("classifier_bias", default=False))
     transform = (*projection, *norm_tensors("head.norm", hidden, norm))
     biased = fields.flag("decoder_bias", default=True)
-    classes = classifier(labels(fields), hidden, after=transform)
+    classes = classifier(label_count(fields), hidden, after=transform)
     return {
-        "Model": Head(),
+        "Model": TaskHead(),
         MASKED: masked_head(fields, transform, "decoder", hidden, bias="decoder.bias", biased=biased),
         "ForSequenceClassification": classes,
         "ForTokenClassification": classes,
@@ -353,7 +356,7 @@ _NEW_DEBERTA_HEADS: Final = _DEBERTA_HEADS._replace(
     bias="lm_predictions.lm_head.bias",
     narrow=False,
 )
-_ROBERTA: Final = EncoderFamily(heads=_LM_HEAD.of, behind_padding=True)
+_ROBERTA: Final = EncoderFamily(heads=_LM_HEAD.of, offset_by_padding=True)
 
 READERS: Final[Mapping[str, Reader]] = {
     "bert": EncoderFamily(
@@ -369,7 +372,7 @@ READERS: Final[Mapping[str, Reader]] = {
             sdpa=False,
         ),
         token_types=None,
-        beside=_relative_bias,
+        extra_tensors=_relative_bias,
     ).read,
     "electra": EncoderFamily(
         heads=EncoderHeads(
@@ -384,7 +387,7 @@ READERS: Final[Mapping[str, Reader]] = {
             pretraining=_discriminator,
         ).of,
         narrow=True,
-        beside=_electra_projection,
+        extra_tensors=_electra_projection,
     ).read,
     "distilbert": EncoderFamily(
         layer=_BERT_LAYER._replace(
@@ -431,8 +434,8 @@ READERS: Final[Mapping[str, Reader]] = {
             pretraining=_albert_pretraining,
         ).of,
         narrow=True,
-        beside=_albert_projection,
-        one_set=True,
+        extra_tensors=_albert_projection,
+        shares_layers=True,
     ).read,
     "deberta-v2": EncoderFamily(
         layer=_bert_layer(
@@ -443,8 +446,8 @@ READERS: Final[Mapping[str, Reader]] = {
         normed_wide=True,
         token_types=0,
         positions=("position_biased_input", True),
-        beside=_deberta_tables,
-        inside=_deberta_projections,
+        extra_tensors=_deberta_tables,
+        layer_tensors=_deberta_projections,
     ).read,
     "nomic_bert": EncoderFamily(
         layer=LayerStyle(

@@ -1,4 +1,4 @@
-"""Encoder-decoders: BART and its descendants, Whisper, and T5 with its own.
+"""Readers of encoder-decoders: BART and its descendants, Whisper, and the T5 family.
 
 **Source**: the modelling code of transformers 5.23; tensor names are those of the published checkpoints.
 """
@@ -7,21 +7,21 @@ from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
 from planner.models.architecture import Architecture, Layer, Mlp, Norm, Stack
-from planner.models.readers.blocks import PLAIN_MLP, AttentionStyle, LayerStyle, MlpStyle, Sizes, equal_heads
-from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.heads import Head, Heads, classifier, dense, labels, task_head
-from planner.models.readers.parts import (
+from planner.models.readers.blocks import PLAIN_MLP, AttentionStyle, LayerStyle, MlpStyle, Sizes, read_equal_head_sizes
+from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
+from planner.models.readers.registry import Reader
+from planner.models.readers.task_heads import TaskHead, TaskHeads, biased_linear, classifier, label_count, task_head
+from planner.models.readers.tensors import (
     ACTIVATIONS,
     LAYER,
     Tensors,
     conv,
     embedding,
-    grouped,
+    group_layers,
     linear,
     norm_tensors,
-    repeated,
+    repeat_layer,
 )
-from planner.models.readers.registry import Reader
 
 Side = Literal["encoder", "decoder"]
 
@@ -56,10 +56,10 @@ _BART_LAYERS: Final[Mapping[Side, LayerStyle]] = {
 
 
 class BartFamily(NamedTuple):
-    """How a family of encoder-decoders differs from BART.
+    """Declaration of a family of encoder-decoders by its differences from BART.
 
-    `position_offset` is how many rows the table of positions has beyond the context, and nothing where positions are
-    computed; the norms stand behind the embedding and behind the last layer.
+    `position_offset` is the number of extra rows of the position table, None if positions are computed;
+    `embedding_norm` follows the embedding and `final_norm` the last layer.
     """
 
     position_offset: int | None = 0
@@ -68,7 +68,7 @@ class BartFamily(NamedTuple):
     positions: int = 1024
     activation: str = "gelu"
 
-    def read(self, fields: Fields) -> Architecture:
+    def read(self, fields: ConfigFields) -> Architecture:
         """Return the architecture that a configuration of this family describes."""
         hidden = fields.integer("d_model", "hidden_size")
         own_tables = not fields.flag("share_encoder_decoder_embeddings", default=True)
@@ -93,29 +93,29 @@ class BartFamily(NamedTuple):
             loss_reads="biased-logits",
         )
 
-    def _context(self, fields: Fields) -> int:
+    def _context(self, fields: ConfigFields) -> int:
         return fields.integer("max_position_embeddings", default=self.positions)
 
-    def _stack(self, fields: Fields, side: Side, words: Tensors, after: Tensors = ()) -> Stack:
+    def _stack(self, fields: ConfigFields, side: Side, words: Tensors, after: Tensors = ()) -> Stack:
         sizes = _sizes(fields, side)
         rows = None if self.position_offset is None else self._context(fields) + self.position_offset
         normed = norm_tensors(f"{side}.layernorm_embedding", sizes.hidden, LAYER) if self.embedding_norm else ()
         final = norm_tensors(f"{side}.layer_norm", sizes.hidden, LAYER) if self.final_norm else ()
         style = _BART_LAYERS[side]
-        # Families without a norm behind the last layer have one behind each block.
+        # Families without a norm after the last layer have post-norms.
         style = style._replace(mlp=style.mlp._replace(activation=self.activation), post_norms=not self.final_norm)
         return Stack(
             name=side,
             hidden=sizes.hidden,
-            groups=repeated(style.layer(fields, sizes), sizes.layers),
+            groups=repeat_layer(style.layer(fields, sizes), sizes.layers),
             before=(*words, *(embedding(f"{side}.embed_positions", rows, sizes.hidden) if rows else ()), *normed),
             after=(*final, *after),
             embedding_dropout=fields.dropout("dropout", default=_DROPOUT),
         )
 
 
-def _sizes(fields: Fields, side: Side) -> Sizes:
-    return equal_heads(
+def _sizes(fields: ConfigFields, side: Side) -> Sizes:
+    return read_equal_head_sizes(
         fields,
         hidden=("d_model", "hidden_size"),
         heads=(f"{side}_attention_heads", "num_attention_heads"),
@@ -123,28 +123,28 @@ def _sizes(fields: Fields, side: Side) -> Sizes:
     )
 
 
-def _bart_heads(fields: Fields, hidden: int, vocabulary: int) -> Heads:
+def _bart_heads(fields: ConfigFields, hidden: int, vocabulary: int) -> TaskHeads:
     generation = _generation(fields, "lm_head", hidden, vocabulary)
-    before = dense("classification_head.dense", hidden)
+    before = biased_linear("classification_head.dense", hidden)
     return {
         _GENERATION: generation,
         "MTModel": generation,
-        "Model": Head(),
+        "Model": TaskHead(),
         "ForSequenceClassification": classifier(
-            labels(fields), hidden, name="classification_head.out_proj", after=before
+            label_count(fields), hidden, name="classification_head.out_proj", after=before
         ),
     }
 
 
-def _generation(fields: Fields, name: str, hidden: int, vocabulary: int) -> Head:
+def _generation(fields: ConfigFields, name: str, hidden: int, vocabulary: int) -> TaskHead:
     tied = fields.flag("tie_word_embeddings", default=True)
-    return Head(head=() if tied else linear(name, vocabulary, hidden, role="head"), tied=tied)
+    return TaskHead(head=() if tied else linear(name, vocabulary, hidden, role="head"), tied=tied)
 
 
-def read_whisper(fields: Fields) -> Architecture:
-    """Read Whisper: two convolutions over the spectrogram, a stack for audio, and a text decoder.
+def read_whisper(fields: ConfigFields) -> Architecture:
+    """Read Whisper: two convolutions over the spectrogram, an audio encoder and a text decoder.
 
-    The second convolution halves the number of frames; what is left is `max_source_positions`.
+    The second convolution halves the number of frames to `max_source_positions`.
     """
     hidden = fields.integer("d_model", "hidden_size")
     vocabulary = fields.integer("vocab_size")
@@ -167,13 +167,13 @@ def read_whisper(fields: Fields) -> Architecture:
     )
 
 
-def _whisper_input(fields: Fields, hidden: int) -> Tensors:
+def _whisper_input(fields: ConfigFields, hidden: int) -> Tensors:
     bins = fields.integer("num_mel_bins", default=_MEL_BINS)
     first = conv("encoder.conv1", hidden, bins, _CONV_KERNEL)
     return (*first, *conv("encoder.conv2", hidden, hidden, _CONV_KERNEL))
 
 
-def _whisper_stack(fields: Fields, side: Side, before: Tensors, rows: int) -> Stack:
+def _whisper_stack(fields: ConfigFields, side: Side, before: Tensors, rows: int) -> Stack:
     sizes, style = _sizes(fields, side), _BART_LAYERS[side]
     attention = style.attention._replace(key_bias=False, heads_first=True)
     cross = style.cross._replace(key_bias=False) if style.cross else None
@@ -181,7 +181,7 @@ def _whisper_stack(fields: Fields, side: Side, before: Tensors, rows: int) -> St
     return Stack(
         name="audio" if side == "encoder" else "decoder",
         hidden=sizes.hidden,
-        groups=repeated(layer, sizes.layers),
+        groups=repeat_layer(layer, sizes.layers),
         before=(*before, *embedding(f"{side}.embed_positions", rows, sizes.hidden)),
         after=norm_tensors(f"{side}.layer_norm", sizes.hidden, LAYER),
         positions=rows if side == "encoder" else None,
@@ -201,18 +201,18 @@ _T5_ATTENTION: Final = AttentionStyle(
 )
 
 
-class _Kind(NamedTuple):
-    """What differs between the layers of T5's two stacks."""
+class _T5LayerKind(NamedTuple):
+    """Properties that differ between the layers of T5."""
 
     decodes: bool
     has_bias: bool
 
 
-def read_t5(fields: Fields) -> Architecture:
-    """Read a T5; its encoder alone where `architectures` names an encoder model.
+def read_t5(fields: ConfigFields) -> Architecture:
+    """Read T5, or its encoder only if `architectures` names an encoder model.
 
-    **Assumes** that a file that says `tie_word_embeddings: false` (T5 v1.1 and later) comes with an output head of its
-    own, as the published checkpoints do; transformers 5 ties it all the same.
+    **Assumes** that checkpoints with `tie_word_embeddings: false` (T5 v1.1 and later) have a separate output head, as
+    the published ones do; transformers 5 ties it nevertheless.
     """
     hidden = fields.integer("d_model", "hidden_size")
     layers = fields.integer("num_layers", "num_hidden_layers", high=MAX_LAYERS)
@@ -238,23 +238,23 @@ def read_t5(fields: Fields) -> Architecture:
     )
 
 
-def _t5_stack(fields: Fields, hidden: int, layers: int, *, decodes: bool, before: Tensors) -> Stack:
+def _t5_stack(fields: ConfigFields, hidden: int, layers: int, *, decodes: bool, before: Tensors) -> Stack:
     heads = fields.integer("num_heads", "num_attention_heads", high=MAX_LAYERS)
     width = fields.integer("d_kv", "head_dim")
     sizes = Sizes(hidden=hidden, layers=layers, heads=heads, kv_heads=heads, head_dim=width)
     every = fields.model_type == "umt5"
-    kinds = (_Kind(decodes, every or place == 0) for place in range(layers))
+    kinds = (_T5LayerKind(decodes, every or index == 0) for index in range(layers))
     return Stack(
         name="decoder" if decodes else "encoder",
         hidden=hidden,
-        groups=grouped(kinds, lambda kind: _t5_layer(fields, sizes, kind)),
+        groups=group_layers(kinds, lambda kind: _t5_layer(fields, sizes, kind)),
         before=before,
         after=norm_tensors("final_layer_norm", hidden, _T5_NORM),
         embedding_dropout=fields.dropout(_T5_DROPOUT[0], default=_T5_DROPOUT[1]),
     )
 
 
-def _t5_layer(fields: Fields, sizes: Sizes, kind: _Kind) -> Layer:
+def _t5_layer(fields: ConfigFields, sizes: Sizes, kind: _T5LayerKind) -> Layer:
     mlp = _t5_mlp(fields)
     ups = ("wi_0", "wi_1") if mlp.gated else ("wi",)
     blocks = 3 if kind.decodes else 2
@@ -263,7 +263,7 @@ def _t5_layer(fields: Fields, sizes: Sizes, kind: _Kind) -> Layer:
         cross=_T5_ATTENTION._replace(prefix="layer.1.EncDecAttention.") if kind.decodes else None,
         mlp=MlpStyle(prefix=f"layer.{blocks - 1}.DenseReluDense.", names=(*ups, "wo")),
         norm=_T5_NORM,
-        norms=tuple(f"layer.{place}.layer_norm" for place in range(blocks)),
+        norms=tuple(f"layer.{index}.layer_norm" for index in range(blocks)),
         dropout=_T5_DROPOUT,
     )
     buckets = fields.integer("relative_attention_num_buckets", default=_T5_BUCKETS)
@@ -271,10 +271,10 @@ def _t5_layer(fields: Fields, sizes: Sizes, kind: _Kind) -> Layer:
     return style.layer(fields, sizes, mlp=mlp, extra=table if kind.has_bias else ())
 
 
-def _t5_mlp(fields: Fields) -> Mlp:
-    """Return the MLP; its activation is written as `relu`, `gated-gelu` or `gated-silu`.
+def _t5_mlp(fields: ConfigFields) -> Mlp:
+    """Return the MLP; the configuration's activation is `relu`, `gated-gelu` or `gated-silu`.
 
-    T5's gated GELU is the step-by-step tanh approximation, whatever the name says.
+    T5's gated GELU is the step-by-step tanh approximation.
     """
     gate, _, name = fields.text("feed_forward_proj", default="relu").rpartition("-")
     known = {**ACTIVATIONS, "gelu": ACTIVATIONS["gelu_new"]} if gate else ACTIVATIONS

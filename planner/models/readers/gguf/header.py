@@ -1,7 +1,7 @@
-"""Read the head of a GGUF file: its metadata, and the type, shape and bytes of every tensor, never their data.
+"""Reader of GGUF headers: the metadata, and the type, shape and size of every tensor, never the data.
 
-It is read here and not by the gguf library because that one maps the whole file, keeps every token of the vocabulary,
-follows counts as far as they lead, and reads no part of a file elsewhere.
+The gguf library is not used because it maps the whole file, keeps every token of the vocabulary, trusts all counts,
+and cannot read parts of a remote file.
 
 **Source**: ggml docs/gguf.md, and what ggml/src/gguf.cpp refuses.
 """
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, NoReturn
 
 from planner.errors import ModelFileError
 from planner.ggml import GGML_TYPES
-from planner.models.readers.sources import ByteSource, check_span, shown
+from planner.models.readers.sources import ByteSource, check_span, quote
 from planner.units import MIB, ceil_div
 
 _CHUNK_BYTES: Final = 1 * MIB
@@ -22,7 +22,7 @@ _HINT: Final = "Check that it is a whole GGUF file of version 2 or 3; download i
 
 
 class Cursor:
-    """A place in a file that only moves forward; `fail` raises the error about what stands there."""
+    """A forward-only position in a file; `fail` raises an error about its content."""
 
     def __init__(self, source: ByteSource) -> None:
         self._source = source
@@ -32,16 +32,16 @@ class Cursor:
 
     @property
     def at(self) -> int:
-        """Return how many bytes were passed."""
+        """Return the position in bytes."""
         return self._at
 
     @property
     def left(self) -> int:
-        """Return how many bytes follow."""
+        """Return the number of remaining bytes."""
         return self._source.size - self._at
 
     def take(self, count: int) -> bytes:
-        """Return the next `count` bytes."""
+        """Read the next `count` bytes."""
         begin = self._at - self._start
         if begin + count > len(self._chunk):
             check_span(self._source, self._at, count)
@@ -51,21 +51,21 @@ class Cursor:
         return self._chunk[begin : begin + count]
 
     def skip(self, count: int) -> None:
-        """Pass `count` bytes without reading them."""
+        """Skip `count` bytes."""
         check_span(self._source, self._at, count)
         self._at += count
 
     def numbers(self, code: str, count: int = 1) -> tuple[int | float, ...]:
-        """Return the next `count` numbers of the kind that `struct` calls `code`."""
+        """Read the next `count` numbers of the `struct` format `code`."""
         layout = f"<{count}{code}"
         return struct.unpack(layout, self.take(struct.calcsize(layout)))
 
     def count(self, size: int = 8) -> int:
-        """Return the next unsigned number of `size` bytes."""
+        """Read the next unsigned number of `size` bytes."""
         return int.from_bytes(self.take(size), "little")
 
     def text(self, limit: int, what: str) -> str:
-        """Return the next string, which has its length before it."""
+        """Read the next string, which is preceded by its length."""
         length = self.count()
         if length > limit:
             self.fail(f"{what} has {length:,} bytes, more than {limit:,}")
@@ -73,10 +73,10 @@ class Cursor:
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError:
-            self.fail(f"{what} is not text in UTF-8: {shown(raw.decode('utf-8', 'replace'))}")
+            self.fail(f"{what} is not text in UTF-8: {quote(raw.decode('utf-8', 'replace'))}")
 
     def skip_strings(self, count: int) -> None:
-        """Pass `count` strings, reading only their lengths."""
+        """Skip `count` strings, reading only their lengths."""
         while count:
             chunk = self._ahead()
             at, last = 0, len(chunk) - 8
@@ -86,7 +86,7 @@ class Cursor:
             self.skip(at)
 
     def _ahead(self) -> bytes:
-        """Return a large piece of what follows, at least the eight bytes of a length."""
+        """Return a large chunk of the following bytes without consuming it, at least the eight bytes of a length."""
         self.take(8)
         self._at -= 8
         return self._chunk[self._at - self._start :]
@@ -99,7 +99,7 @@ def _fail(place: str, reason: str) -> NoReturn:
 MAX_KEYS: Final = 65_536
 MAX_TENSORS: Final = 100_000
 MAX_STRINGS: Final = 2_000_000
-"""Strings in arrays, of all of which a vocabulary has a few hundred thousand."""
+"""Maximum number of strings in arrays; a vocabulary has a few hundred thousand."""
 MAX_KEPT_BYTES: Final = 16 * MIB
 
 _MAGIC: Final = b"GGUF"
@@ -119,7 +119,7 @@ _TYPES: Final = {kind.number: kind for kind in GGML_TYPES}
 
 
 class Omitted(NamedTuple):
-    """A value that was passed over; `length` is the number of an array's entries, or of a string's bytes."""
+    """A skipped value; `length` is the number of an array's entries or of a string's bytes."""
 
     length: int
 
@@ -128,7 +128,7 @@ Value = int | float | bool | str | tuple[int | float, ...] | Omitted
 
 
 class GgufTensor(NamedTuple):
-    """One tensor; its shape begins with the extent that lies together in memory, as GGUF writes it."""
+    """One tensor; its shape starts with the contiguous dimension, as in GGUF."""
 
     name: str
     type: str
@@ -138,18 +138,18 @@ class GgufTensor(NamedTuple):
 
 
 class GgufFile(NamedTuple):
-    """The head of a file."""
+    """The header of a GGUF file."""
 
     metadata: Mapping[str, Value]
     tensors: tuple[GgufTensor, ...]
 
 
 def read_gguf(source: ByteSource) -> GgufFile:
-    """Return the head of a GGUF file of version 2 or 3.
+    """Read the header of a GGUF file of version 2 or 3.
 
     Raises:
-        ModelFileError: If the file is cut short, its counts or lengths cannot be, a key or tensor is there twice, or
-            its tensors do not lie where their sizes put them.
+        ModelFileError: If the file is truncated, counts or lengths are impossible, a key or tensor is duplicated, or
+            the tensors' offsets do not match their sizes.
     """
     cursor = Cursor(source)
     if source.size < len(_MAGIC) or cursor.take(len(_MAGIC)) != _MAGIC:
@@ -180,21 +180,21 @@ def _alignment(cursor: Cursor, metadata: Mapping[str, Value]) -> int:
 
 
 class _Metadata:
-    """Reads keys and values, keeping what is short."""
+    """Reader of the metadata, which skips long values."""
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
         self._kept = self._strings = 0
 
     def read(self, count: int) -> dict[str, Value]:
-        """Return `count` values by key."""
+        """Read `count` key-value pairs."""
         found: dict[str, Value] = {}
         for number in range(count):
             key = self._cursor.text(_KEY_BYTES, f"key {number + 1:,}")
             if key in found:
-                self._cursor.fail(f"the key {shown(key)} is there twice")
+                self._cursor.fail(f"the key {quote(key)} is there twice")
             self._keep(len(key))
-            found[key] = self._value(shown(key), self._cursor.count(4))
+            found[key] = self._value(quote(key), self._cursor.count(4))
         return found
 
     def _value(self, key: str, kind: int) -> Value:
@@ -244,9 +244,9 @@ def _tensors(cursor: Cursor, count: int, alignment: int) -> tuple[GgufTensor, ..
     for _ in range(count):
         tensor, offset = _tensor(cursor)
         if tensor.name in found:
-            cursor.fail(f"tensor {shown(tensor.name)} is there twice")
+            cursor.fail(f"tensor {quote(tensor.name)} is there twice")
         if offset != expected:
-            cursor.fail(f"tensor {shown(tensor.name)} lies at {offset:,}; after those before it that is {expected:,}")
+            cursor.fail(f"tensor {quote(tensor.name)} lies at {offset:,}; after those before it that is {expected:,}")
         found[tensor.name] = tensor
         end = offset + tensor.bytes
         expected = ceil_div(end, alignment) * alignment
@@ -257,7 +257,7 @@ def _tensors(cursor: Cursor, count: int, alignment: int) -> tuple[GgufTensor, ..
 
 def _tensor(cursor: Cursor) -> tuple[GgufTensor, int]:
     name = cursor.text(_NAME_BYTES, "a tensor's name")
-    where = f"tensor {shown(name)}"
+    where = f"tensor {quote(name)}"
     dimensions = cursor.count(4)
     if dimensions > _DIMENSIONS:
         cursor.fail(f"{where} has {dimensions:,} dimensions; at most {_DIMENSIONS} are read")

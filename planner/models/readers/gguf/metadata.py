@@ -1,11 +1,11 @@
-"""Typed, validated access to the metadata of a GGUF file, under the prefix of its architecture."""
+"""Typed, validated access to the metadata of a GGUF file."""
 
 from typing import Final, NoReturn
 
 from planner.errors import ModelFileError
-from planner.models.readers.fields import MAX_LAYERS, MAX_WIDTH
+from planner.models.readers.config_fields import MAX_LAYERS, MAX_WIDTH
 from planner.models.readers.gguf.header import GgufFile, GgufTensor, Omitted
-from planner.models.readers.sources import shown
+from planner.models.readers.sources import quote
 
 _HINT: Final = "Check that it is a language model's GGUF file as llama.cpp's converter writes it."
 _EMBEDDING: Final = "token_embd.weight"
@@ -13,8 +13,8 @@ _MAX_WINDOW: Final = 10**9
 _MAX_CONTEXT: Final = 10**9
 
 
-class GgufHead:
-    """What one file says about its network."""
+class GgufMetadata:
+    """Metadata and tensors of a GGUF file that describe its network."""
 
     def __init__(self, file: GgufFile, place: str) -> None:
         self._file, self._place = file, place
@@ -30,19 +30,19 @@ class GgufHead:
 
     @property
     def kind(self) -> str:
-        """Return what the file holds: a model unless it says otherwise."""
+        """Return the kind of content, by default a model."""
         return str(self._file.metadata.get("general.type", "model"))
 
     @property
     def layers(self) -> int:
-        """Return the layers of the network, without those that only predict further tokens."""
+        """Return the number of layers, without those for multi-token prediction."""
         count = self.integer("block_count", high=MAX_LAYERS)
         more = self.optional("nextn_predict_layers", low=0, high=count - 1) or 0
         return count - more
 
     @property
     def vocabulary(self) -> int:
-        """Return the rows of the token embedding, or the tokens of the vocabulary where the file has no tensors."""
+        """Return the rows of the token embedding, or the vocabulary's tokens if the file has no tensors."""
         table = self._tensors.get(_EMBEDDING)
         if table is not None:
             return table.shape[-1]
@@ -51,18 +51,18 @@ class GgufHead:
 
     @property
     def context(self) -> int | None:
-        """Return the longest context."""
+        """Return the maximum context length."""
         return self.optional("context_length", high=_MAX_CONTEXT)
 
     @property
     def dense_width(self) -> int | None:
-        """Return the width of a dense block by its tensors: some converters write what the family usually has."""
+        """Return the width of a dense block from its tensors: some converters write a wrong value."""
         tensor = self.tensor("ffn_down.weight")
         return self.optional("feed_forward_length", low=0) or None if tensor is None else tensor.shape[0]
 
     @property
     def kv_heads(self) -> int | None:
-        """Return the key/value heads of the layers that have some: layers of other mixers state 0."""
+        """Return the number of key/value heads of the attention layers; other layers state 0."""
         found = set(self.each("attention.head_count_kv") or ()) - {0}
         if len(found) > 1:
             self.fail("attention.head_count_kv", "differs from layer to layer, which is not read for this architecture")
@@ -70,12 +70,12 @@ class GgufHead:
 
     @property
     def window(self) -> int | None:
-        """Return the tokens that limited layers look back, or nothing where there are none."""
+        """Return the sliding window in tokens, or None."""
         return self.optional("attention.sliding_window", low=0, high=_MAX_WINDOW) or None
 
     @property
     def expert_width(self) -> int:
-        """Return the width of an expert, which old files leave to their tensors."""
+        """Return the width of an expert; old files do not state it, so it follows from the tensors."""
         stated = self.optional("expert_feed_forward_length")
         tensor = self.tensor("ffn_up_exps.weight")
         if stated is None and tensor is not None and len(tensor.shape) == 3:
@@ -84,35 +84,35 @@ class GgufHead:
 
     @property
     def shared_width(self) -> int:
-        """Return the width of all shared experts together, 0 where there are none."""
+        """Return the total width of the shared experts; 0 if there are none."""
         tensor = self.tensor("ffn_up_shexp.weight")
         stated = self.optional("expert_shared_feed_forward_length", low=0)
         return stated or (tensor.shape[-1] if tensor is not None else 0)
 
     @property
     def file_type(self) -> object:
-        """Return the number of the file's mixture of types."""
+        """Return the number of the file type."""
         return self._file.metadata.get("general.file_type")
 
     def has(self, *endings: str) -> bool:
-        """Return whether the file has a tensor of one of these names, in some layer or outside them."""
+        """Return whether the file has a tensor with one of these name suffixes."""
         return any(self.tensor(ending) is not None for ending in endings)
 
     def tensor(self, ending: str) -> GgufTensor | None:
-        """Return the first tensor of this name, in some layer or outside them."""
+        """Return the first tensor with this name suffix."""
         return next(
             (tensor for name, tensor in self._tensors.items() if name == ending or name.endswith(f".{ending}")), None
         )
 
     def integer(self, name: str, *, low: int = 1, high: int = MAX_WIDTH) -> int:
-        """Return a whole number that must be there; where every layer has its own, they must be equal."""
+        """Return a required whole number; values per layer must be equal."""
         found = self.optional(name, low=low, high=high)
         if found is None:
             self.fail(name, "is missing")
         return found
 
     def optional(self, name: str, *, low: int = 1, high: int = MAX_WIDTH) -> int | None:
-        """Return a whole number, or nothing where it is missing."""
+        """Return a whole number, or None if it is missing."""
         found = self.each(name, low=low, high=high)
         if found is None:
             return None
@@ -121,7 +121,7 @@ class GgufHead:
         return found[0]
 
     def each(self, name: str, *, low: int = 0, high: int = MAX_WIDTH) -> tuple[int, ...] | None:
-        """Return the whole numbers of a list, one for each layer, or a single one; nothing where they are missing."""
+        """Return a list of whole numbers, one per layer or a single one, or None if it is missing."""
         value = self._file.metadata.get(self._key(name))
         if value is None:
             return None
@@ -132,13 +132,13 @@ class GgufHead:
         return found
 
     def flag(self, name: str) -> bool | None:
-        """Return true or false, or nothing where it is missing."""
+        """Return true or false, or None if it is missing."""
         value = self._file.metadata.get(self._key(name))
         return value if isinstance(value, bool) else None
 
     def fail(self, name: str, reason: str) -> NoReturn:
-        """Raise the error about one value."""
-        raise ModelFileError(self._place, f"{shown(self._key(name))} {reason}", _HINT)
+        """Raise an error about one value."""
+        raise ModelFileError(self._place, f"{quote(self._key(name))} {reason}", _HINT)
 
     def _key(self, name: str) -> str:
         return name if name.startswith("general.") else f"{self.architecture}.{name}"

@@ -1,4 +1,4 @@
-"""A network from a GGUF file, or from all parts of a split one, with the exact bytes of its tensors."""
+"""Reader of a model in a GGUF file, split or whole, with the exact size of its tensors."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,33 +10,33 @@ from planner.errors import ModelFileError
 from planner.ggml import FILE_TYPE_NAMES
 from planner.models.architecture import Architecture
 from planner.models.readers.checkpoint.safetensors import numbered_parts
-from planner.models.readers.checkpoint.stored import Place, sum_stored
+from planner.models.readers.checkpoint.stored import NetworkPart, sum_stored
 from planner.models.readers.config_json import read_config
-from planner.models.readers.gguf.architectures import config_of
+from planner.models.readers.gguf.architectures import config_from_metadata
 from planner.models.readers.gguf.header import MAX_TENSORS, GgufFile, GgufTensor, read_gguf
-from planner.models.readers.gguf.metadata import GgufHead
-from planner.models.readers.sources import open_local, shown
+from planner.models.readers.gguf.metadata import GgufMetadata
+from planner.models.readers.sources import open_local, quote
 
 _LAYER: Final = re.compile(r"blk\.(\d{1,6})\.")
-# Tensors that are no parameters of the network: rotary frequencies, a correction of the router's scores, and the
-# scales that llama.cpp keeps beside quantised tensors.
+# Tensors that are not parameters of the network: rotary frequencies, the router's score correction, and the scales
+# that llama.cpp stores with quantized tensors.
 _NO_PARAMETERS: Final = re.compile(
     r"rope_(freqs|factors\w*)\.weight$|exp_probs_b(\.bias)?$|layer_output_scale\.weight$|\.(input_)?scale$"
 )
 _OTHER_KINDS: Final = {
-    "adapter": "is an adapter, which needs the model that it was made for",
-    "imatrix": "is an importance matrix, which only quantisation reads",
-    "mmproj": "is a projector of images or sound, which belongs to a language model",
-    "vocab": "holds a vocabulary without a network",
+    "adapter": "is an adapter, which needs its base model",
+    "imatrix": "is an importance matrix, which is used only for quantization",
+    "mmproj": "is an image or audio projector, which belongs to a language model",
+    "vocab": "contains a vocabulary without a network",
 }
 _CHOOSE_MODEL: Final = "Choose the GGUF file of the language model itself."
 
 
 def read_gguf_model(path: Path) -> Architecture:
-    """Return the network in a GGUF file, and what its tensors take; of a split file, any part may be named.
+    """Read the network in a GGUF file with the stored size of its tensors; `path` may be any part of a split file.
 
     Raises:
-        ModelFileError: If a part is missing or cannot be read, it holds no language model, or one that is not known.
+        ModelFileError: If a part is missing or unreadable, or it contains no language model or an unknown one.
     """
     parts = numbered_parts(path)
     files = [_read(part) for part in parts]
@@ -45,25 +45,25 @@ def read_gguf_model(path: Path) -> Architecture:
 
 
 def read_gguf_config(path: Path) -> Mapping[str, object]:
-    """Return the metadata of a GGUF file as the configuration of a Hugging Face model.
+    """Read the metadata of a GGUF file as the configuration of a Hugging Face model.
 
     Raises:
         ModelFileError: As `read_gguf_model`.
     """
     first = numbered_parts(path)[0]
-    return config_of(_head(_read(first), str(first)))
+    return config_from_metadata(_metadata(_read(first), str(first)))
 
 
 def architecture_of_gguf(file: GgufFile, place: str) -> Architecture:
-    """Return the network that the head of a GGUF file describes; `place` names it in errors.
+    """Build the network that the header of a GGUF file describes; `place` names the file in errors.
 
     Raises:
-        ModelFileError: If it holds no language model, or one that is not known.
+        ModelFileError: If it contains no language model or an unknown one.
     """
-    head = _head(file, place)
-    architecture = read_config(config_of(head), place)
-    counted = [tensor for tensor in file.tensors if not _beyond(tensor, head.layers)]
-    number = head.file_type
+    metadata = _metadata(file, place)
+    architecture = read_config(config_from_metadata(metadata), place)
+    counted = [tensor for tensor in file.tensors if not _beyond(tensor, metadata.layers)]
+    number = metadata.file_type
     name = FILE_TYPE_NAMES.get(number) if isinstance(number, int) else None
     notes = (*_extra_note(file.tensors, counted), *_size_note(architecture, counted))
     return architecture.evolve(
@@ -74,13 +74,13 @@ def architecture_of_gguf(file: GgufFile, place: str) -> Architecture:
     )
 
 
-def _head(file: GgufFile, place: str) -> GgufHead:
-    head = GgufHead(file, place)
-    kind = "mmproj" if head.architecture == "clip" else head.kind
+def _metadata(file: GgufFile, place: str) -> GgufMetadata:
+    metadata = GgufMetadata(file, place)
+    kind = "mmproj" if metadata.architecture == "clip" else metadata.kind
     reason = _OTHER_KINDS.get(kind if file.tensors else "vocab")
     if reason is not None:
         raise ModelFileError(place, reason, _CHOOSE_MODEL)
-    return head
+    return metadata
 
 
 def _read(path: Path) -> GgufFile:
@@ -106,7 +106,7 @@ def _beyond(tensor: GgufTensor, layers: int) -> bool:
     return match is not None and int(match[1]) >= layers
 
 
-def _place(name: str) -> Place:
+def _place(name: str) -> NetworkPart:
     if _LAYER.match(name):
         return "layers"
     if name.startswith(("token_embd.", "position_embd.", "per_layer_token_embd.", "token_types.")):
@@ -125,6 +125,6 @@ def _size_note(architecture: Architecture, counted: list[GgufTensor]) -> Iterato
     held = sum(tensor.elements for tensor in counted if not _NO_PARAMETERS.search(tensor.name))
     if held != architecture.parameters:
         yield (
-            f"the file holds {held:,} parameters where {shown(architecture.model_type)} of these sizes has "
+            f"the file holds {held:,} parameters where {quote(architecture.model_type)} of these sizes has "
             f"{architecture.parameters:,}: its own bytes are counted"
         )

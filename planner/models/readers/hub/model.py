@@ -1,4 +1,4 @@
-"""Read a model from the Hugging Face Hub by its name: its configuration, and only the headers of its weights."""
+"""Reader of models on the Hugging Face Hub: the configuration, and only the headers of the weights."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -14,16 +14,16 @@ from planner.models.readers.checkpoint.safetensors import (
     SINGLE,
     Checkpoint,
     FileTensor,
-    checked_parts,
+    combine_parts,
     read_header,
     read_index,
 )
-from planner.models.readers.checkpoint.stored import with_stored
+from planner.models.readers.checkpoint.stored import with_stored_sizes
 from planner.models.readers.config_json import MAX_FILE_BYTES, parse_config, read_config
 from planner.models.readers.diffusers.files import MODEL_INDEX, WEIGHT_NAMES, read_pipeline_files
 from planner.models.readers.gguf.header import read_gguf
 from planner.models.readers.gguf.model import architecture_of_gguf
-from planner.models.readers.hub.repository import Hub, HubError, RemoteFile, Repository, Stop
+from planner.models.readers.hub.repository import Hub, HubError, RemoteFile, Repository, ShouldStop
 from planner.models.readers.model_file import read_model_file
 
 _NAME: Final = re.compile(
@@ -36,14 +36,14 @@ _CONFIG: Final = "config.json"
 _AT_ONCE: Final = 8
 
 
-def read_hub_model(text: str, stop: Stop = lambda: False) -> Architecture:
-    """Return the network that `hf:owner/name`, `hf:owner/name@revision` or `hf:owner/name:file.gguf` names.
+def read_hub_model(text: str, stop: ShouldStop = lambda: False) -> Architecture:
+    """Read the network `hf:owner/name`, `hf:owner/name@revision` or `hf:owner/name:file.gguf`.
 
-    Where the Hub cannot be reached, a copy that `huggingface_hub` keeps on this machine is read instead.
+    If the Hub cannot be reached, a copy in `huggingface_hub`'s local cache is read instead.
 
     Raises:
-        ModelFileError: If the name cannot be, or the Hub has no such model, or keeps it from this person.
-        NetworkError: If the Hub cannot be reached, or `stop` says that nobody waits any more.
+        ModelFileError: If the name is invalid, or the Hub has no such model or denies access.
+        NetworkError: If the Hub cannot be reached, or `stop` returned true.
     """
     repository, gguf = _parsed(text)
     try:
@@ -56,15 +56,14 @@ def read_hub_model(text: str, stop: Stop = lambda: False) -> Architecture:
 
 
 def read_hub_config(text: str) -> Mapping[str, object]:
-    """Return the configuration of a model on the Hub.
+    """Read the raw configuration of a model on the Hub.
 
     Raises:
         ModelFileError: As `read_hub_model`.
         NetworkError: As `read_hub_model`.
     """
     repository, _ = _parsed(text)
-    config = _config(Hub(), repository)
-    return parse_config(config.read(0, config.size), config.place)
+    return _parsed_file(_config(Hub(), repository))
 
 
 def _parsed(text: str) -> tuple[Repository, str | None]:
@@ -72,7 +71,7 @@ def _parsed(text: str) -> tuple[Repository, str | None]:
     if match is None:
         raise ModelFileError(
             text[:200],
-            "is no name of a model on the Hugging Face Hub",
+            "is not a model name of the Hugging Face Hub",
             "Write hf:owner/name or hf:owner/name@revision.",
         )
     return Repository(match["name"], match["revision"]), match["file"]
@@ -85,18 +84,18 @@ def _read(hub: Hub, repository: Repository, gguf: str | None) -> Architecture:
     config = _config_or_index(hub, repository)
     if config.file == MODEL_INDEX:
         return _read_pipeline(hub, repository._replace(revision=config.commit or repository.revision), config)
-    # All further files come from the commit that the configuration came from.
+    # All other files are read from the same commit as the configuration.
     fixed = repository._replace(revision=config.commit or repository.revision)
     architecture = read_config(parse_config(config.read(0, config.size), config.place), config.place)
     checkpoint = _checkpoint(hub, fixed)
     if checkpoint is None:
         note = "the Hub has no safetensors files of it: the weights as stored follow from its configuration"
         return architecture.evolve(reader_notes=(*architecture.reader_notes, note))
-    return with_stored(architecture, checkpoint.tensors, checkpoint.notes)
+    return with_stored_sizes(architecture, checkpoint.tensors, checkpoint.notes)
 
 
 def _config_or_index(hub: Hub, repository: Repository) -> RemoteFile:
-    """Return the model's configuration, or the index of a pipeline, which has no configuration of its own."""
+    """Return the model's configuration, or the index of a pipeline, which has no configuration."""
     try:
         return _config(hub, repository)
     except HubError as error:
@@ -119,7 +118,7 @@ def _read_pipeline(hub: Hub, repository: Repository, index: RemoteFile) -> Archi
 
 
 def _first_checkpoint(hub: Hub, repository: Repository, folder: str) -> Checkpoint | None:
-    """Return the tensors of a component, whatever its weights are called."""
+    """Return the tensors of a component from the first file of weights that exists."""
     for name in WEIGHT_NAMES:
         file = _if_there(hub, repository, f"{folder}/{name}")
         if file is not None:
@@ -149,7 +148,7 @@ def _config(hub: Hub, repository: Repository) -> RemoteFile:
 
 
 def _checkpoint(hub: Hub, repository: Repository) -> Checkpoint | None:
-    """Return the tensors of the model's safetensors files; nothing where it has none."""
+    """Return the tensors of the model's safetensors files, or None if it has none."""
     index = _if_there(hub, repository, INDEX)
     if index is not None:
         return _indexed(hub, repository, index)
@@ -164,7 +163,7 @@ def _indexed(hub: Hub, repository: Repository, index: RemoteFile, folder: str = 
     files = tuple(dict.fromkeys(listed.values()))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         headers = pool.map(lambda name: read_header(RemoteFile(hub, repository, f"{folder}{name}")), files)
-        return checked_parts(listed, zip(files, headers, strict=True), index.place)
+        return combine_parts(listed, zip(files, headers, strict=True), index.place)
 
 
 def _single(file: RemoteFile) -> Checkpoint:
@@ -181,7 +180,7 @@ def _if_there(hub: Hub, repository: Repository, file: str) -> RemoteFile | None:
 
 
 def _kept(repository: Repository, file: str) -> Path | None:
-    """Return where `huggingface_hub` keeps a file of the model on this machine, if it does."""
+    """Return the path of a file in `huggingface_hub`'s local cache, or None."""
     from huggingface_hub import try_to_load_from_cache
 
     found = try_to_load_from_cache(repository.name, file, revision=repository.revision)
@@ -190,5 +189,5 @@ def _kept(repository: Repository, file: str) -> Path | None:
 
 def _read_kept(file: Path) -> Architecture:
     found = read_model_file(file.parent if file.name == _CONFIG else file)
-    note = "the Hugging Face Hub was not reached: this is the copy that was downloaded before"
+    note = "the Hugging Face Hub was not reached; this is a copy that was downloaded before"
     return found.evolve(reader_notes=(*found.reader_notes, note))

@@ -1,7 +1,6 @@
-"""Pieces of files on the Hugging Face Hub: asked for by range, read within limits, kept nowhere.
+"""Range requests for files on the Hugging Face Hub, within limits of time and size.
 
-The address, the token and the connection are `huggingface_hub`'s own: its endpoint, its store, its proxies and
-certificates. Nothing is written.
+Endpoint, token, proxies and certificates are those of `huggingface_hub`. Nothing is written to disk.
 """
 
 import importlib
@@ -24,7 +23,7 @@ _MISSING: Final = 404
 _REFUSED: Final = (401, 403)
 _OFFLINE_HINT: Final = "Check the connection, or download the model and choose its folder."
 
-Stop = Callable[[], bool]
+ShouldStop = Callable[[], bool]
 
 
 class Repository(NamedTuple):
@@ -35,12 +34,12 @@ class Repository(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Return how people write it."""
+        """Return the name as users write it."""
         return f"hf:{self.name}" if self.revision is None else f"hf:{self.name}@{self.revision}"
 
 
 class HubError(ModelFileError):
-    """What the Hub answers instead of a file; `missing` is whether there simply is none of that name."""
+    """An error response of the Hub; `missing` is true if the file does not exist."""
 
     def __init__(self, place: str, reason: str, hint: str, *, missing: bool = False) -> None:
         super().__init__(place, reason, hint)
@@ -53,17 +52,17 @@ class _Response(Protocol):
 
 
 class Hub:
-    """The Hub for the length of one reading: its time limit, and whether the person still waits."""
+    """A session of requests to the Hub with a time limit and a callback for cancellation."""
 
-    def __init__(self, stop: Stop = lambda: False) -> None:
+    def __init__(self, stop: ShouldStop = lambda: False) -> None:
         self._stop = stop
         self._until = time.monotonic() + TIME_LIMIT_S
 
     def read(self, repository: Repository, file: str, offset: int, count: int) -> tuple[bytes, int, str | None]:
-        """Return up to `count` bytes from `offset` on, the size of the whole file, and the commit it is from.
+        """Return up to `count` bytes from `offset` on, the size of the whole file, and its commit.
 
         Raises:
-            HubError: If there is no such model or file, or it may not be read.
+            HubError: If there is no such model or file, or access is denied.
             NetworkError: If the Hub cannot be reached, does not answer in time, or is switched off.
         """
         from huggingface_hub import constants, hf_hub_url
@@ -73,7 +72,7 @@ class Hub:
         try:
             url = hf_hub_url(repository.name, file, revision=repository.revision)
         except ValueError as error:
-            raise HubError(repository.title, "is no name of a model there", "Write hf:owner/name.") from error
+            raise HubError(repository.title, "is not a valid model name", "Write hf:owner/name.") from error
         headers = {
             **_utilities().build_hf_headers(library_name="gpu-planner"),
             "Range": f"bytes={offset}-{offset + count - 1}",
@@ -108,13 +107,13 @@ class Hub:
             if time.monotonic() > self._until:
                 raise NetworkError(f"the Hugging Face Hub took longer than {TIME_LIMIT_S:.0f} seconds", _OFFLINE_HINT)
             found += piece
-            if len(found) >= limit:  # a server that does not know ranges sends everything
+            if len(found) >= limit:  # a server without support for ranges sends the whole file
                 break
         return bytes(found[:limit])
 
 
 class RemoteFile:
-    """A file on the Hub that is read piece by piece."""
+    """A file on the Hub that is read in ranges."""
 
     def __init__(self, hub: Hub, repository: Repository, file: str) -> None:
         self._hub, self._repository, self._file = hub, repository, file
@@ -122,17 +121,17 @@ class RemoteFile:
 
     @property
     def file(self) -> str:
-        """Return its name in the repository."""
+        """Return the file's name in the repository."""
         return self._file
 
     @property
     def place(self) -> str:
-        """Return the model and the file's name in it."""
+        """Return the model and the file's name, for messages."""
         return f"{self._repository.title}: {self._file}"
 
     @property
     def size(self) -> int:
-        """Return the size that the Hub states."""
+        """Return the size of the file as the Hub states it."""
         return self._size
 
     def read(self, offset: int, count: int) -> bytes:
@@ -156,7 +155,7 @@ def _utilities() -> Any:  # noqa: ANN401 - a module whose client was that of req
 
 
 def _size(response: _Response) -> int | None:
-    """Return the size of the whole file, which the answer to a range states behind a slash."""
+    """Return the size of the whole file from the response's headers, or None."""
     stated = response.headers.get("Content-Range", "").rpartition("/")[2] or response.headers.get("Content-Length", "")
     return int(stated) if stated.isdecimal() and len(stated) < 20 else None
 
@@ -167,19 +166,19 @@ def _refuse(repository: Repository, file: str, response: _Response) -> NoReturn:
     page = f"https://huggingface.co/{repository.name}"
     if code == "GatedRepo":
         hint = f"Accept its conditions at {page}, then log in with: hf auth login"
-        raise HubError(place, "is gated: its owner lets in only those who accept conditions", hint)
+        raise HubError(place, "is gated: its owner requires that you accept conditions", hint)
     if code == "RevisionNotFound":
         raise HubError(place, "has no such revision", f"The branches and tags are listed at {page}/tree/main.")
     if code == "EntryNotFound" or (code == "" and response.status_code == _MISSING):
         raise HubError(place, f"has no file {file}", f"Its files are listed at {page}/tree/main.", missing=True)
     if response.status_code in (*_REFUSED, _MISSING):
         hint = "Check its name; for a private model log in with: hf auth login"
-        raise HubError(place, "there is no such model, or it may not be read without logging in", hint)
+        raise HubError(place, "there is no such model, or it requires a login", hint)
     raise NetworkError(f"the Hugging Face Hub answered with status {response.status_code}", "Try again later.")
 
 
 def _transport_errors(session: object) -> tuple[type[BaseException], ...]:
-    """Return what a client raises about its connection: those of requests are of the system's, httpx has its own."""
+    """Return the connection errors of an HTTP client: those of requests derive from OSError, httpx has its own."""
     own = getattr(sys.modules[type(session).__module__.partition(".")[0]], "HTTPError", OSError)
     return (OSError, own)
 

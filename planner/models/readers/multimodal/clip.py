@@ -1,41 +1,41 @@
-"""CLIP and SigLIP: a text tower and a vision tower that meet in one space, together or alone."""
+"""Readers of CLIP and SigLIP: a text tower and a vision tower with a joint embedding space, together or alone."""
 
 from collections.abc import Mapping
 from typing import Final
 
 from planner.models.architecture import Architecture, Stack
-from planner.models.readers.blocks import LayerStyle, equal_heads
-from planner.models.readers.class_defaults import part_of
-from planner.models.readers.fields import Fields
-from planner.models.readers.parts import LAYER, Tensors, embedding, linear, norm_tensors, repeated, tensor
+from planner.models.readers.blocks import LayerStyle, read_equal_head_sizes
+from planner.models.readers.config_defaults import component_fields
+from planner.models.readers.config_fields import ConfigFields
 from planner.models.readers.registry import Reader
+from planner.models.readers.tensors import LAYER, Tensors, embedding, linear, norm_tensors, repeat_layer, tensor
 from planner.models.readers.vision.towers import CLIP, CLIP_LAYER, SIGLIP, SIGLIP_LAYER
 
 _PROJECTION: Final = 512
 
 
-def _text(fields: Fields, style: LayerStyle, after: Tensors = ()) -> Stack:
-    sizes = equal_heads(fields)
+def _text(fields: ConfigFields, style: LayerStyle, after: Tensors = ()) -> Stack:
+    sizes = read_equal_head_sizes(fields)
     rows = fields.integer("max_position_embeddings")
     return Stack(
         name="encoder",
         hidden=sizes.hidden,
-        groups=repeated(style.layer(fields, sizes), sizes.layers),
+        groups=repeat_layer(style.layer(fields, sizes), sizes.layers),
         before=(
             *embedding("embeddings.token_embedding", fields.integer("vocab_size"), sizes.hidden),
             *embedding("embeddings.position_embedding", rows, sizes.hidden),
         ),
         after=(*norm_tensors("final_layer_norm", sizes.hidden, LAYER), *after),
-        # Captions are cut or padded to the length of the table.
+        # Captions are truncated or padded to the length of the table.
         positions=rows,
     )
 
 
-def read_clip(fields: Fields) -> Architecture:
+def read_clip(fields: ConfigFields) -> Architecture:
     """Read CLIP with both towers."""
     text, vision = (
-        part_of(fields, "text_config", "clip_text_model"),
-        part_of(fields, "vision_config", "clip_vision_model"),
+        component_fields(fields, "text_config", "clip_text_model"),
+        component_fields(fields, "vision_config", "clip_vision_model"),
     )
     width = fields.integer("projection_dim", default=_PROJECTION)
     projection = linear("text_projection", width, text.integer("hidden_size"))
@@ -44,18 +44,18 @@ def read_clip(fields: Fields) -> Architecture:
     return _both(fields, text, _text(text, CLIP_LAYER, projection), tower, meeting)
 
 
-def read_siglip(fields: Fields) -> Architecture:
+def read_siglip(fields: ConfigFields) -> Architecture:
     """Read SigLIP with both towers."""
-    text = part_of(fields, "text_config", "siglip_text_model")
-    vision = part_of(fields, "vision_config", "siglip_vision_model")
+    text = component_fields(fields, "text_config", "siglip_text_model")
+    vision = component_fields(fields, "vision_config", "siglip_vision_model")
     width = text.integer("projection_size", default=text.integer("hidden_size"))
     head = linear("head", width, text.integer("hidden_size"), bias=True)
     meeting = (*tensor("logit_scale", 1), *tensor("logit_bias", 1))
     return _both(fields, text, _text(text, SIGLIP_LAYER, head), SIGLIP.read(vision), meeting)
 
 
-def _both(fields: Fields, text: Fields, reader: Stack, tower: Stack, meeting: Tensors) -> Architecture:
-    """Return both towers; the vision tower comes last and holds what compares the two."""
+def _both(fields: ConfigFields, text: ConfigFields, reader: Stack, tower: Stack, meeting: Tensors) -> Architecture:
+    """Return both towers; the vision tower is last and has the tensors that compare the two."""
     return Architecture(
         model_type=fields.model_type,
         kind="vision-encoder",
@@ -66,8 +66,8 @@ def _both(fields: Fields, text: Fields, reader: Stack, tower: Stack, meeting: Te
     )
 
 
-def read_clip_vision(fields: Fields) -> Architecture:
-    """Read CLIP's vision tower alone, with its projection where `architectures` says so."""
+def read_clip_vision(fields: ConfigFields) -> Architecture:
+    """Read CLIP's vision tower alone, with its projection if `architectures` names it."""
     tower = CLIP.read(fields)
     if _named(fields, "WithProjection"):
         width = fields.integer("projection_dim", default=_PROJECTION)
@@ -75,14 +75,14 @@ def read_clip_vision(fields: Fields) -> Architecture:
     return Architecture(model_type=fields.model_type, kind="vision-encoder", hidden=tower.hidden, stacks=(tower,))
 
 
-def read_siglip_vision(fields: Fields) -> Architecture:
+def read_siglip_vision(fields: ConfigFields) -> Architecture:
     """Read SigLIP's vision tower alone."""
     tower = SIGLIP.read(fields)
     return Architecture(model_type=fields.model_type, kind="vision-encoder", hidden=tower.hidden, stacks=(tower,))
 
 
-def read_clip_text(fields: Fields) -> Architecture:
-    """Read CLIP's text tower alone, as diffusion models use it, with its projection where `architectures` says so."""
+def read_clip_text(fields: ConfigFields) -> Architecture:
+    """Read CLIP's text tower alone, as in diffusion models, with its projection if `architectures` names it."""
     hidden = fields.integer("hidden_size")
     width = fields.integer("projection_dim", default=_PROJECTION)
     projection = linear("text_projection", width, hidden) if _named(fields, "WithProjection") else ()
@@ -96,7 +96,7 @@ def read_clip_text(fields: Fields) -> Architecture:
     )
 
 
-def _named(fields: Fields, ending: str) -> bool:
+def _named(fields: ConfigFields, ending: str) -> bool:
     return (fields.texts("architectures") or ("",))[0].endswith(ending)
 
 

@@ -1,89 +1,89 @@
-"""Models that put a vision tower before a language model: LLaVA, Qwen-VL, Llama 3.2 Vision, Gemma 3 and their kin.
+"""Readers of vision-language models: LLaVA, Qwen-VL, Llama 3.2 Vision, Gemma 3 and others.
 
-The parts of the configuration state only what differs from their classes' defaults (`class_defaults`). The language
-model is the last stack and decides the head; the projector between the two stands at the end of the vision tower.
+The nested configurations state only differences from their classes' defaults (`config_defaults`). The language model
+is the last stack and determines the head; the projector is at the end of the vision tower.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from planner.models.architecture import Architecture, Attention, Layer, Stack
+from planner.models.readers.attention_patterns import windowed_upper_layers
 from planner.models.readers.blocks import AttentionStyle, MlpStyle, Sizes, attention_blocks, mlp_block, read_sizes
-from planner.models.readers.class_defaults import class_defaults, part_of
+from planner.models.readers.config_defaults import component_fields, config_defaults
+from planner.models.readers.config_fields import ConfigFields
+from planner.models.readers.decoder.assembly import DecoderFamily, Frame, network
 from planner.models.readers.decoder.experts import QWEN_EXPERTS
-from planner.models.readers.decoder.family import Family, Frame, network
 from planner.models.readers.decoder.llama_like import HEAD_NORMED
-from planner.models.readers.fields import Fields
-from planner.models.readers.parts import (
+from planner.models.readers.registry import Reader, read_fields
+from planner.models.readers.tensors import (
     LAYER,
     RMS,
     Tensors,
     attention_tensors,
     embedding,
-    grouped,
+    group_layers,
     linear,
     norm_tensors,
     qk_norm_tensors,
     tensor,
 )
-from planner.models.readers.places import upper_layers
-from planner.models.readers.registry import Reader, read_fields
 from planner.models.readers.vision.towers import vision_tower
 
-_QWEN2: Final = Family(attention=AttentionStyle(bias=True, places=upper_layers), kv_heads=8)
-_QWEN3: Final = Family(attention=HEAD_NORMED, kv_heads=32, head_dim=128)
-_QWEN3_EXPERTS: Final = Family(
+_QWEN2: Final = DecoderFamily(attention=AttentionStyle(bias=True, pattern=windowed_upper_layers), kv_heads=8)
+_QWEN3: Final = DecoderFamily(attention=HEAD_NORMED, kv_heads=32, head_dim=128)
+_QWEN3_EXPERTS: Final = DecoderFamily(
     attention=HEAD_NORMED,
     kv_heads=16,
-    forwards=QWEN_EXPERTS._replace(
+    feed_forwards=QWEN_EXPERTS._replace(
         prefix="mlp.experts.", names=("gate_up_proj", "down_proj"), layout="transposed"
     ).blocks,
 )
 
 
-Projector = Callable[[Fields, Fields, Stack, int], Tensors]
-"""What stands between the two, from the whole configuration, that of the tower, the tower, and the text's width."""
+Projector = Callable[[ConfigFields, ConfigFields, Stack, int], Tensors]
+"""Function that returns the projector, given both configurations, the vision tower and the text's hidden width."""
 
 _PALIGEMMA_WIDTH: Final = 2048
 _GEMMA3_TOKENS: Final = 256
 
 
-def no_projector(_: Fields, __: Fields, ___: Stack, ____: int) -> Tensors:
-    """Say that the tower itself ends in what the language model reads."""
+def no_projector(_: ConfigFields, __: ConfigFields, ___: Stack, ____: int) -> Tensors:
+    """Return no tensors, for towers whose output the language model reads directly."""
     return ()
 
 
-Merge = Callable[[Fields, Fields, Stack], int]
-"""How many patches make one token of the prompt, from the whole configuration, that of the tower, and the tower."""
+Merge = Callable[[ConfigFields, ConfigFields, Stack], int]
+"""Function that returns the number of patches per prompt token, given both configurations and the vision tower."""
 
 
-def one_each(_: Fields, __: Fields, ___: Stack) -> int:
-    """Say that each patch is a token."""
+def one_token_per_patch(_: ConfigFields, __: ConfigFields, ___: Stack) -> int:
+    """Return 1: each patch is a token."""
     return 1
 
 
 def _merged_by_side(name: str, default: int, *, of_tower: bool = False) -> Merge:
-    """Return that squares of patches are merged, whose side the field `name` says."""
+    """Return the rule that merges squares of patches with the side in the field `name`."""
     return lambda fields, vision, _: (vision if of_tower else fields).integer(name, default=default, high=64) ** 2
 
 
 def _shrunk(name: str, *, of_tower: bool = False) -> Merge:
-    """Return that squares of patches are merged, by a ratio of their sides."""
+    """Return the rule that merges squares of patches by the ratio of sides in the field `name`."""
     return lambda fields, vision, _: (
         int(1 / (vision if of_tower else fields).number(name, default=0.5, low=0.01, high=1)) ** 2
     )
 
 
-def _to_so_many(fields: Fields, _: Fields, tower: Stack) -> int:
+def _to_so_many(fields: ConfigFields, _: ConfigFields, tower: Stack) -> int:
     return max(1, (tower.positions or 1) // fields.integer("mm_tokens_per_image", default=_GEMMA3_TOKENS))
 
 
 class Composite(NamedTuple):
-    """How a family is put together.
+    """Declaration of a vision-language family.
 
-    `text` and `vision` are the parts' usual `model_type`s; those that `states_text` or `states_vision` may name
-    others. `flat` files hold the fields of the language model beside everything else. `merge` says how many patches
-    make a token, and is none where layers attend to images across.
+    `text` and `vision` are the default `model_type`s of the components, which files may override with `states_text` or
+    `states_vision`. `flat` files have the fields of the language model at the top level. `merge` returns the number of
+    patches per token; None if the language model has cross-attention to images.
     """
 
     text: str
@@ -93,15 +93,15 @@ class Composite(NamedTuple):
     states_text: bool = False
     states_vision: bool = False
     flat: bool = False
-    merge: Merge | None = one_each
+    merge: Merge | None = one_token_per_patch
 
-    def read(self, fields: Fields) -> Architecture:
+    def read(self, fields: ConfigFields) -> Architecture:
         """Return the architecture that a configuration of this family describes."""
         text_fields = self._text_fields(fields)
         default = text_fields.flag("tie_word_embeddings", default=self.tied)
         tied = fields.flag("tie_word_embeddings", default=default)
-        text = read_fields(text_fields.changed({"tie_word_embeddings": tied}))
-        vision_fields = part_of(fields, "vision_config", self.vision, names_class=self.states_vision)
+        text = read_fields(text_fields.with_changes({"tie_word_embeddings": tied}))
+        vision_fields = component_fields(fields, "vision_config", self.vision, names_class=self.states_vision)
         tower = vision_tower(vision_fields)
         projector = self.projector(fields, vision_fields, tower, text.hidden)
         return text.evolve(
@@ -116,13 +116,13 @@ class Composite(NamedTuple):
             ),
         )
 
-    def _text_fields(self, fields: Fields) -> Fields:
+    def _text_fields(self, fields: ConfigFields) -> ConfigFields:
         if self.flat and not fields.has("text_config") and fields.has("hidden_size"):
-            return fields.over(class_defaults(self.text)).changed({"model_type": self.text})
-        return part_of(fields, "text_config", self.text, names_class=self.states_text)
+            return fields.with_defaults(config_defaults(self.text)).with_changes({"model_type": self.text})
+        return component_fields(fields, "text_config", self.text, names_class=self.states_text)
 
 
-def _llava(fields: Fields, _: Fields, tower: Stack, text: int) -> Tensors:
+def _llava(fields: ConfigFields, _: ConfigFields, tower: Stack, text: int) -> Tensors:
     bias = fields.flag("multimodal_projector_bias", default=True)
     return _two_layers(tower.hidden * _feature_layers(fields), text, bias=bias)
 
@@ -134,16 +134,16 @@ def _two_layers(into: int, text: int, *, bias: bool) -> Tensors:
     )
 
 
-def _llava_next(fields: Fields, vision: Fields, tower: Stack, text: int) -> Tensors:
+def _llava_next(fields: ConfigFields, vision: ConfigFields, tower: Stack, text: int) -> Tensors:
     return (*tensor("image_newline", text), *_llava(fields, vision, tower, text))
 
 
-def _feature_layers(fields: Fields) -> int:
-    """Return how many layers of the tower the projector reads; a list names several."""
-    return (fields.size("vision_feature_layer") or 1) if fields.lists("vision_feature_layer") else 1
+def _feature_layers(fields: ConfigFields) -> int:
+    """Return the number of tower layers that the projector reads."""
+    return (fields.length("vision_feature_layer") or 1) if fields.is_list("vision_feature_layer") else 1
 
 
-def _mistral3(fields: Fields, _: Fields, tower: Stack, text: int) -> Tensors:
+def _mistral3(fields: ConfigFields, _: ConfigFields, tower: Stack, text: int) -> Tensors:
     merged = tower.hidden * fields.integer("spatial_merge_size", default=2) ** 2
     bias = fields.flag("multimodal_projector_bias", default=False)
     return (
@@ -153,7 +153,7 @@ def _mistral3(fields: Fields, _: Fields, tower: Stack, text: int) -> Tensors:
     )
 
 
-def _internvl(fields: Fields, _: Fields, tower: Stack, text: int) -> Tensors:
+def _internvl(fields: ConfigFields, _: ConfigFields, tower: Stack, text: int) -> Tensors:
     ratio = fields.number("downsample_ratio", default=0.5, low=0.01, high=1)
     merged = tower.hidden * int(1 / ratio) ** 2
     return (
@@ -162,30 +162,30 @@ def _internvl(fields: Fields, _: Fields, tower: Stack, text: int) -> Tensors:
     )
 
 
-def _gemma3(_: Fields, __: Fields, tower: Stack, text: int) -> Tensors:
+def _gemma3(_: ConfigFields, __: ConfigFields, tower: Stack, text: int) -> Tensors:
     return (
         *tensor("multi_modal_projector.mm_input_projection_weight", tower.hidden, text, role="linear"),
         *norm_tensors("multi_modal_projector.mm_soft_emb_norm", tower.hidden, RMS),
     )
 
 
-def _paligemma(fields: Fields, _: Fields, tower: Stack, __: int) -> Tensors:
+def _paligemma(fields: ConfigFields, _: ConfigFields, tower: Stack, __: int) -> Tensors:
     width = fields.integer("projection_dim", default=_PALIGEMMA_WIDTH)
     return linear("multi_modal_projector.linear", width, tower.hidden, bias=True)
 
 
-def _idefics3(fields: Fields, _: Fields, tower: Stack, text: int) -> Tensors:
+def _idefics3(fields: ConfigFields, _: ConfigFields, tower: Stack, text: int) -> Tensors:
     merged = tower.hidden * fields.integer("scale_factor", default=2) ** 2
     return linear("connector.modality_projection.proj", text, merged)
 
 
-def _mllama(_: Fields, vision: Fields, tower: Stack, text: int) -> Tensors:
-    """Return the projector, which reads the output beside that of some layers."""
-    width = tower.hidden * (1 + (vision.size("intermediate_layers_indices") or 0))
+def _mllama(_: ConfigFields, vision: ConfigFields, tower: Stack, text: int) -> Tensors:
+    """Return the projector, which reads the output of the tower and of some of its layers."""
+    width = tower.hidden * (1 + (vision.length("intermediate_layers_indices") or 0))
     return linear("multi_modal_projector", text, vision.integer("vision_output_dim", default=width), bias=True)
 
 
-def _llama4(_: Fields, vision: Fields, __: Stack, text: int) -> Tensors:
+def _llama4(_: ConfigFields, vision: ConfigFields, __: Stack, text: int) -> Tensors:
     return linear("multi_modal_projector.linear_1", text, vision.integer("vision_output_dim"))
 
 
@@ -213,21 +213,21 @@ _CROSS_LAYERS: Final = (3, 8, 13, 18, 23, 28, 33, 38)
 _SPECIAL_TOKENS: Final = 8
 
 
-def read_mllama_text(fields: Fields) -> Architecture:
+def read_mllama_text(fields: ConfigFields) -> Architecture:
     """Read the decoder; a cross-attention layer has no self-attention."""
     sizes = read_sizes(fields, kv_heads=8)
     listed = fields.integers("cross_attention_layers")
     crossing = frozenset(_CROSS_LAYERS if listed is None else listed)
-    groups = grouped(
-        (place in crossing for place in range(sizes.layers)),
+    groups = group_layers(
+        (index in crossing for index in range(sizes.layers)),
         lambda crosses: _cross_layer(fields, sizes) if crosses else _self_layer(fields, sizes),
     )
     before = embedding("model.embed_tokens", sizes.vocabulary + _SPECIAL_TOKENS, sizes.hidden)
-    # Its head is its own, whatever the file says.
-    return network(fields.changed({"tie_word_embeddings": False}), sizes, Frame(), groups, before=before)
+    # Its head is never tied, even if the file states it.
+    return network(fields.with_changes({"tie_word_embeddings": False}), sizes, Frame(), groups, before=before)
 
 
-def _self_layer(fields: Fields, sizes: Sizes) -> Layer:
+def _self_layer(fields: ConfigFields, sizes: Sizes) -> Layer:
     attention = attention_blocks(fields, sizes, AttentionStyle(dropout=0.0))[0]
     forward = mlp_block(fields, sizes, MlpStyle())
     return Layer(
@@ -239,7 +239,7 @@ def _self_layer(fields: Fields, sizes: Sizes) -> Layer:
     )
 
 
-def _cross_layer(fields: Fields, sizes: Sizes) -> Layer:
+def _cross_layer(fields: ConfigFields, sizes: Sizes) -> Layer:
     attention = Attention(
         heads=sizes.heads, kv_heads=sizes.kv_heads, head_dim=sizes.head_dim, qk_norm="head", rotary=False
     )

@@ -1,1 +1,1 @@
-"""Readers of networks that see images, alone or as a part of others."""
+"""Readers of vision encoders, alone or as part of multimodal models."""

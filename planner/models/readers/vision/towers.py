@@ -1,4 +1,4 @@
-"""The vision towers of composite models, by the `model_type` of their part of the configuration.
+"""Readers of vision towers of multimodal models, by `model_type`.
 
 **Source**: the modelling code of transformers 5.23; tensor names are those of the published checkpoints.
 """
@@ -11,27 +11,27 @@ from planner.models.architecture import LayerGroup, Norm, Stack
 from planner.models.readers.blocks import (
     PLAIN_MLP,
     AttentionStyle,
-    Chance,
+    DropoutSource,
+    ExtraTensors,
     LayerStyle,
     MlpStyle,
-    MoreTensors,
     Sizes,
-    chance,
-    equal_heads,
     no_tensors,
+    read_dropout,
+    read_equal_head_sizes,
 )
-from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import (
+from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
+from planner.models.readers.tensors import (
     LAYER,
     RMS,
     Tensors,
     conv,
     embedding,
-    grouped,
+    group_layers,
     linear,
     norm_tensors,
     qk_norm_tensors,
-    repeated,
+    repeat_layer,
     tensor,
 )
 
@@ -44,8 +44,8 @@ CLIP_LAYER: Final = LayerStyle(
 SIGLIP_LAYER: Final = CLIP_LAYER._replace(mlp=PLAIN_MLP._replace(activation="gelu_pytorch_tanh"))
 
 
-def patches(fields: Fields, image: int | None = None, patch: int | None = None) -> int:
-    """Return how many patches an image is cut into; `image` and `patch` are the family's default sizes."""
+def count_patches(fields: ConfigFields, image: int | None = None, patch: int | None = None) -> int:
+    """Return the number of patches of an image; `image` and `patch` are the family's default sizes."""
     height, width = fields.pair("image_size", default=image)
     rows, columns = fields.pair("patch_size", default=patch)
     if height < rows or width < columns:
@@ -53,8 +53,8 @@ def patches(fields: Fields, image: int | None = None, patch: int | None = None) 
     return (height // rows) * (width // columns)
 
 
-def patch_conv(fields: Fields, name: str, hidden: int, *, patch: int | None = None, bias: bool = True) -> Tensors:
-    """Return the convolution that makes a vector of each patch; `patch` is the family's default side."""
+def patch_conv(fields: ConfigFields, name: str, hidden: int, *, patch: int | None = None, bias: bool = True) -> Tensors:
+    """Return the convolution that embeds patches; `patch` is the family's default patch size."""
     kernel = fields.pair("patch_size", default=patch)
     return conv(name, hidden, fields.integer("num_channels", default=3), *kernel, bias=bias)
 
@@ -68,7 +68,7 @@ def vision_stack(
     positions: int | None = None,
     dropout: float = 0.0,
 ) -> Stack:
-    """Return a tower that reads images; `positions` is its number of patches and tokens, where that is fixed."""
+    """Return a vision tower; `positions` is its sequence length if fixed."""
     return Stack(
         name="vision",
         hidden=hidden,
@@ -81,58 +81,58 @@ def vision_stack(
 
 
 class Tower(NamedTuple):
-    """How a tower of equal layers is written; the defaults are CLIP's.
+    """Declaration of a vision tower of identical layers; the defaults are CLIP's.
 
-    `before` takes the length of the sequence: the patches and `tokens` more. Towers that read images of any size have
-    no such length, and `before` gets 0. `inside` are further tensors of each layer.
+    `before` gets the sequence length, which is the number of patches plus `tokens`, or 0 for towers that accept images
+    of any size. `layer_tensors` returns additional tensors of each layer.
     """
 
-    before: Callable[[Fields, Sizes, int], Tensors]
-    after: MoreTensors = no_tensors
+    before: Callable[[ConfigFields, Sizes, int], Tensors]
+    after: ExtraTensors = no_tensors
     layer: LayerStyle = CLIP_LAYER
-    inside: MoreTensors = no_tensors
+    layer_tensors: ExtraTensors = no_tensors
     tokens: int | None = 1
     rotary: bool = False
-    dropout: Chance = 0.0
+    dropout: DropoutSource = 0.0
 
-    def read(self, fields: Fields) -> Stack:
+    def read(self, fields: ConfigFields) -> Stack:
         """Return the tower that a configuration describes."""
-        sizes = equal_heads(fields)
-        rows = None if self.tokens is None else patches(fields) + self.tokens
-        layer = self.layer.layer(fields, sizes, rotary=self.rotary, extra=self.inside(fields, sizes))
+        sizes = read_equal_head_sizes(fields)
+        rows = None if self.tokens is None else count_patches(fields) + self.tokens
+        layer = self.layer.layer(fields, sizes, rotary=self.rotary, extra=self.layer_tensors(fields, sizes))
         return vision_stack(
             sizes.hidden,
-            repeated(layer, sizes.layers),
+            repeat_layer(layer, sizes.layers),
             before=self.before(fields, sizes, rows or 0),
             after=self.after(fields, sizes),
             positions=rows,
-            dropout=chance(fields, self.dropout),
+            dropout=read_dropout(fields, self.dropout),
         )
 
 
-def post_norm(_: Fields, sizes: Sizes) -> Tensors:
-    """Return the last norm of CLIP's towers."""
+def post_norm(_: ConfigFields, sizes: Sizes) -> Tensors:
+    """Return the final norm of CLIP's towers."""
     return norm_tensors("post_layernorm", sizes.hidden, LAYER)
 
 
-def _clip_before(fields: Fields, sizes: Sizes, rows: int) -> Tensors:
+def _clip_before(fields: ConfigFields, sizes: Sizes, rows: int) -> Tensors:
     hidden = sizes.hidden
     return (
         *tensor("embeddings.class_embedding", hidden),
         *patch_conv(fields, "embeddings.patch_embedding", hidden, bias=False),
         *embedding("embeddings.position_embedding", rows, hidden),
-        # The checkpoints spell it so.
+        # The checkpoints have this typo.
         *norm_tensors("pre_layrnorm", hidden, LAYER),
     )
 
 
-def _siglip_before(fields: Fields, sizes: Sizes, rows: int) -> Tensors:
+def _siglip_before(fields: ConfigFields, sizes: Sizes, rows: int) -> Tensors:
     convolution = patch_conv(fields, "embeddings.patch_embedding", sizes.hidden)
     return (*convolution, *embedding("embeddings.position_embedding", rows, sizes.hidden))
 
 
-def _siglip_after(fields: Fields, sizes: Sizes) -> Tensors:
-    """Return SigLIP's last norm, and its pooling head unless it is switched off; Idefics 3 has none."""
+def _siglip_after(fields: ConfigFields, sizes: Sizes) -> Tensors:
+    """Return SigLIP's final norm, and its pooling head unless disabled; Idefics 3 has none."""
     head = fields.flag("vision_use_head", default=True) and fields.model_type == "siglip_vision_model"
     return (
         *post_norm(fields, sizes),
@@ -153,17 +153,17 @@ def _pooling_head(hidden: int, intermediate: int) -> Tensors:
     )
 
 
-def _pixtral_before(fields: Fields, sizes: Sizes, _: int) -> Tensors:
+def _pixtral_before(fields: ConfigFields, sizes: Sizes, _: int) -> Tensors:
     convolution = patch_conv(fields, "patch_conv", sizes.hidden, bias=False)
     return (*convolution, *norm_tensors("ln_pre", sizes.hidden, RMS))
 
 
-def _internvl(fields: Fields) -> Stack:
+def _internvl(fields: ConfigFields) -> Stack:
     norm = fields.choice("norm_type", among={"layer_norm": LAYER, "rms_norm": RMS}, default="layer_norm")
     return _INTERNVL._replace(layer=_INTERNVL.layer._replace(norm=norm)).read(fields)
 
 
-def _internvl_before(fields: Fields, sizes: Sizes, rows: int) -> Tensors:
+def _internvl_before(fields: ConfigFields, sizes: Sizes, rows: int) -> Tensors:
     hidden = sizes.hidden
     masked = fields.flag("use_mask_token", default=False)
     absolute = fields.flag("use_absolute_position_embeddings", default=True)
@@ -175,17 +175,17 @@ def _internvl_before(fields: Fields, sizes: Sizes, rows: int) -> Tensors:
     )
 
 
-def _internvl_after(fields: Fields, sizes: Sizes) -> Tensors:
+def _internvl_after(fields: ConfigFields, sizes: Sizes) -> Tensors:
     pooled = fields.flag("use_mean_pooling", default=True)
     return () if pooled else norm_tensors("layernorm", sizes.hidden, LAYER)
 
 
-def _internvl_scales(_: Fields, sizes: Sizes) -> Tensors:
+def _internvl_scales(_: ConfigFields, sizes: Sizes) -> Tensors:
     return (*tensor("lambda_1", sizes.hidden), *tensor("lambda_2", sizes.hidden))
 
 
-def _llama4_before(fields: Fields, sizes: Sizes, rows: int) -> Tensors:
-    """Return what makes the sequence of one tile."""
+def _llama4_before(fields: ConfigFields, sizes: Sizes, rows: int) -> Tensors:
+    """Return the embeddings of one tile."""
     height, width = fields.pair("patch_size")
     pixels = fields.integer("num_channels", default=3) * height * width
     return (
@@ -196,8 +196,8 @@ def _llama4_before(fields: Fields, sizes: Sizes, rows: int) -> Tensors:
     )
 
 
-def _llama4_after(fields: Fields, sizes: Sizes) -> Tensors:
-    """Return the last norm, and the adapter that shrinks the patches."""
+def _llama4_after(fields: ConfigFields, sizes: Sizes) -> Tensors:
+    """Return the final norm and the adapter that merges patches."""
     middle, out = fields.integer("projector_input_dim"), fields.integer("projector_output_dim")
     return (
         *norm_tensors("layernorm_post", sizes.hidden, LAYER),
@@ -217,16 +217,16 @@ _MLLAMA_LAYER: Final = LayerStyle(
 )
 
 
-def _mllama(fields: Fields) -> Stack:
-    """Return the tower of Llama 3.2: local layers, and global ones behind gates, over all tiles of an image at once."""
-    sizes = equal_heads(fields, heads=("attention_heads",))
+def _mllama(fields: ConfigFields) -> Stack:
+    """Return the tower of Llama 3.2: local layers and gated global layers over all tiles of an image at once."""
+    sizes = read_equal_head_sizes(fields, heads=("attention_heads",))
     gates = (*tensor("gate_attn", 1), *tensor("gate_ffn", 1))
     local = sizes.layers
     layers = local + fields.integer("num_global_layers", high=MAX_LAYERS)
-    rows = patches(fields) + 1
+    rows = count_patches(fields) + 1
     tiles = fields.integer("max_num_tiles", default=_TILES)
-    groups = grouped(
-        (place >= local for place in range(layers)),
+    groups = group_layers(
+        (index >= local for index in range(layers)),
         lambda gated: _MLLAMA_LAYER.layer(fields, sizes, extra=gates if gated else ()),
     )
     return vision_stack(
@@ -238,8 +238,8 @@ def _mllama(fields: Fields) -> Stack:
     )
 
 
-def _mllama_before(fields: Fields, hidden: int, rows: int, tiles: int) -> Tensors:
-    ratios = (fields.size("supported_aspect_ratios") or _ASPECT_RATIOS) + 1
+def _mllama_before(fields: ConfigFields, hidden: int, rows: int, tiles: int) -> Tensors:
+    ratios = (fields.length("supported_aspect_ratios") or _ASPECT_RATIOS) + 1
     table = "gated_positional_embedding"
     return (
         *tensor("class_embedding", hidden),
@@ -269,30 +269,30 @@ _QWEN3_LAYER: Final = _QWEN_LAYER._replace(
 )
 
 
-def _qwen_sizes(fields: Fields, hidden: str = "hidden_size") -> Sizes:
-    return equal_heads(fields, hidden=(hidden,), heads=("num_heads",), layers=("depth",))
+def _qwen_sizes(fields: ConfigFields, hidden: str = "hidden_size") -> Sizes:
+    return read_equal_head_sizes(fields, hidden=(hidden,), heads=("num_heads",), layers=("depth",))
 
 
-def _qwen2(fields: Fields) -> Stack:
-    """Return the tower of Qwen2-VL, where `hidden_size` is the width of the language model."""
+def _qwen2(fields: ConfigFields) -> Stack:
+    """Return the tower of Qwen2-VL, whose `hidden_size` is the width of the language model."""
     sizes = _qwen_sizes(fields, "embed_dim")
     wide = int(sizes.hidden * fields.number("mlp_ratio", default=4.0, high=1000))
     layer = _QWEN_LAYER.layer(fields, sizes, rotary=True, width=wide)
     return vision_stack(
         sizes.hidden,
-        repeated(layer, sizes.layers),
+        repeat_layer(layer, sizes.layers),
         before=_qwen_patches(fields, sizes, bias=False),
         after=_qwen_merger(fields, sizes.hidden, fields.integer("hidden_size"), LAYER),
     )
 
 
-def _qwen2_5(fields: Fields) -> Stack:
+def _qwen2_5(fields: ConfigFields) -> Stack:
     """Return the tower of Qwen2.5-VL: all but a few layers attend within windows of the image."""
     sizes = _qwen_sizes(fields)
     whole = frozenset(fields.integers("fullatt_block_indexes") or ())
     side = max(1, fields.integer("window_size") // fields.integer("patch_size"))
-    groups = grouped(
-        (None if place in whole else side * side for place in range(sizes.layers)),
+    groups = group_layers(
+        (None if index in whole else side * side for index in range(sizes.layers)),
         lambda window: _QWEN2_5_LAYER.layer(fields, sizes, rotary=True, window=window),
     )
     return vision_stack(
@@ -303,16 +303,16 @@ def _qwen2_5(fields: Fields) -> Stack:
     )
 
 
-def _qwen3(fields: Fields) -> Stack:
-    """Return the tower of Qwen3-VL and Qwen3.5; the former hands the features of several layers on."""
+def _qwen3(fields: ConfigFields) -> Stack:
+    """Return the tower of Qwen3-VL and Qwen3.5; Qwen3-VL also outputs the features of several layers."""
     sizes = _qwen_sizes(fields)
     hidden, out = sizes.hidden, fields.integer("out_hidden_size")
     wide = hidden * fields.integer("spatial_merge_size", default=2) ** 2
     mergers = {"merger": hidden}
-    mergers |= {f"deepstack_merger_list.{at}": wide for at in range(fields.size("deepstack_visual_indexes") or 0)}
+    mergers |= {f"deepstack_merger_list.{at}": wide for at in range(fields.length("deepstack_visual_indexes") or 0)}
     return vision_stack(
         hidden,
-        repeated(_QWEN3_LAYER.layer(fields, sizes, rotary=True), sizes.layers),
+        repeat_layer(_QWEN3_LAYER.layer(fields, sizes, rotary=True), sizes.layers),
         before=(
             *_qwen_patches(fields, sizes, bias=True),
             *embedding("pos_embed", fields.integer("num_position_embeddings"), hidden),
@@ -329,15 +329,15 @@ def _qwen3(fields: Fields) -> Stack:
     )
 
 
-def _qwen_patches(fields: Fields, sizes: Sizes, *, bias: bool) -> Tensors:
+def _qwen_patches(fields: ConfigFields, sizes: Sizes, *, bias: bool) -> Tensors:
     side = fields.integer("patch_size")
     frames = fields.integer("temporal_patch_size", default=2)
     channels = fields.integer("in_channels", "in_chans", default=3)
     return conv("patch_embed.proj", sizes.hidden, channels, frames, side, side, bias=bias)
 
 
-def _qwen_merger(fields: Fields, hidden: int, out: int, norm: Norm) -> Tensors:
-    """Return the MLP that makes one token of the language model from a square of patches."""
+def _qwen_merger(fields: ConfigFields, hidden: int, out: int, norm: Norm) -> Tensors:
+    """Return the MLP that merges a square of patches into one token of the language model."""
     wide = hidden * fields.integer("spatial_merge_size", default=2) ** 2
     return (
         *norm_tensors("merger.ln_q", hidden, norm),
@@ -379,7 +379,7 @@ _INTERNVL: Final = Tower(
         norms=("layernorm_before", "layernorm_after"),
         dropout=("hidden_dropout_prob", 0.0),
     ),
-    inside=_internvl_scales,
+    layer_tensors=_internvl_scales,
     dropout=("hidden_dropout_prob", 0.0),
 )
 _LLAMA4: Final = Tower(
@@ -389,7 +389,7 @@ _LLAMA4: Final = Tower(
     rotary=True,
 )
 
-TOWERS: Final[Mapping[str, Callable[[Fields], Stack]]] = {
+TOWERS: Final[Mapping[str, Callable[[ConfigFields], Stack]]] = {
     "clip_vision_model": CLIP.read,
     "idefics3_vision": SIGLIP.read,
     "internvl_vision": _internvl,
@@ -407,7 +407,7 @@ TOWERS: Final[Mapping[str, Callable[[Fields], Stack]]] = {
 }
 
 
-def vision_tower(fields: Fields) -> Stack:
+def vision_tower(fields: ConfigFields) -> Stack:
     """Return the vision tower that a part of a configuration describes.
 
     Raises:

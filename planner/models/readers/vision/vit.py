@@ -1,6 +1,6 @@
-"""Vision transformers: ViT, DeiT, ViViT, DINOv2 and BEiT.
+"""Readers of vision transformers: ViT, DeiT, ViViT, DINOv2 and BEiT.
 
-Without an `architectures` field the head is a classifier, as in the checkpoints most used.
+Without an `architectures` field the head is a classifier, as in the most common checkpoints.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,20 +10,20 @@ from planner.models.architecture import Architecture, Layer, Mlp
 from planner.models.readers.blocks import (
     PLAIN_MLP,
     AttentionStyle,
+    ExtraTensors,
+    FlagSource,
     LayerStyle,
     MlpStyle,
-    MoreTensors,
     Sizes,
-    Switch,
-    equal_heads,
     no_tensors,
-    switched,
+    read_equal_head_sizes,
+    read_flag,
 )
-from planner.models.readers.fields import Fields
-from planner.models.readers.heads import Head, Heads, classifier, dense, labels, task_head
-from planner.models.readers.parts import LAYER, Tensors, conv, linear, norm_tensors, repeated, tensor
+from planner.models.readers.config_fields import ConfigFields
 from planner.models.readers.registry import Reader
-from planner.models.readers.vision.towers import patch_conv, patches, vision_stack
+from planner.models.readers.task_heads import TaskHead, TaskHeads, biased_linear, classifier, label_count, task_head
+from planner.models.readers.tensors import LAYER, Tensors, conv, linear, norm_tensors, repeat_layer, tensor
+from planner.models.readers.vision.towers import count_patches, patch_conv, vision_stack
 
 _CLASSIFICATION: Final = "ForImageClassification"
 _VIDEO: Final = "ForVideoClassification"
@@ -48,93 +48,93 @@ _DINO_LAYER: Final = _VIT_LAYER._replace(
     attention=_VIT_LAYER.attention._replace(fp32_softmax=False), norms=("norm1", "norm2")
 )
 _GATED: Final = MlpStyle(bias=True)
-# BEiT always has the biases, but of the keys.
+# BEiT always has biases, except for the keys.
 _BEIT_LAYER: Final = _VIT_LAYER._replace(attention=_VIT_LAYER.attention._replace(bias=True, key_bias=False))
 
 
-class Patches(NamedTuple):
-    """How many patches an input is cut into, and the convolution that makes their vectors."""
+class PatchEmbedding(NamedTuple):
+    """Number of patches of an input, and the tensors of the convolution that embeds them."""
 
     number: int
     tensors: Tensors
 
 
-def _of_image(patch: int) -> Callable[[Fields, int], Patches]:
-    """Return the rule by which an image is cut into squares, by default of this side."""
-    return lambda fields, hidden: Patches(
-        patches(fields, _IMAGE, patch), patch_conv(fields, _CONVOLUTION, hidden, patch=patch)
+def _of_image(patch: int) -> Callable[[ConfigFields, int], PatchEmbedding]:
+    """Return the embedding of square patches with the default side `patch`."""
+    return lambda fields, hidden: PatchEmbedding(
+        count_patches(fields, _IMAGE, patch), patch_conv(fields, _CONVOLUTION, hidden, patch=patch)
     )
 
 
-def _of_clip(fields: Fields, hidden: int) -> Patches:
-    """Return the tubelets of several frames that ViViT cuts a clip into."""
+def _of_clip(fields: ConfigFields, hidden: int) -> PatchEmbedding:
+    """Return the embedding of ViViT's tubelets, which span several frames."""
     tubelet = fields.integers("tubelet_size", low=1) or _TUBELET
     if len(tubelet) != 3:
         fields.fail("tubelet_size", f"must hold frames, height and width, got {len(tubelet)} numbers")
     height, width = fields.pair("image_size", default=_IMAGE)
     frames = fields.integer("num_frames", default=_FRAMES)
     count = (frames // tubelet[0]) * (height // tubelet[1]) * (width // tubelet[2])
-    return Patches(count, conv(_CONVOLUTION, hidden, fields.integer("num_channels", default=3), *tubelet))
+    return PatchEmbedding(count, conv(_CONVOLUTION, hidden, fields.integer("num_channels", default=3), *tubelet))
 
 
 _SQUARES_OF_16: Final = _of_image(16)
 
 
-def _vit_layer(fields: Fields, sizes: Sizes) -> Layer:
+def _vit_layer(fields: ConfigFields, sizes: Sizes) -> Layer:
     return _VIT_LAYER.layer(fields, sizes)
 
 
-def _vit_heads(fields: Fields, hidden: int) -> Heads:
+def _vit_heads(fields: ConfigFields, hidden: int) -> TaskHeads:
     pooled = fields.integer("pooler_output_size", default=hidden)
-    classes = classifier(labels(fields), hidden)
+    classes = classifier(label_count(fields), hidden)
     teachers = ("cls_classifier", "distillation_classifier")
-    both = (found for name in teachers for found in linear(name, labels(fields), hidden, bias=True, role="head"))
+    both = (found for name in teachers for found in linear(name, label_count(fields), hidden, bias=True, role="head"))
     return {
-        "Model": Head(after=dense("pooler.dense", pooled, hidden)),
+        "Model": TaskHead(after=biased_linear("pooler.dense", pooled, hidden)),
         _CLASSIFICATION: classes,
         _VIDEO: classes,
-        "ForImageClassificationWithTeacher": Head(head=tuple(both), labels=labels(fields)),
+        "ForImageClassificationWithTeacher": TaskHead(head=tuple(both), labels=label_count(fields)),
     }
 
 
 class VisionFamily(NamedTuple):
-    """How a family of vision transformers differs from ViT.
+    """Declaration of a family of vision transformers by its differences from ViT.
 
-    `tokens` stand before the patches and have positions; `mask` and `registers`, more tensors and tokens that have
-    none, stand behind them. `beside` are the tensors behind the convolution, `final_norm` the name of the last norm.
+    `tokens` precede the patches and have positions; `mask` tensors and `registers` have none. `extra_tensors` returns
+    the tensors after the convolution, `final_norm` the name of the final norm.
     """
 
-    layer: Callable[[Fields, Sizes], Layer] = _vit_layer
-    cut: Callable[[Fields, int], Patches] = _SQUARES_OF_16
+    layer: Callable[[ConfigFields, Sizes], Layer] = _vit_layer
+    embed_patches: Callable[[ConfigFields, int], PatchEmbedding] = _SQUARES_OF_16
     tokens: tuple[str, ...] = ("cls_token",)
-    mask: MoreTensors = no_tensors
+    mask: ExtraTensors = no_tensors
     registers: int | None = None
-    absolute: Switch = True
-    beside: MoreTensors = no_tensors
-    final_norm: Callable[[Fields], str] = lambda _: "layernorm"
-    heads: Callable[[Fields, int], Heads] = _vit_heads
+    absolute: FlagSource = True
+    extra_tensors: ExtraTensors = no_tensors
+    final_norm: Callable[[ConfigFields], str] = lambda _: "layernorm"
+    heads: Callable[[ConfigFields, int], TaskHeads] = _vit_heads
     task: str = _CLASSIFICATION
 
-    def read(self, fields: Fields) -> Architecture:
+    def read(self, fields: ConfigFields) -> Architecture:
         """Return the architecture that a configuration of this family describes."""
-        sizes = equal_heads(fields)
+        sizes = read_equal_head_sizes(fields)
         hidden = sizes.hidden
-        cut = self.cut(fields, hidden)
-        rows = cut.number + len(self.tokens)
+        embedded = self.embed_patches(fields, hidden)
+        rows = embedded.number + len(self.tokens)
         registers = 0
         if self.registers is not None:
             registers = fields.integer("num_register_tokens", default=self.registers, low=0)
         head = task_head(fields, self.heads(fields, hidden), self.task)
         stack = vision_stack(
             hidden,
-            repeated(self.layer(fields, sizes), sizes.layers),
+            repeat_layer(self.layer(fields, sizes), sizes.layers),
             before=(
                 *_tokens(self.tokens, hidden),
                 *self.mask(fields, sizes),
                 *(tensor("embeddings.register_tokens", 1, registers, hidden) if registers else ()),
-                *(_positions(rows, hidden) if switched(fields, self.absolute) else ()),
-                *cut.tensors,
-                *self.beside(fields, sizes),
+                *(_positions(rows, hidden) if read_flag(fields, self.absolute) else ()),
+                *embedded.tensors,
+                *self.extra_tensors(fields, sizes),
             ),
             after=(*norm_tensors(self.final_norm(fields), hidden, LAYER), *head.after),
             positions=rows + registers,
@@ -158,12 +158,12 @@ def _positions(rows: int, hidden: int) -> Tensors:
     return tensor("embeddings.position_embeddings", 1, rows, hidden, role="embedding")
 
 
-def _vivit_layer(fields: Fields, sizes: Sizes) -> Layer:
+def _vivit_layer(fields: ConfigFields, sizes: Sizes) -> Layer:
     return _VIT_LAYER._replace(mlp=_VIT_LAYER.mlp._replace(activation="gelu_fast")).layer(fields, sizes)
 
 
-def _dino_layer(fields: Fields, sizes: Sizes) -> Layer:
-    """Return DINOv2's layer; its gated MLP keeps two thirds of the width, rounded up to a multiple of 8."""
+def _dino_layer(fields: ConfigFields, sizes: Sizes) -> Layer:
+    """Return DINOv2's layer; its gated MLP has two thirds of the width, rounded up to a multiple of 8."""
     wide = int(sizes.hidden * fields.number("mlp_ratio", default=4.0, low=0.01, high=1000))
     gated = Mlp(intermediate=(int(wide * 2 / 3) + 7) // 8 * 8, gated=True, activation="silu")
     scales = (f"layer_scale{number}.lambda1" for number in (1, 2))
@@ -175,18 +175,18 @@ def _dino_layer(fields: Fields, sizes: Sizes) -> Layer:
     return layer.evolve(scaled=True)
 
 
-def _dino_mask(fields: Fields, sizes: Sizes) -> Tensors:
+def _dino_mask(fields: ConfigFields, sizes: Sizes) -> Tensors:
     masked = fields.flag("use_mask_token", default=True)
     return tensor("embeddings.mask_token", 1, sizes.hidden) if masked else ()
 
 
-def _dino_heads(fields: Fields, hidden: int) -> Heads:
-    """Return heads of which the classifier sees the class token beside the mean of the patches."""
-    return {"Model": Head(), "Backbone": Head(), _CLASSIFICATION: classifier(labels(fields), 2 * hidden)}
+def _dino_heads(fields: ConfigFields, hidden: int) -> TaskHeads:
+    """Return the heads; the classifier reads the class token concatenated with the mean of the patches."""
+    return {"Model": TaskHead(), "Backbone": TaskHead(), _CLASSIFICATION: classifier(label_count(fields), 2 * hidden)}
 
 
-def _beit_layer(fields: Fields, sizes: Sizes) -> Layer:
-    """Return BEiT's layer, which may have scales, and a table of relative positions of its own."""
+def _beit_layer(fields: ConfigFields, sizes: Sizes) -> Layer:
+    """Return BEiT's layer with optional scales and an optional table of relative positions."""
     scaled = fields.number("layer_scale_init_value", default=0.1) > 0
     relative = fields.flag("use_relative_position_bias", default=False)
     extra = (
@@ -196,46 +196,46 @@ def _beit_layer(fields: Fields, sizes: Sizes) -> Layer:
     return _BEIT_LAYER.layer(fields, sizes, extra=extra).evolve(scaled=scaled)
 
 
-def _beit_mask(fields: Fields, sizes: Sizes) -> Tensors:
+def _beit_mask(fields: ConfigFields, sizes: Sizes) -> Tensors:
     return _tokens(("mask_token",), sizes.hidden) if fields.flag("use_mask_token", default=False) else ()
 
 
-def _shared_table(fields: Fields, sizes: Sizes) -> Tensors:
-    """Return one table of relative positions for all layers."""
+def _shared_table(fields: ConfigFields, sizes: Sizes) -> Tensors:
+    """Return the table of relative positions that all layers share, if any."""
     if not fields.flag("use_shared_relative_position_bias", default=False):
         return ()
     return _relative_table(fields, sizes, "shared_position_bias")
 
 
-def _relative_table(fields: Fields, sizes: Sizes, name: str) -> Tensors:
+def _relative_table(fields: ConfigFields, sizes: Sizes, name: str) -> Tensors:
     height, width = fields.pair("image_size", default=_IMAGE)
     rows, columns = fields.pair("patch_size", default=16)
-    # Three more distances: class token to patch, patch to class token, class token to itself.
+    # Three additional distances: class token to patch, patch to class token, class token to itself.
     distances = (2 * (height // rows) - 1) * (2 * (width // columns) - 1) + 3
     return tensor(f"{name}.relative_position_bias_table", distances, sizes.heads)
 
 
-def _beit_norm(fields: Fields) -> str:
+def _beit_norm(fields: ConfigFields) -> str:
     return "pooler.layernorm" if fields.flag("use_mean_pooling", default=True) else "layernorm"
 
 
-def _beit_heads(fields: Fields, hidden: int) -> Heads:
-    return {"Model": Head(), _CLASSIFICATION: classifier(labels(fields), hidden)}
+def _beit_heads(fields: ConfigFields, hidden: int) -> TaskHeads:
+    return {"Model": TaskHead(), _CLASSIFICATION: classifier(label_count(fields), hidden)}
 
 
-_DINOV2: Final = VisionFamily(layer=_dino_layer, cut=_of_image(14), mask=_dino_mask, heads=_dino_heads)
+_DINOV2: Final = VisionFamily(layer=_dino_layer, embed_patches=_of_image(14), mask=_dino_mask, heads=_dino_heads)
 
 READERS: Final[Mapping[str, Reader]] = {
     "vit": VisionFamily().read,
     "deit": VisionFamily(tokens=("cls_token", "distillation_token")).read,
-    "vivit": VisionFamily(layer=_vivit_layer, cut=_of_clip, task=_VIDEO).read,
+    "vivit": VisionFamily(layer=_vivit_layer, embed_patches=_of_clip, task=_VIDEO).read,
     "dinov2": _DINOV2.read,
-    "dinov2_with_registers": _DINOV2._replace(cut=_SQUARES_OF_16, registers=_REGISTERS).read,
+    "dinov2_with_registers": _DINOV2._replace(embed_patches=_SQUARES_OF_16, registers=_REGISTERS).read,
     "beit": VisionFamily(
         layer=_beit_layer,
         mask=_beit_mask,
         absolute=("use_absolute_position_embeddings", False),
-        beside=_shared_table,
+        extra_tensors=_shared_table,
         final_norm=_beit_norm,
         heads=_beit_heads,
     ).read,

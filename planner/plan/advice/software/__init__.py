@@ -1,1 +1,1 @@
-"""What would help in each program that has ways of its own."""
+"""Changes and ladders that are specific to one program."""

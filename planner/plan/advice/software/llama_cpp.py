@@ -1,10 +1,10 @@
-"""What would help in llama.cpp."""
+"""Changes and ladders of llama.cpp."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from planner.models.architecture import Architecture
-from planner.plan.advice.change import Change, Ladder, smaller_pieces
+from planner.plan.advice.change import Ladder, PlanChange, smaller_chunks
 from planner.plan.advice.inference_changes import PLAIN_FORMATS
 from planner.workload.software.llama_cpp import LLAMA_CPP, LlamaCppSettings
 from planner.workload.workload import Inference
@@ -16,45 +16,45 @@ _OFFLOAD: Final = "llama.cpp --n-gpu-layers: the other layers stay in RAM and ru
 _PIECES: Final = "llama.cpp --ubatch-size: the prompt is read that many tokens at a time"
 _TOKENS: Final = 512  # the smallest limit that it starts with by itself: what is below is always a change
 
-CHANGES: Final[tuple[Change, ...]] = (
-    Change(
+CHANGES: Final[tuple[PlanChange, ...]] = (
+    PlanChange(
         name="Q4_K_M",
         lever="weights",
-        sentence="Run a file whose matrices have about 4.9 bits a weight.",
+        sentence="Run a GGUF file with about 4.9 bits per weight.",
         source=_GGUF,
         settings={"weights": "Q4_K_M"},
         applies={"profile": (LLAMA_CPP.name,), "weights": ("F32", "F16", "BF16", "Q8_0", "Q6_K")},
         risk="small",
-        needs="such a GGUF file",
+        needs="a Q4_K_M file of the model",
     ),
-    Change(
+    PlanChange(
         name="KV cache in q8_0",
         lever="cache",
-        sentence="Keep cached keys and values in blocks of 8 bits.",
+        sentence="Quantize the KV cache to 8 bits.",
         source=_Q8_CACHE,
         settings={"kv_cache": "q8_0"},
         applies={"kv_cache": PLAIN_FORMATS, "profile": (LLAMA_CPP.name,)},
         risk="small",
-        needs="flash attention switched on",
+        needs="flash attention",
     ),
-    Change(
+    PlanChange(
         name="KV cache in q4_0",
         lever="cache",
-        sentence="Keep cached keys and values in blocks of 4 bits.",
+        sentence="Quantize the KV cache to 4 bits.",
         source=_Q4_CACHE,
         settings={"kv_cache": "q4_0"},
         applies={"kv_cache": (*PLAIN_FORMATS, "q8_0"), "profile": (LLAMA_CPP.name,)},
         risk="real",
-        needs="flash attention switched on",
+        needs="flash attention",
     ),
 )
 
 
 def ladders(workload: Inference, architecture: Architecture) -> Iterator[Ladder]:
-    """Yield shorter pieces of prompts, and fewer layers on the card."""
+    """Yield the ladders of smaller prompt chunks and of fewer layers on the card."""
     settings = workload.engine
     given = settings.n_ubatch if isinstance(settings, LlamaCppSettings) else None
-    yield smaller_pieces("n_ubatch", given or _TOKENS, _PIECES)
+    yield smaller_chunks("n_ubatch", given or _TOKENS, _PIECES)
     yield _fewer_layers(workload, architecture)
 
 
@@ -62,18 +62,18 @@ def _fewer_layers(workload: Inference, architecture: Architecture) -> Ladder:
     layers = architecture.depth + 1
     present = layers if workload.gpu_layers is None else min(workload.gpu_layers, layers)
 
-    def fewer(count: int) -> Change:
-        return Change(
+    def fewer(count: int) -> PlanChange:
+        return PlanChange(
             name=f"{count:,} of {layers:,} layers on the card",
             lever="offload",
-            sentence="Keep the other layers in RAM, where the processor runs them.",
+            sentence="Keep the other layers in RAM, where the CPU runs them.",
             source=_OFFLOAD,
             settings={"gpu_layers": count},
             cost="much-time",
             slower_by_about=None,
-            costs=f"{layers - count:,} layers run on the processor",
+            costs=f"{layers - count:,} layers run on the CPU",
             needs="RAM for the other layers",
-            keeps="the answers",
+            keeps="the outputs",
         )
 
     return Ladder("offload", range(present - 1, -1, -1), fewer)

@@ -1,8 +1,8 @@
-"""What would help in Hugging Face Transformers, other programs among it."""
+"""Changes of Hugging Face Transformers, including the switch to other programs."""
 
 from typing import Final
 
-from planner.plan.advice.change import Change, quantised
+from planner.plan.advice.change import PlanChange, quantization_change
 from planner.plan.advice.inference_changes import OF_TEXT, PLAIN_FORMATS
 from planner.workload.software.liger import LIGER
 from planner.workload.software.llama_cpp import LLAMA_CPP
@@ -12,29 +12,29 @@ _GGUF: Final = "llama.cpp tools/quantize/README.md: about 4.9 bits a weight"
 _FP8_CACHE: Final = "vLLM, Quantized KV Cache: fp8 lets about twice as many tokens in, and is no faster by itself"
 _LIGER: Final = "Hsu et al. 2024, arXiv 2410.10989: exact, and faster than the plain operators"
 
-CHANGES: Final[tuple[Change, ...]] = (
-    Change(
+CHANGES: Final[tuple[PlanChange, ...]] = (
+    PlanChange(
         name="Liger kernels",
         lever="loss",
-        sentence="Run fused norms, activations and loss, which keep less for the backward pass.",
+        sentence="Use fused norms, activations and loss, which save less for the backward pass.",
         source=_LIGER,
         settings={"profile": LIGER.name, "loss": None},
         applies={"task": ("training",), "profile": (TRANSFORMERS.name,)},
         needs="liger-kernel",
         keeps="the mathematics",
     ),
-    quantised(
+    quantization_change(
         name="Q4_K_M in llama.cpp",
-        sentence="Run a GGUF file whose matrices have about 4.9 bits a weight.",
+        sentence="Run a GGUF file with about 4.9 bits per weight.",
         source=_GGUF,
         settings={"weights": "Q4_K_M", "profile": LLAMA_CPP.name},
         applies={**OF_TEXT, "weights": (*PLAIN_FORMATS, "int8"), "profile": (TRANSFORMERS.name,)},
         needs="llama.cpp and a GGUF file",
     ),
-    Change(
+    PlanChange(
         name="KV cache in fp8",
         lever="cache",
-        sentence="Keep cached keys and values in 8 bits.",
+        sentence="Quantize the KV cache to 8 bits.",
         source=_FP8_CACHE,
         settings={"kv_cache": "fp8"},
         applies={**OF_TEXT, "kv_cache": PLAIN_FORMATS, "profile": (TRANSFORMERS.name,)},

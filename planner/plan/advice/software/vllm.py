@@ -1,10 +1,10 @@
-"""What would help in vLLM."""
+"""Changes and ladders of vLLM."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from planner.models.architecture import Architecture
-from planner.plan.advice.change import Change, Ladder, halves, smaller_pieces
+from planner.plan.advice.change import Ladder, PlanChange, smaller_chunks, smaller_powers
 from planner.plan.advice.inference_changes import PLAIN_FORMATS
 from planner.workload.software.vllm import VLLM, VllmSettings
 from planner.workload.workload import Inference
@@ -17,47 +17,47 @@ _SEQUENCES: Final = "vLLM --max-num-seqs: its warm-up makes logits for that many
 _TOKENS: Final = 2_048
 _AT_ONCE: Final = 256
 
-CHANGES: Final[tuple[Change, ...]] = (
-    Change(
+CHANGES: Final[tuple[PlanChange, ...]] = (
+    PlanChange(
         name="fp8 KV cache",
         lever="cache",
-        sentence="Keep cached keys and values in 8 bits.",
+        sentence="Quantize the KV cache to 8 bits.",
         source=_FP8_CACHE,
         settings={"kv_cache": "fp8"},
         applies={"kv_cache": PLAIN_FORMATS, "profile": (VLLM.name,)},
         risk="small",
     ),
-    Change(
+    PlanChange(
         name="no CUDA graphs",
         lever="graphs",
-        sentence="Launch each kernel by itself instead of recorded graphs.",
+        sentence="Launch kernels individually instead of replaying CUDA graphs.",
         source=_GRAPHS,
         settings={"engine": {"enforce_eager": True}},
         applies={"profile": (VLLM.name,), "engine.enforce_eager": (None, False)},
         cost="time",
         slower_by_about=None,
-        costs="slower for few sequences at once",
-        keeps="the answers",
+        costs="slower with few sequences at once",
+        keeps="the outputs",
     ),
 )
 
 
 def ladders(workload: Inference, _architecture: Architecture) -> Iterator[Ladder]:
-    """Yield shorter pieces of prompts, and fewer sequences in one step."""
+    """Yield the ladders of smaller prompt chunks and of fewer sequences per step."""
     settings = workload.engine if isinstance(workload.engine, VllmSettings) else VllmSettings()
-    yield smaller_pieces("max_num_batched_tokens", settings.max_num_batched_tokens or _TOKENS, _PIECES)
+    yield smaller_chunks("max_num_batched_tokens", settings.max_num_batched_tokens or _TOKENS, _PIECES)
     yield _fewer_at_once(settings.max_num_seqs or _AT_ONCE, workload.batch)
 
 
 def _fewer_at_once(present: int, batch: int) -> Ladder:
-    def fewer(sequences: int) -> Change:
-        return Change(
-            name=f"room for {sequences:,} sequences",
+    def fewer(sequences: int) -> PlanChange:
+        return PlanChange(
+            name=f"at most {sequences:,} sequences per step",
             lever="slots",
-            sentence="Let fewer sequences into one step.",
+            sentence="Limit the number of sequences in one step.",
             source=_SEQUENCES,
             settings={"engine": {"max_num_seqs": sequences}},
-            keeps=f"{batch:,} at once",
+            keeps=f"{batch:,} sequences at once",
         )
 
-    return Ladder("slots", halves(present, batch), fewer)
+    return Ladder("slots", smaller_powers(present, batch), fewer)

@@ -1,0 +1,252 @@
+"""Cost of owning, broken down into terms with their derivation."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from planner.cost.carbon import footprint
+from planner.cost.catalog import CostCatalog
+from planner.cost.demand import Demand, Throughput, usd_per_million_tokens
+from planner.cost.finance import annuity, equivalent_annual, irr
+from planner.cost.job import HOURS_PER_YEAR
+from planner.cost.owning.accounting import OwnedServers, owned_month
+from planner.cost.owning.costs import (
+    RunningCosts,
+    UpfrontCosts,
+    full_power_watts,
+    kilowatt_hours,
+    running_costs,
+    upfront_costs,
+)
+from planner.cost.owning.residual import value_lost_per_hour, yearly_depreciation
+from planner.cost.rent_or_buy.case import Case
+from planner.cost.rent_or_buy.cash_flows import CashFlows
+from planner.cost.result import MoneySymbol, MoneyTerm, OwnCost, symbol
+from planner.cost.terms import CostTerms
+
+_MONTHS: Final = 12
+_WATTS: Final = 1_000
+_JOB: Final = "the job"
+_MEANINGS: Final = {
+    "card_price_usd": ("p", "USD for one card"),
+    "host_factor": ("f", "price of a server divided by that of its cards"),
+    "network_share": ("s", "network's share of the cluster's price"),
+    "rack_usd_per_server": ("r", "USD per server for rack, power and room"),
+    "tax_fraction": ("x", "tax on the purchase"),
+    "shipping_usd": ("v", "USD for shipping"),
+    "install_usd": ("i", "USD for installation"),
+    "pue": ("PUE", "electricity of the facility divided by that of the machines"),
+    "tariff_usd_per_kwh": ("e", "USD per kWh"),
+    "colocation_usd_per_kw_month": ("k", "USD per kilowatt and month"),
+    "operations_fraction_per_year": ("o", "operations per year, as a fraction of the purchase"),
+    "support_fraction_per_year": ("u", "support per year, as a fraction of the purchase"),
+    "spares_fraction_per_year": ("b", "spares per year, as a fraction of the cards' price"),
+    "insurance_fraction_per_year": ("y", "insurance per year, as a fraction of the purchase"),
+    "staff_usd_per_year": ("w", "USD per year for staff"),
+    "licence_usd_per_gpu_year": ("l", "USD per card and year for licenses"),
+    "active_power_fraction": ("a", "power at work, as a fraction of full load"),
+    "idle_power_fraction": ("i", "idle power, as a fraction of full load"),
+    "card_power_watts": ("W", "watts per card"),
+    "server_power_factor": ("g", "power of a server divided by that of its cards"),
+}
+_UPFRONT: Final = (
+    ("cards", "n · p", ("card_price_usd",)),
+    ("host", "n · p · (f − 1)", ("host_factor", "card_price_usd")),
+    ("network", "(cards + host) · s / (1 − s), from two servers", ("network_share",)),
+    ("rack", "m · r", ("rack_usd_per_server",)),
+    ("tax", "x · (cards + host + network + rack)", ("tax_fraction",)),
+    ("shipping", "v", ("shipping_usd",)),
+    ("install", "i", ("install_usd",)),
+)
+_GROWS_BY: Final[dict[str, Callable[[float], float]]] = {
+    "host": lambda factor: factor - 1,
+    "network": lambda share: share / (1 - share),
+}
+"""Functions of the first figure that these terms are proportional to; other terms are proportional to the figure."""
+_YEARLY: Final = (
+    ("colocation", "P · k", ("colocation_usd_per_kw_month", "card_power_watts", "server_power_factor")),
+    ("operations", "C · o / 12", ("operations_fraction_per_year",)),
+    ("support", "C · u / 12", ("support_fraction_per_year",)),
+    ("spares", "cards · b / 12", ("spares_fraction_per_year",)),
+    ("insurance", "C · y / 12", ("insurance_fraction_per_year",)),
+    ("staff", "w / 12", ("staff_usd_per_year",)),
+    ("licence", "n · l / 12", ("licence_usd_per_gpu_year",)),
+)
+_PRICES: Final = (
+    "card_price_usd",
+    "rack_usd_per_server",
+    "tariff_usd_per_kwh",
+    "colocation_usd_per_kw_month",
+    "licence_usd_per_gpu_year",
+)
+"""Figures that are prices, whose age is reported."""
+_ENERGY: Final = (
+    "tariff_usd_per_kwh",
+    "pue",
+    "active_power_fraction",
+    "idle_power_fraction",
+    "card_power_watts",
+    "server_power_factor",
+)
+_POWER_INCLUDED: Final = "electricity is included in the colocation price and not counted separately"
+_POWER_METERED: Final = "electricity is metered and paid in addition to the colocation price"
+_OWN_STORAGE: Final = "local storage is assumed to be part of the server"
+_ONLY_CARDS: Final = "only the cards are assumed to be resold; the resale value of hosts and networks is unknown"
+
+
+def explain_ownership(
+    case: Case,
+    streams: CashFlows,
+    demand: Demand,
+    terms: CostTerms,
+    gpu_id: str,
+    throughput: Throughput | None,
+    catalog: CostCatalog,
+) -> OwnCost:
+    """Return the explained cost of owning; the terms add up to the upfront and monthly totals."""
+    place = catalog.ownership(terms.buy.place)
+    purchase = upfront_costs(case.central, case.shape)
+    yearly = running_costs(case.central, case.shape, purchase)
+    upfront = tuple(_upfront_terms(case, purchase))
+    monthly = tuple(_monthly_terms(case, purchase, yearly, streams))
+    years, rate = case.horizon_years, case.discount_rate
+    present = streams.own_usd(years)
+    share = case.central["network_share"] if case.shape.servers > 1 else 0.0
+    per_hour = equivalent_annual(present, rate, years) / streams.busy_hours_per_year
+    kwh = kilowatt_hours(case.central, case.shape, 1 / _MONTHS, streams.busy_hours_per_year / _MONTHS)
+    borrowed = case.shape.loan_fraction * purchase.usd
+    low, middle, high = (share * purchase.cards for share in case.resale.band(years))
+    dates = [day for name in _PRICES if case.central[name] and (day := case.figures[name].date)]
+    return OwnCost(
+        gpu=gpu_id,
+        count=case.shape.cards,
+        upfront_usd=purchase.usd,
+        upfront=upfront,
+        borrowed_usd=borrowed,
+        loan_usd_per_month=borrowed / annuity(case.shape.loan_rate, case.shape.loan_years) / _MONTHS,
+        monthly_cash_usd=sum(term.usd for term in monthly),
+        monthly=monthly,
+        resale_usd=middle,
+        low_resale_usd=low,
+        high_resale_usd=high,
+        resale_source=case.resale.source,
+        present_value_usd=present,
+        equivalent_usd_per_year=equivalent_annual(present, rate, years),
+        usd_per_gpu_hour=per_hour / case.shape.count,
+        usd_per_period=per_hour * demand.busy_hours,
+        usd_per_million_tokens=usd_per_million_tokens(per_hour, throughput),
+        amortised_usd_per_gpu_hour=value_lost_per_hour(purchase.cards + purchase.host, share) / case.shape.cards,
+        rate_of_return=_rate_of_return(case, streams),
+        books=owned_month(book_servers(case, streams, terms), book_utilization(case, streams)),
+        depreciation_usd_by_year=tuple(
+            yearly_depreciation(purchase.usd, terms.buy.depreciation, terms.buy.depreciation_years, int(-(-years // 1)))
+        ),
+        carbon=footprint(catalog.region(terms.region), kwh, case.figures["pue"]),
+        oldest_price_date=min(dates, default=None),
+        notes=(*_colocation_notes(case), *place.notes, _OWN_STORAGE, _ONLY_CARDS, *_not_counted(case, purchase)),
+    )
+
+
+def book_servers(case: Case, streams: CashFlows, terms: CostTerms) -> OwnedServers:
+    """Return the servers from the accounting view, with the power at work as their full power."""
+    values, shape = case.central, case.shape
+    active = values["active_power_fraction"]
+    idle = 0.0 if shape.switched_off_when_idle else values["idle_power_fraction"]
+    watts = full_power_watts(values, shape) / shape.servers
+    return OwnedServers(
+        capex_usd=streams.capex_usd,
+        servers=shape.servers,
+        gpus=shape.cards,
+        server_kilowatts=watts * active / _WATTS,
+        years=terms.buy.depreciation_years,
+        capital_rate=case.discount_rate,
+        pue=values["pue"],
+        tariff_usd_per_kwh=0.0 if shape.colocation_power == "included" else values["tariff_usd_per_kwh"],
+        colocation_usd_per_kw_month=values["colocation_usd_per_kw_month"] / active,
+        operations_fraction_per_year=values["operations_fraction_per_year"],
+        idle_power_fraction=min(idle / active, 1.0),
+    )
+
+
+def book_utilization(case: Case, streams: CashFlows) -> float:
+    """Return the fraction of the time that the servers work."""
+    return min(streams.busy_hours_per_year / (HOURS_PER_YEAR * case.shape.groups), 1.0)
+
+
+def _upfront_terms(case: Case, purchase: UpfrontCosts) -> Iterator[MoneyTerm]:
+    shape = case.shape
+    counts = (
+        MoneySymbol("n", shape.cards, "cards", _JOB),
+        MoneySymbol("m", shape.servers, f"servers of {shape.gpus_per_server}", _JOB),
+    )
+    for name, formula, figures in _UPFRONT:
+        usd = getattr(purchase, name)
+        if usd:
+            yield _term(case, name, usd, formula, figures, counts)
+
+
+def _monthly_terms(case: Case, purchase: UpfrontCosts, yearly: RunningCosts, streams: CashFlows) -> Iterator[MoneyTerm]:
+    energy = (yearly.idle_energy + yearly.usd_per_busy_hour * streams.busy_hours_per_year) / _MONTHS
+    counts = (
+        MoneySymbol("n", case.shape.cards, "cards", _JOB),
+        MoneySymbol("C", purchase.usd, "USD for the whole purchase", "the sum of the upfront terms"),
+        MoneySymbol("P", full_power_watts(case.central, case.shape) / _WATTS, "kW of all servers at full load", _JOB),
+    )
+    if energy:
+        used = MoneySymbol("h", streams.busy_hours_per_year / case.shape.groups / _MONTHS, "hours of work", _JOB)
+        yield _term(case, "energy", energy, "P · PUE · e · (730.5 · i + h · (a − i))", _ENERGY, (*counts, used))
+    for name, formula, figures in _YEARLY:
+        usd = getattr(yearly, name) / _MONTHS
+        if usd:
+            yield _term(case, name, usd, formula, figures, counts)
+
+
+def _term(
+    case: Case, name: str, usd: float, formula: str, figures: tuple[str, ...], counts: tuple[MoneySymbol, ...]
+) -> MoneyTerm:
+    """Return a term whose range is that of its first figure; it lists the `counts` that occur in its formula."""
+    main, grows_by = case.figures[figures[0]], _GROWS_BY.get(name, float)
+    now = grows_by(main.value)
+    named = tuple(symbol(_MEANINGS[figure][0], case.figures[figure], _MEANINGS[figure][1]) for figure in figures)
+    dates = [case.figures[figure].date for figure in figures]
+    return MoneyTerm(
+        name=name,
+        usd=usd,
+        formula=formula,
+        symbols=(*(count for count in counts if count.name in formula.split()), *named),
+        source=main.source,
+        certainty=main.certainty,
+        date=min((day for day in dates if day), default=None),
+        low_usd=usd * grows_by(main.lowest) / now if now else usd,
+        high_usd=usd * grows_by(main.highest) / now if now else usd,
+    )
+
+
+def _rate_of_return(case: Case, streams: CashFlows) -> float | None:
+    """Return the yearly rate of return of buying instead of renting, or None if it never pays back.
+
+    **Assumes** whole years, and the resale at the end of the last.
+    """
+    years = max(round(case.horizon_years), 1)
+    hours = streams.busy_hours_per_year
+    cash = streams.own_usd_per_year + streams.own_usd_per_hour * hours
+    rent = streams.rent_usd_per_hour * hours + streams.rent_usd_per_year
+    grown = annuity(0.0, 1.0, streams.drift)
+    returns = (rent * grown * (1 + streams.drift) ** year - cash for year in range(years))
+    flows = [-streams.capex_usd, *returns]
+    flows[-1] += streams.resale_base_usd * streams.resale.share(years)
+    return irr(flows)
+
+
+def _colocation_notes(case: Case) -> Iterator[str]:
+    """Yield a note on how electricity is paid for in colocation."""
+    if case.central["colocation_usd_per_kw_month"]:
+        included = case.shape.colocation_power == "included"
+        yield _POWER_INCLUDED if included else _POWER_METERED
+
+
+def _not_counted(case: Case, purchase: UpfrontCosts) -> Iterator[str]:
+    names = [name for name in ("tax", "shipping", "install") if not getattr(purchase, name)]
+    if not case.central["insurance_fraction_per_year"]:
+        names.append("insurance")
+    if names:
+        yield f"not counted: {', '.join(names)}"

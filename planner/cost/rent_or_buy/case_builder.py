@@ -1,0 +1,211 @@
+"""Construction of a rent-or-buy case from a plan's terms, place, region, card and offer."""
+
+from datetime import date
+from typing import Final
+
+from planner.cost.catalog import CostCatalog
+from planner.cost.demand import Demand
+from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY, Certainty, Figure
+from planner.cost.finance import round_up
+from planner.cost.job import HOURS_PER_YEAR
+from planner.cost.owning.costs import FIGURES, Ownership, ServerSetup
+from planner.cost.owning.purchase import card_price
+from planner.cost.owning.residual import ResaleCurve, own_curve, resale_curve
+from planner.cost.rent_or_buy.case import DRIFT, RENT_PRICE, TIME, USE, Case
+from planner.cost.renting.quote import TERM_YEARS, RentQuote
+from planner.cost.terms import BuyTerms, CostTerms
+from planner.errors import SpecError
+from planner.hardware.gpu import Gpu
+
+_EPOCH: Final = "github:epoch-research/training-cost-trends"
+_HOST: Final = {"a100": "a100", "tesla-v100": "v100", "tesla-p100": "p100"}
+_POWER: Final = {"h100": "h100", "a100": "a100"}
+_TARIFF_SWING: Final = 1.25
+"""**Source** the US industrial average of 2022 over that of 2020 (Epoch AI): 0.0832 / 0.0667."""
+_LOW_DRIFT: Final = -0.3
+_HIGH_DRIFT: Final = 0.3
+_DRIFT_SOURCE: Final = (
+    "prices observed in 2025 and 2026: Nebius H100 from 2.95 to 4.50 USD in 5 months, AWS p5 from 98.32 to 55.04 in 19"
+)
+_NO_DRIFT: Final = f"constant prices; range from {_DRIFT_SOURCE}"
+
+
+class UnknownFigureError(SpecError):
+    """A figure of owning that neither the user nor the catalog provides."""
+
+
+def build_case(
+    terms: CostTerms, gpu: Gpu, count: int, demand: Demand, quote: RentQuote | None, catalog: CostCatalog, today: date
+) -> Case:
+    """Return the case of owning `count` cards for each group of `demand`, compared with renting at `quote`.
+
+    Raises:
+        UnknownFigureError: If the price or the power of the card is unknown.
+        SpecError: If the job does not fit into the horizon.
+    """
+    place = catalog.ownership(terms.buy.place).with_terms(terms.buy)
+    busy = demand.busy_hours * demand.per_year(terms.horizon_years)
+    groups = _owned_groups(demand, busy)
+    fixed = quote is not None and _is_fixed(quote, demand)
+    billed = quote.billed_hours if quote else 0.0
+    per_year = demand.per_year(terms.horizon_years)
+    return Case(
+        figures={
+            **_figures(terms, gpu, place, catalog, today),
+            RENT_PRICE: _rent(quote),
+            DRIFT: _drift(terms.rent.price_drift_per_year),
+            TIME: _time_factor(demand),
+            USE: _use_factor(),
+        },
+        shape=_shape(terms.buy, place, count, groups),
+        resale=_resale(terms, catalog),
+        busy_hours_per_year=busy,
+        billed_per_busy_hour=0.0 if fixed else billed / demand.busy_hours,
+        billed_hours_per_year=billed * per_year if fixed else 0.0,
+        rent_usd_per_year=(quote.storage_usd + quote.egress_usd) * per_year if quote else 0.0,
+        rent_term_years=TERM_YEARS.get(quote.mode, 0.0) if quote and demand.periods_per_year is not None else 0.0,
+        horizon_years=terms.horizon_years,
+        discount_rate=terms.discount_rate,
+    )
+
+
+def _resale(terms: CostTerms, catalog: CostCatalog) -> ResaleCurve:
+    share = terms.buy.resale_share
+    return resale_curve(catalog.constants) if share is None else own_curve(share, terms.horizon_years)
+
+
+def _owned_groups(demand: Demand, busy_per_year: float) -> int:
+    """Return the number of groups to own, for the peak demand and for a year's work in a year."""
+    groups = round_up(busy_per_year / HOURS_PER_YEAR)
+    if demand.periods_per_year is None and groups > 1:
+        reason = "one run takes longer than the horizon"
+        raise SpecError("horizon_years", reason, "Choose more cards or a longer horizon.")
+    return max(demand.groups, groups)
+
+
+def _shape(buy: BuyTerms, place: Ownership, count: int, groups: int) -> ServerSetup:
+    return ServerSetup(
+        count=count,
+        groups=groups,
+        gpus_per_server=place.gpus_per_server,
+        colocation_power=place.colocation_power,
+        server_price_usd=buy.server_price_usd,
+        server_power_watts=buy.server_power_watts,
+        network_usd=buy.network_usd,
+        switched_off_when_idle=buy.switched_off_when_idle,
+        loan_fraction=buy.loan_fraction,
+        loan_rate=buy.loan_rate,
+        loan_years=buy.loan_years,
+    )
+
+
+def _figures(terms: CostTerms, gpu: Gpu, place: Ownership, catalog: CostCatalog, today: date) -> dict[str, Figure]:
+    figures: dict[str, Figure] = {name: getattr(place, name) for name in FIGURES if name in type(place).model_fields}
+    buy = terms.buy
+    figures["card_price_usd"] = _price(buy, gpu, catalog, today)
+    figures["card_power_watts"] = _power(buy, gpu)
+    figures["tariff_usd_per_kwh"] = _tariff(terms, place, catalog)
+    if buy.host_factor is None:
+        figures["host_factor"] = _constant_of_family(figures["host_factor"], gpu, _HOST, "server-cost-factor", catalog)
+    if buy.server_power_factor is None:
+        figures["server_power_factor"] = _constant_of_family(
+            figures["server_power_factor"], gpu, _POWER, "server-power-factor", catalog
+        )
+    return figures
+
+
+def _price(buy: BuyTerms, gpu: Gpu, catalog: CostCatalog, today: date) -> Figure:
+    if buy.card_price_usd is not None:
+        return Figure.own(buy.card_price_usd)
+    if gpu.purchase_price_usd is not None:
+        provenance = gpu.provenance_of("purchase_price_usd")
+        return Figure(value=gpu.purchase_price_usd, source=provenance.source, date=provenance.as_of, certainty="yours")
+    found = card_price(catalog.purchases, gpu.id, gpu.launch_price_usd, today)
+    if found is not None:
+        return found
+    if buy.server_price_usd is not None:
+        return Figure(value=0.0, source="not needed: the server's price includes its cards", certainty="assumed")
+    reason = f"the price of one {gpu.name} is unknown"
+    raise UnknownFigureError("buy.card_price_usd", reason, "Enter the price that you would pay.")
+
+
+def _power(buy: BuyTerms, gpu: Gpu) -> Figure:
+    if gpu.drawn_watts is not None:
+        provenance = gpu.provenance_of("board_power_watts" if gpu.power_limit_watts is None else "power_limit_watts")
+        is_own = provenance.basis == "yours"
+        certainty: Certainty = "yours" if is_own else "quoted"
+        return Figure(value=gpu.drawn_watts, source=provenance.source, date=provenance.as_of, certainty=certainty)
+    if buy.server_power_watts is not None:
+        return Figure(value=0.0, source="not needed: the server's power includes its cards", certainty="assumed")
+    reason = f"the board power of the {gpu.name} is unknown"
+    raise UnknownFigureError("buy.server_power_watts", reason, "Enter the power of a server with it at full load.")
+
+
+def _tariff(terms: CostTerms, place: Ownership, catalog: CostCatalog) -> Figure:
+    if terms.buy.tariff_usd_per_kwh is not None:
+        return Figure.own(terms.buy.tariff_usd_per_kwh)
+    region = catalog.region(terms.region)
+    tariff = region.tariff(place.tariff_kind)
+    if tariff is None:
+        reason = f"the electricity price in {region.name} is unknown"
+        raise UnknownFigureError(
+            "buy.tariff_usd_per_kwh", reason, "Enter your electricity price, or choose another region."
+        )
+    return tariff.evolve(low=tariff.value / _TARIFF_SWING, high=tariff.value * _TARIFF_SWING)
+
+
+def _constant_of_family(preset: Figure, gpu: Gpu, known: dict[str, str], kind: str, catalog: CostCatalog) -> Figure:
+    """Return the constant of the card's family if there is one, with a range that includes the preset's."""
+    family = next((name for start, name in known.items() if gpu.id.startswith(start)), None)
+    if family is None:
+        return preset
+    found = catalog.constant(f"{kind}-{family}")
+    return found.evolve(low=min(found.value, preset.lowest), high=max(found.value, preset.highest))
+
+
+def _rent(quote: RentQuote | None) -> Figure:
+    """Return the rent of one billed group-hour."""
+    if quote is None:
+        return Figure(value=0.0, source="nothing is rented", certainty="assumed")
+    price = quote.machine_usd / quote.billed_hours
+    low, high = quote.offer.price_range
+    return Figure(
+        value=price,
+        low=low * price,
+        high=high * price,
+        source=quote.offer.source,
+        date=quote.offer.price_date,
+        certainty="yours" if quote.offer.own else "quoted",
+    )
+
+
+def _drift(per_year: float) -> Figure:
+    if per_year:
+        return Figure.own(per_year)
+    return Figure(value=0.0, low=_LOW_DRIFT, high=_HIGH_DRIFT, source=_NO_DRIFT, certainty="assumed")
+
+
+def _is_fixed(quote: RentQuote, demand: Demand) -> bool:
+    """Return whether the rent does not depend on use, because of a commitment or an always-on service."""
+    return quote.mode in TERM_YEARS or demand.always_on
+
+
+def _time_factor(demand: Demand) -> Figure:
+    """Return the uncertainty of the duration, widened from the estimate's 80 % range to 90 %."""
+    widened = NINETY_PERCENT / TEN_TO_NINETY
+    return Figure(
+        value=1.0,
+        low=(demand.low_busy_hours / demand.busy_hours) ** widened,
+        high=(demand.high_busy_hours / demand.busy_hours) ** widened,
+        source="the range of the time estimate",
+    )
+
+
+def _use_factor() -> Figure:
+    return Figure(
+        value=1.0,
+        low=0.8,
+        high=1.25,
+        source=f"{_EPOCH}: 90 % range of the hardware that runs really used",
+        certainty="assumed",
+    )

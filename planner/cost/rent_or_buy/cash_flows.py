@@ -1,0 +1,144 @@
+"""Cash flows of renting and owning, their present values, and break-even points."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from planner.cost.finance import annuity, discounted, round_up
+from planner.cost.job import HOURS_PER_YEAR
+from planner.cost.owning.costs import ServerSetup, financed_usd
+from planner.cost.owning.residual import ResaleCurve
+from planner.cost.result import BreakEven
+
+
+@dataclass(frozen=True, slots=True)
+class CashFlows:
+    """Cash flows of renting and owning for the same work."""
+
+    capex_usd: float
+    resale_base_usd: float
+    own_usd_per_year: float
+    own_usd_per_hour: float
+    rent_usd_per_hour: float
+    rent_usd_per_year: float
+    rent_term_years: float
+    """Term for which a commitment is paid, used or not; 0 without a commitment."""
+    busy_hours_per_year: float
+    drift: float
+    discount_rate: float
+    shape: ServerSetup
+    resale: ResaleCurve
+    resale_deviations: float = 0.0
+    """Position of the resale value in its band, in standard deviations from the middle."""
+
+    def own_usd(self, years: float, hours_per_year: float | None = None) -> float:
+        """Return the present value of owning for `years`, after which the cards are sold.
+
+        **Formula** C + (fixed + slope · h) · a(r, t) − R(t) / (1 + r)^t
+
+        **Assumes** that payments are spread evenly, and that only cards are sold.
+        """
+        hours = self.busy_hours_per_year if hours_per_year is None else hours_per_year
+        cash = (self.own_usd_per_year + self.own_usd_per_hour * hours) * annuity(self.discount_rate, years)
+        resale = self.resale_base_usd * self.resale.share(years, self.resale_deviations)
+        return (
+            financed_usd(self.capex_usd, self.shape, self.discount_rate, years)
+            + cash
+            - discounted(resale, self.discount_rate, years)
+        )
+
+    def rent_usd(self, years: float, hours_per_year: float | None = None) -> float:
+        """Return the present value of renting for `years`; commitments are paid to the end of their term.
+
+        **Formula** (p · h + fixed) · a(r, d, t)
+        """
+        hours = self.busy_hours_per_year if hours_per_year is None else hours_per_year
+        until = years
+        if self.rent_term_years:
+            until = round_up(years / self.rent_term_years) * self.rent_term_years
+        per_year = self.rent_usd_per_hour * hours + self.rent_usd_per_year
+        return per_year * annuity(self.discount_rate, until, self.drift)
+
+    def saving_usd(self, years: float) -> float:
+        """Return the saving of owning over renting by `years`; negative if renting is cheaper."""
+        return self.rent_usd(years) - self.own_usd(years)
+
+
+_STEPS_PER_YEAR: Final = 52
+_BISECTIONS: Final = 60
+NO_HOURLY_SAVING: Final = "an owned hour costs as much as a rented one, so the purchase never pays for itself"
+ALWAYS_CHEAPER: Final = "owning is cheaper even without any use"
+BEYOND_HORIZON: Final = "it would take more hours than the horizon has"
+RENT_CHEAPER: Final = "renting is still cheaper at the end of the horizon"
+NEVER_DEARER: Final = "owning is cheaper from the first day"
+FIXED_RENT: Final = "the cost of renting does not depend on use, so there is no break-even use"
+
+
+def break_even(streams: CashFlows, horizon_years: float) -> BreakEven:
+    """Return the break-even points over the horizon, each missing one with a reason."""
+    hours, reason = break_even_hours_per_year(streams, horizon_years)
+    years, years_reason = break_even_years(streams, horizon_years)
+    shape = streams.shape
+    return BreakEven(
+        gpu_hours=None if hours is None else hours * horizon_years * shape.count,
+        utilization_fraction=None if hours is None else hours / (HOURS_PER_YEAR * shape.groups),
+        years=years,
+        reason=reason,
+        years_reason=years_reason,
+    )
+
+
+def break_even_hours_per_year(streams: CashFlows, horizon_years: float) -> tuple[float | None, str | None]:
+    """Return the group-hours per year at which both cost the same over the horizon, or None and the reason.
+
+    **Formula** both costs are linear in the hours h: h* = (own(0) − rent(0)) / (rent slope − own slope)
+    """
+    if streams.rent_usd_per_hour == 0:
+        return None, FIXED_RENT
+    own, rent = streams.own_usd(horizon_years, 0.0), streams.rent_usd(horizon_years, 0.0)
+    slope = streams.rent_usd_per_hour * annuity(streams.discount_rate, horizon_years, streams.drift)
+    slope -= streams.own_usd_per_hour * annuity(streams.discount_rate, horizon_years)
+    if own <= rent and slope >= 0:
+        return None, ALWAYS_CHEAPER
+    if slope <= 0:
+        return None, NO_HOURLY_SAVING
+    hours = (own - rent) / slope
+    if hours > HOURS_PER_YEAR * streams.shape.groups:
+        return None, BEYOND_HORIZON
+    return hours, None
+
+
+def break_even_years(streams: CashFlows, horizon_years: float) -> tuple[float | None, str | None]:
+    """Return the time after which owning stays cheaper up to the horizon, or None and the reason.
+
+    It is the last crossing of the cost curves over time; a commitment's curve has jumps, in which it may cross.
+    """
+    if streams.saving_usd(horizon_years) < 0:
+        return None, RENT_CHEAPER
+    steps = max(round(horizon_years * _STEPS_PER_YEAR), 1)
+    times = [horizon_years * step / steps for step in range(steps, 0, -1)]
+    later = times[0]
+    for time in times[1:]:
+        if streams.saving_usd(time) < 0:
+            return _crossing(streams, time, later), None
+        later = time
+    if streams.saving_usd(later / _STEPS_PER_YEAR) < 0:
+        return _crossing(streams, later / _STEPS_PER_YEAR, later), None
+    return None, NEVER_DEARER
+
+
+def _crossing(streams: CashFlows, before: float, after: float) -> float:
+    for _ in range(_BISECTIONS):
+        middle = (before + after) / 2
+        before, after = (middle, after) if streams.saving_usd(middle) < 0 else (before, middle)
+    return after
+
+
+def hours_to_pay_back(capex_usd: float, rent_usd_per_hour: float, own_usd_per_hour: float) -> float | None:
+    """Return the hours of use after which a purchase has paid for itself, or None if it never does.
+
+    **Formula** H* = C / (p_cloud − p_own); subtract the present value of a resale from C first
+
+    **Source** Lenovo Press LP2225
+    """
+    saved = rent_usd_per_hour - own_usd_per_hour
+    return capex_usd / saved if saved > 0 else None

@@ -1,0 +1,159 @@
+"""Cost of renting, broken down into terms with their derivation."""
+
+from planner.cost.demand import Demand, Throughput, usd_per_million_tokens
+from planner.cost.figure import Figure
+from planner.cost.renting.quote import TERM_YEARS, RentFacts, RentQuote, commitment_share, needs_extra_machines
+from planner.cost.result import Commitment, MoneySymbol, MoneyTerm, RentCost, symbol
+from planner.cost.terms import RentTerms
+
+_JOB = "the job"
+
+
+def rent_cost(
+    quote: RentQuote, demand: Demand, terms: RentTerms, facts: RentFacts, throughput: Throughput | None = None
+) -> RentCost:
+    """Return the explained cost of `quote`; its terms add up to its price."""
+    offer = quote.offer
+    parts = [_machines(quote, demand), _storage(quote, demand), _egress(quote, demand, terms, facts)]
+    gpus = quote.instances * offer.gpu_count
+    dates = [date for date in (offer.price_date, offer.exchange_rate and offer.exchange_rate.date) if date]
+    return RentCost(
+        offer_id=offer.id,
+        provider=offer.provider,
+        region=offer.region,
+        billed_currency=offer.billed_currency,
+        mode=quote.mode,
+        instances=quote.instances * demand.groups,
+        gpu_count=gpus * demand.groups,
+        hours=quote.hours,
+        low_hours=quote.low_hours,
+        high_hours=quote.high_hours,
+        billed_hours=quote.billed_hours,
+        usd=quote.usd,
+        low_usd=quote.low_usd,
+        high_usd=quote.high_usd,
+        usd_per_gpu_hour=quote.usd / (demand.busy_hours * quote.count),
+        usd_per_million_tokens=usd_per_million_tokens(quote.usd / demand.busy_hours, throughput),
+        checkpoint_interval_hours=quote.waste.interval_hours if quote.waste else None,
+        commitments=tuple(
+            Commitment(mode=mode, above_fraction=share)
+            for mode in TERM_YEARS
+            if (share := commitment_share(offer, mode)) is not None
+        ),
+        terms=tuple(part for part in parts if part is not None),
+        oldest_price_date=min(dates, default=None),
+        notes=(*quote.notes, *_remarks(quote)),
+    )
+
+
+def _machines(quote: RentQuote, demand: Demand) -> MoneyTerm:
+    offer = quote.offer
+    symbols = [
+        MoneySymbol("m", quote.instances, "machines per group", f"{_JOB}, {offer.gpu_count:g} cards each"),
+        MoneySymbol("h", quote.billed_hours, f"billed hours, of all {demand.groups} groups", _hours_source(quote)),
+        MoneySymbol("p", quote.price_usd_per_hour, "USD per hour and machine", offer.source, offer.price_date),
+    ]
+    if quote.waste and quote.mean_hours:
+        symbols += [
+            MoneySymbol("w", quote.waste.waste_fraction, "overhead of interruptions, included in h", _JOB),
+            symbol("M", quote.mean_hours, "hours between two interruptions of a machine"),
+        ]
+    if offer.exchange_rate:
+        rate = offer.exchange_rate
+        symbols.append(MoneySymbol("x", rate.usd_per_unit, f"USD for one {rate.currency}", rate.source, rate.date))
+    return MoneyTerm(
+        name="machines",
+        usd=quote.machine_usd,
+        formula="min(m · h · p, on-demand)" if quote.capped else "m · h · p",
+        symbols=tuple(symbols),
+        source=offer.source,
+        certainty="yours" if offer.own else "quoted",
+        date=offer.price_date,
+        low_usd=quote.low_usd - quote.storage_usd - quote.egress_usd,
+        high_usd=quote.high_usd - quote.storage_usd - quote.egress_usd,
+    )
+
+
+def _hours_source(quote: RentQuote) -> str:
+    if quote.mode in TERM_YEARS:
+        return "the whole term of the commitment, used or not"
+    stated = "the offer" if quote.offer.billing_increment_seconds else "assumed; not stated by the offer"
+    return f"{_JOB}, rounded up to {quote.increment_seconds:,} seconds ({stated})"
+
+
+def _storage(quote: RentQuote, demand: Demand) -> MoneyTerm | None:
+    if demand.stored_gb == 0:
+        return None
+    price = quote.storage
+    amount = demand.stored_gb * demand.stored_months
+    return MoneyTerm(
+        name="storage",
+        usd=quote.storage_usd,
+        formula="g · t · s",
+        symbols=(
+            MoneySymbol("g", demand.stored_gb, "stored GB", _JOB),
+            MoneySymbol("t", demand.stored_months, "months", _JOB),
+            symbol("s", price, "USD per GB and month"),
+        ),
+        source=price.source,
+        certainty=price.certainty,
+        date=price.date,
+        low_usd=amount * price.lowest,
+        high_usd=amount * price.highest,
+    )
+
+
+def _egress(quote: RentQuote, demand: Demand, terms: RentTerms, facts: RentFacts) -> MoneyTerm | None:
+    if demand.egress_gb == 0:
+        return None
+    figure, formula = _egress_price(quote, terms, facts)
+    return MoneyTerm(
+        name="egress",
+        usd=quote.egress_usd,
+        formula=formula,
+        symbols=(MoneySymbol("g", demand.egress_gb, "GB of egress", _JOB),),
+        source=figure.source,
+        certainty=figure.certainty,
+        date=figure.date,
+        low_usd=quote.egress_usd,
+        high_usd=quote.egress_usd,
+    )
+
+
+def _egress_price(quote: RentQuote, terms: RentTerms, facts: RentFacts) -> tuple[Figure, str]:
+    offer = quote.offer
+    if offer.egress_free:
+        return Figure(value=0.0, source=offer.source, date=offer.price_date), "g · 0"
+    if terms.egress_usd_per_gb is not None:
+        return Figure.own(terms.egress_usd_per_gb), f"g · {terms.egress_usd_per_gb:g}"
+    tariff = facts.egress.get(offer.provider)
+    if tariff is None:
+        return Figure(value=0.0, source="unknown and not counted", certainty="assumed"), "not counted"
+    tiers = "; ".join(
+        f"{tier.usd_per_gb:g}" + (f" to {tier.up_to_gb:,.0f} GB" if tier.up_to_gb else " above")
+        for tier in tariff.tiers
+    )
+    return Figure(value=0.0, source=tariff.source, date=tariff.date), f"{tariff.free_gb:,.0f} GB free, then {tiers}"
+
+
+def _remarks(quote: RentQuote) -> tuple[str, ...]:
+    """Return remarks on the price."""
+    offer = quote.offer
+    remarks = []
+    if offer.price_date is None:
+        remarks.append("the price has no date")
+    if offer.billed_currency is None:
+        remarks.append("the currency could not be verified")
+    if offer.region is None:
+        remarks.append("the region is not stated")
+    if offer.ambiguous:
+        remarks.append(f"the card is ambiguous in the source: {', '.join(offer.candidates)}")
+    if offer.incomplete:
+        remarks.append(offer.incomplete)
+    if needs_extra_machines(offer, quote.count):
+        remarks.append(f"{quote.instances} machines; their interconnect is not stated")
+    if quote.capped:
+        remarks.append("with interruptions, spot would cost more than on-demand, so the on-demand cost is used")
+    if quote.mode == "spot" and quote.waste and quote.waste.waste_fraction == 0:
+        remarks.append("work lost to interruptions is unknown for this job and not counted")
+    return tuple(remarks)

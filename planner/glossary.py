@@ -1,0 +1,23 @@
+"""Glossary of the field's terms, read from `resources/glossary.toml`."""
+
+import tomllib
+from functools import cache
+
+from planner.base import Spec
+from planner.paths import resources_dir
+
+
+class Term(Spec):
+    """A glossary entry."""
+
+    term: str
+    definition: str
+    shows_as: str
+    source: str
+
+
+@cache
+def glossary() -> tuple[Term, ...]:
+    """Return all entries in alphabetical order."""
+    with (resources_dir() / "glossary.toml").open("rb") as file:
+        return tuple(Term.model_validate(entry) for entry in tomllib.load(file)["terms"])

@@ -1,0 +1,51 @@
+"""Defaults of transformers' configuration classes for the components of composite models.
+
+A composite model's file states only what differs from these defaults, so they are part of the format, not a guess.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+from pydantic import Field
+
+from planner.base import Spec
+from planner.models.readers.config_fields import ConfigFields
+from planner.paths import catalog_dir
+from planner.records import read_records
+
+_FOLDER: Final = "config-defaults"
+
+
+class ConfigDefaults(Spec):
+    """The defaults of one configuration class, without those that the readers also have or that follow from others."""
+
+    id: str = Field(description="the class's `model_type`")
+    aliases: tuple[str, ...] = Field(default=(), description="further classes with the same defaults")
+    defaults: dict[str, Any] = Field(description="by field; a composite's are those of parts that are missing")
+    sources: tuple[str, ...] = Field(min_length=1)
+    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day the sources were read")
+
+
+def config_defaults(model_type: str) -> Mapping[str, Any]:
+    """Return the defaults of a component's configuration class; empty for components without defaults."""
+    return _by_class().get(model_type, {})
+
+
+def component_fields(fields: ConfigFields, name: str, model_type: str, *, names_class: bool = False) -> ConfigFields:
+    """Return the configuration of a component, merged with the defaults of its class.
+
+    `model_type` is the component's class, unless it `names_class` itself.
+    """
+    stated = fields.nested(name)
+    inner = stated or fields.with_defaults({name: {}}).required(name)
+    kind = inner.text("model_type", default=model_type) if names_class else model_type
+    missing = {} if stated else config_defaults(fields.model_type).get(name, {})
+    return inner.with_defaults({**config_defaults(kind), **missing}).with_changes({"model_type": kind})
+
+
+@cache
+def _by_class() -> Mapping[str, Mapping[str, Any]]:
+    folder = catalog_dir() / _FOLDER
+    records = read_records(folder, ConfigDefaults)
+    return {name: record.defaults for record in records for name in (record.id, *record.aliases)}

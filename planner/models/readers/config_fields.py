@@ -1,0 +1,218 @@
+"""Typed, validated access to the fields of a model's configuration.
+
+Configurations are untrusted input. Every value is checked for type and bounds when it is read, and each problem is a
+`ModelFileError` that names the file and the field.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final, NoReturn, TypeVar
+
+from planner.errors import ModelFileError
+
+MAX_WIDTH: Final = 10_000_000
+MAX_LAYERS: Final = 100_000
+
+_SHOWN_CHARACTERS: Final = 60
+_ORIGINAL: Final = "Check that the file is the model's original config.json."
+
+Choice = TypeVar("Choice")
+
+
+class ConfigFields:
+    """The fields of one configuration object; `null` counts as missing.
+
+    Methods take the field's name and its aliases, such as `"hidden_size", "n_embd"`; the first that is present counts.
+    """
+
+    def __init__(self, config: Mapping[str, object], source: str, prefix: str = "") -> None:
+        self.source = source
+        self.notes: list[str] = []
+        self._config = config
+        self._prefix = prefix
+
+    @property
+    def model_type(self) -> str:
+        """Return the configuration's `model_type`."""
+        return self.text("model_type")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all fields, in order."""
+        return tuple(self._config)
+
+    def has(self, *names: str) -> bool:
+        """Return whether one of the fields is present."""
+        return any(self._config.get(name) is not None for name in names)
+
+    def is_list(self, *names: str) -> bool:
+        """Return whether the field holds a list."""
+        return isinstance(self._find(names)[1], list | tuple)
+
+    def is_stated(self, name: str) -> bool:
+        """Return whether the field is present, including as `null`."""
+        return name in self._config
+
+    def integer(self, *names: str, default: int | None = None, low: int = 1, high: int = MAX_WIDTH) -> int:
+        """Return a whole number from `low` to `high`; without a default the field is required."""
+        name, value = self._find(names)
+        if value is None:
+            return self._or_missing(default, names)
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            self.fail(name, f"must be a whole number from {low:,} to {high:,}, got {_shown(value)}")
+        return value
+
+    def optional_integer(self, *names: str, low: int = 1, high: int = MAX_WIDTH) -> int | None:
+        """Return a whole number from `low` to `high`, or None if the field is missing."""
+        return self.integer(*names, low=low, high=high) if self.has(*names) else None
+
+    def automatic_integer(self, *names: str, default: int) -> int:
+        """Return a whole number; `auto` and a missing field mean the default."""
+        return default if self._find(names)[1] == "auto" else self.integer(*names, default=default)
+
+    def number(self, *names: str, default: float | None = None, low: float = 0.0, high: float = 1e9) -> float:
+        """Return a finite number from `low` to `high`; without a default the field is required."""
+        name, value = self._find(names)
+        if value is None:
+            return self._or_missing(default, names)
+        if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
+            self.fail(name, f"must be a number from {low:g} to {high:g}, got {_shown(value)}")
+        return float(value)
+
+    def dropout(self, *names: str, default: float = 0.0) -> float:
+        """Return a dropout probability below 1."""
+        return self.number(*names, default=default, high=math.nextafter(1.0, 0.0))
+
+    def flag(self, *names: str, default: bool | None = None) -> bool:
+        """Return true or false; without a default the field is required."""
+        name, value = self._find(names)
+        if value is None:
+            return self._or_missing(default, names)
+        if not isinstance(value, bool):
+            self.fail(name, f"must be true or false, got {_shown(value)}")
+        return value
+
+    def text(self, *names: str, default: str | None = None) -> str:
+        """Return a text; without a default the field is required."""
+        name, value = self._find(names)
+        if value is None:
+            return self._or_missing(default, names)
+        if not isinstance(value, str):
+            self.fail(name, f"must be a text, got {_shown(value)}")
+        return value
+
+    def choice(self, *names: str, among: Mapping[str, Choice], default: str | None = None) -> Choice:
+        """Return the value of `among` for the field's text."""
+        value = self.text(*names, default=default)
+        if value not in among:
+            self.fail(self._find(names)[0], f"{_shown(value)} is not known; known are {', '.join(sorted(among))}")
+        return among[value]
+
+    def integers(self, *names: str, low: int = 0, high: int = MAX_WIDTH) -> tuple[int, ...] | None:
+        """Return a list of whole numbers, or None if the field is missing."""
+        items = self._list(names)
+        if items is None:
+            return None
+        for item in items:
+            if not isinstance(item, int) or isinstance(item, bool) or not low <= item <= high:
+                self.fail(self._find(names)[0], f"must hold whole numbers from {low:,} to {high:,}, got {_shown(item)}")
+        return tuple(item for item in items if isinstance(item, int))
+
+    def texts(self, *names: str) -> tuple[str, ...] | None:
+        """Return a list of texts, or None if the field is missing."""
+        items = self._list(names)
+        if items is None:
+            return None
+        found = tuple(item for item in items if isinstance(item, str))
+        if len(found) != len(items):
+            self.fail(self._find(names)[0], "must hold texts only")
+        return found
+
+    def split_texts(self, *names: str) -> tuple[str, ...]:
+        """Return the texts of a list, or of one text separated by `|`; empty if the field is missing."""
+        value = self._find(names)[1]
+        if isinstance(value, str):
+            return tuple(word.strip() for word in value.split("|"))
+        return self.texts(*names) or ()
+
+    def pair(self, *names: str, default: int | None = None) -> tuple[int, int]:
+        """Return a height and a width from one number or a list of two."""
+        if not self.is_list(*names):
+            return (self.integer(*names, default=default),) * 2
+        found = self.integers(*names, low=1) or ()
+        if len(found) != 2:
+            self.fail(self._find(names)[0], f"must be a number or a list of two, got a list of {len(found)}")
+        return found[0], found[1]
+
+    def length(self, *names: str) -> int | None:
+        """Return the number of entries of a nested object or list, or None if the field is missing."""
+        name, value = self._find(names)
+        if value is not None and not isinstance(value, Mapping | list | tuple):
+            self.fail(name, f"must be an object or a list, got {_shown(value)}")
+        return None if value is None else len(value)
+
+    def with_defaults(self, defaults: Mapping[str, object]) -> "ConfigFields":
+        """Return a copy with `defaults` for missing fields; it shares the notes."""
+        filled = ConfigFields({**defaults, **self._config}, self.source, self._prefix)
+        filled.notes = self.notes
+        return filled
+
+    def with_changes(self, changes: Mapping[str, object]) -> "ConfigFields":
+        """Return a copy with some fields replaced; it shares the notes."""
+        found = ConfigFields({**self._config, **changes}, self.source, self._prefix)
+        found.notes = self.notes
+        return found
+
+    def nested(self, *names: str) -> "ConfigFields | None":
+        """Return the fields of a nested object, which share the notes, or None if it is missing."""
+        name, value = self._find(names)
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            self.fail(name, f"must be an object, got {_shown(value)}")
+        inner = ConfigFields(value, self.source, f"{self._prefix}{name}.")
+        inner.notes = self.notes
+        return inner
+
+    def required(self, *names: str) -> "ConfigFields":
+        """Return the fields of a nested object; a missing one is an error."""
+        return self.nested(*names) or self._or_missing(None, names)
+
+    def note(self, text: str) -> None:
+        """Add a note for the user on what was assumed or ignored."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def fail(self, name: str, reason: str, hint: str = _ORIGINAL) -> NoReturn:
+        """Raise a `ModelFileError` about one field."""
+        raise ModelFileError(self.source, f"{self._prefix}{name} {reason}", hint)
+
+    def _find(self, names: Sequence[str]) -> tuple[str, object]:
+        present = ((name, self._config[name]) for name in names if self._config.get(name) is not None)
+        return next(present, (names[0], None))
+
+    def _list(self, names: Sequence[str]) -> Sequence[object] | None:
+        name, value = self._find(names)
+        if value is None:
+            return None
+        if not isinstance(value, list | tuple) or len(value) > MAX_LAYERS:
+            self.fail(name, f"must be a list of at most {MAX_LAYERS:,}, got {_shown(value)}")
+        return value
+
+    def _or_missing(self, default: "_Default | None", names: Sequence[str]) -> "_Default":
+        if default is None:
+            others = f" (or {', '.join(names[1:])})" if len(names) > 1 else ""
+            self.fail(names[0], f"is missing{others}")
+        return default
+
+
+_Default = TypeVar("_Default")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, int) and value.bit_length() > 4 * _SHOWN_CHARACTERS:
+        return f"a number of {value.bit_length()} bits"
+    if isinstance(value, list | tuple | Mapping):
+        return f"{'an object' if isinstance(value, Mapping) else 'a list'} of {len(value)}"
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"

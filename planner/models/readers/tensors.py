@@ -1,0 +1,218 @@
+"""Factories of tensors with their checkpoint names, and of groups of identical layers."""
+
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
+
+from planner.models.architecture import (
+    Activation,
+    Attention,
+    LatentAttention,
+    Layer,
+    LayerGroup,
+    Mlp,
+    Moe,
+    Norm,
+    Role,
+    Tensor,
+)
+
+LayerKind = TypeVar("LayerKind")
+Tensors = tuple[Tensor, ...]
+
+# Hugging Face's RMSNorm runs step by step; torch's LayerNorm is one kernel.
+RMS: Final = Norm(kind="rms", native=False)
+LAYER: Final = Norm(kind="layer", bias=True)
+BARE_LAYER: Final = Norm(kind="layer")
+# This one casts back to the residual stream's format only after multiplying by the weight.
+FP32_RMS: Final = Norm(kind="rms", native=False, fp32_product=True)
+
+ACTIVATIONS: Final[dict[str, Activation]] = {
+    "silu": "silu",
+    "swish": "silu",
+    "gelu": "gelu",
+    "gelu_pytorch_tanh": "gelu-tanh",
+    "gelu_new": "gelu-new",
+    "gelu_bloom": "gelu-bloom",
+    "gelu_fast": "gelu-new",
+    "quick_gelu": "quick-gelu",
+    "relu": "relu",
+    "relu2": "relu2",
+}
+
+
+def linear(name: str, out: int, into: int, *, bias: bool = False, role: Role = "linear", copies: int = 1) -> Tensors:
+    """Return the weight and the optional bias of a projection from width `into` to width `out`."""
+    weight = Tensor(name=f"{name}.weight", shape=(out, into), role=role, copies=copies)
+    bias_role: Role = "expert" if role == "expert" else "bias"
+    return (weight, Tensor(name=f"{name}.bias", shape=(out,), role=bias_role, copies=copies)) if bias else (weight,)
+
+
+def projection_tensors(prefix: str, names: Iterable[str], out: int, into: int, *, bias: bool = False) -> Tensors:
+    """Return several projections of the same size."""
+    return tuple(found for name in names for found in linear(f"{prefix}{name}", out, into, bias=bias))
+
+
+def embedding(name: str, rows: int, width: int) -> Tensors:
+    """Return an embedding table."""
+    return (Tensor(name=f"{name}.weight", shape=(rows, width), role="embedding"),)
+
+
+def tensor(name: str, *shape: int, role: Role = "other") -> Tensors:
+    """Return a tensor that is not a module's weight, such as a class token, a gate or a position table."""
+    return (Tensor(name=name, shape=shape, role=role),)
+
+
+def conv(name: str, out: int, into: int, *kernel: int, bias: bool = True, groups: int = 1) -> Tensors:
+    """Return the weight and the optional bias of a convolution."""
+    weight = Tensor(name=f"{name}.weight", shape=(out, into // groups, *kernel), role="conv")
+    return (weight, Tensor(name=f"{name}.bias", shape=(out,), role="bias")) if bias else (weight,)
+
+
+def norm_tensors(name: str, width: int, norm: Norm) -> Tensors:
+    """Return the weight and the optional bias of a norm."""
+    weight = Tensor(name=f"{name}.weight", shape=(width,), role="norm")
+    return (weight, Tensor(name=f"{name}.bias", shape=(width,), role="norm")) if norm.bias else (weight,)
+
+
+def attention_tensors(
+    mixer: Attention,
+    hidden: int,
+    *,
+    prefix: str = "self_attn.",
+    names: tuple[str, str, str, str] = ("q_proj", "k_proj", "v_proj", "o_proj"),
+    bias: bool = False,
+    key_bias: bool | None = None,
+    out_bias: bool = False,
+    kv_input: int | None = None,
+) -> Tensors:
+    """Return separate query, key and value projections, and the output projection.
+
+    `key_bias` differs from `bias` in Whisper; `kv_input` is the input width of keys and values in cross-attention.
+    """
+    query, key, value, out = (f"{prefix}{name}" for name in names)
+    source = hidden if kv_input is None else kv_input
+    return (
+        *linear(query, mixer.q_dim, hidden, bias=bias),
+        *linear(key, mixer.kv_dim, source, bias=bias if key_bias is None else key_bias),
+        *linear(value, mixer.kv_dim, source, bias=bias),
+        *linear(out, hidden, mixer.q_dim, bias=out_bias),
+    )
+
+
+def fused_attention_tensors(
+    mixer: Attention,
+    hidden: int,
+    *,
+    prefix: str = "self_attn.",
+    names: tuple[str, str] = ("qkv_proj", "o_proj"),
+    bias: bool = False,
+    out_bias: bool = False,
+) -> Tensors:
+    """Return a fused query, key and value projection, and the output projection."""
+    return (
+        *linear(f"{prefix}{names[0]}", mixer.q_dim + 2 * mixer.kv_dim, hidden, bias=bias),
+        *linear(f"{prefix}{names[1]}", hidden, mixer.q_dim, bias=out_bias),
+    )
+
+
+def qk_norm_tensors(
+    mixer: Attention, norm: Norm = RMS, *, prefix: str = "self_attn.", names: tuple[str, str] = ("q_norm", "k_norm")
+) -> Tensors:
+    """Return the norms of queries and keys: per head, over all heads, or none."""
+    if mixer.qk_norm == "none":
+        return ()
+    per_head = mixer.qk_norm == "head"
+    query = norm_tensors(f"{prefix}{names[0]}", mixer.head_dim if per_head else mixer.q_dim, norm)
+    return query + norm_tensors(f"{prefix}{names[1]}", mixer.head_dim if per_head else mixer.kv_dim, norm)
+
+
+def latent_tensors(mixer: LatentAttention, hidden: int, *, prefix: str = "self_attn.", bias: bool = False) -> Tensors:
+    """Return the projections of multi-head latent attention, named as in DeepSeek's checkpoints.
+
+    **Source**: DeepSeek-V2 (arXiv:2405.04434) §2.1; `bias` is on the down projections and the output.
+    """
+    rank = mixer.kv_lora_rank
+    queries = mixer.heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim)
+    return (
+        *_latent_queries(mixer, hidden, queries, prefix, bias),
+        *linear(f"{prefix}kv_a_proj_with_mqa", mixer.latent_dim, hidden, bias=bias),
+        *norm_tensors(f"{prefix}kv_a_layernorm", rank, RMS),
+        *linear(f"{prefix}kv_b_proj", mixer.heads * (mixer.qk_nope_head_dim + mixer.v_head_dim), rank),
+        *linear(f"{prefix}o_proj", hidden, mixer.heads * mixer.v_head_dim, bias=bias),
+    )
+
+
+def _latent_queries(mixer: LatentAttention, hidden: int, queries: int, prefix: str, bias: bool) -> Tensors:
+    rank = mixer.q_lora_rank
+    if rank is None:
+        return linear(f"{prefix}q_proj", queries, hidden)
+    return (
+        *linear(f"{prefix}q_a_proj", rank, hidden, bias=bias),
+        *norm_tensors(f"{prefix}q_a_layernorm", rank, RMS),
+        *linear(f"{prefix}q_b_proj", queries, rank),
+    )
+
+
+def mlp_tensors(
+    mlp: Mlp,
+    hidden: int,
+    *,
+    prefix: str = "mlp.",
+    names: tuple[str, ...] = ("gate_proj", "up_proj", "down_proj"),
+    bias: bool = False,
+) -> Tensors:
+    """Return the projections of a feed-forward block.
+
+    `names` are those of gate, up and down; of up and down in a plain block or one with a fused gate and up.
+    """
+    inner = [f"{prefix}{name}" for name in names[:-1]]
+    width = 2 * mlp.intermediate if mlp.fused_gate_up else mlp.intermediate
+    ups = (tensor for name in inner for tensor in linear(name, width, hidden, bias=bias))
+    return (*ups, *linear(f"{prefix}{names[-1]}", hidden, mlp.intermediate, bias=bias))
+
+
+def expert_tensors(
+    moe: Moe,
+    hidden: int,
+    *,
+    prefix: str = "mlp.experts.{expert}.",
+    names: tuple[str, ...] = ("gate_proj", "up_proj", "down_proj"),
+    bias: bool = False,
+) -> Tensors:
+    """Return the projections of all routed experts, each as one tensor with its number of copies."""
+    ups = (
+        tensor
+        for name in names[:-1]
+        for tensor in linear(f"{prefix}{name}", moe.intermediate, hidden, bias=bias, role="expert", copies=moe.experts)
+    )
+    down = linear(f"{prefix}{names[-1]}", hidden, moe.intermediate, bias=bias, role="expert", copies=moe.experts)
+    return (*ups, *down)
+
+
+def router_tensors(name: str, experts: int, hidden: int, *, bias: bool = False) -> Tensors:
+    """Return the router's projection."""
+    return linear(name, experts, hidden, bias=bias, role="router")
+
+
+def group_layers(kinds: Iterable[LayerKind], make: Callable[[LayerKind], Layer]) -> tuple[LayerGroup, ...]:
+    """Group the layers of a stack by kind; `kinds` has one entry per layer, and `make` runs once per kind."""
+    made: dict[LayerKind, Layer] = {}
+    places: dict[Layer, list[int]] = {}
+    for place, kind in enumerate(kinds):
+        if kind not in made:
+            made[kind] = make(kind)
+        places.setdefault(made[kind], []).append(place)
+    return tuple(LayerGroup(layer=layer, count=len(at), places=tuple(at)) for layer, at in places.items())
+
+
+def repeat_layer(layer: Layer, count: int) -> tuple[LayerGroup, ...]:
+    """Return `count` identical layers."""
+    return (LayerGroup(layer=layer, count=count, places=tuple(range(count))),)
+
+
+def repeat_shared_layer(layer: Layer, count: int) -> tuple[LayerGroup, ...]:
+    """Return `count` layers that share one set of tensors, which the first of them lists."""
+    first = LayerGroup(layer=layer, count=1, places=(0,))
+    if count == 1:
+        return (first,)
+    return first, LayerGroup(layer=layer.evolve(tensors=()), count=count - 1, places=tuple(range(1, count)))

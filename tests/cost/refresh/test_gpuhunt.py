@@ -1,0 +1,154 @@
+"""Archives from the network: hostile, broken, and as they should be."""
+
+import io
+import struct
+import zipfile
+
+import pytest
+from price_samples import AWS_ROWS, archive, table
+from price_server import PriceServer
+
+from planner.cost.refresh.download import Fetcher
+from planner.cost.refresh.gpuhunt import fetch_gpuhunt, read_table, unpack
+from planner.cost.refresh.offers import Listing, RejectedRow
+from planner.errors import PriceError
+
+
+def packed(**members: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def test_the_one_file_comes_out():
+    assert unpack(packed(aws=b"a,b\n1,2\n"), "aws", "AWS") == b"a,b\n1,2\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no zip", b"PK\x03\x04 cut", packed(aws=b"x" * 1000)[:-30]],
+    ids=["empty", "no zip", "start alone", "end cut off"],
+)
+def test_what_is_no_archive_is_refused(content):
+    with pytest.raises(PriceError, match="AWS: its archive cannot be read"):
+        unpack(content, "aws", "AWS")
+
+
+def test_other_files_are_refused():
+    with pytest.raises(PriceError, match="contains 2 files instead of aws"):
+        unpack(packed(aws=b"x", more=b"y"), "aws", "AWS")
+    with pytest.raises(PriceError, match=r"contains \.\./aws instead of aws"):
+        unpack(packed(**{"../aws": b"x"}), "aws", "AWS")
+    with pytest.raises(PriceError, match="contains 0 files"):
+        unpack(packed(), "aws", "AWS")
+
+
+def test_a_bomb_is_not_unpacked():
+    bomb = packed(aws=b"0" * 5_000_000)
+    assert len(bomb) < 10_000
+    with pytest.raises(PriceError, match="unpacks to more than 1,000,000 bytes"):
+        unpack(bomb, "aws", "AWS", 1_000_000)
+
+
+def test_a_bomb_that_lies_about_its_size_is_not_unpacked_either():
+    bomb = bytearray(packed(aws=b"0" * 5_000_000))
+    for signature, offset in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
+        at = bomb.index(signature) + offset
+        bomb[at : at + 4] = struct.pack("<I", 10)
+    with pytest.raises(PriceError, match="its archive"):
+        unpack(bytes(bomb), "aws", "AWS", 1_000_000)
+
+
+def test_a_damaged_file_is_refused():
+    damaged = bytearray(packed(aws=bytes(range(256)) * 40))
+    damaged[60] ^= 0xFF
+    with pytest.raises(PriceError, match="cannot be read"):
+        unpack(bytes(damaged), "aws", "AWS")
+
+
+def test_a_file_behind_a_password_is_refused():
+    locked = bytearray(packed(aws=b"x"))
+    for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        locked[locked.index(signature) + offset] |= 1
+    with pytest.raises(PriceError, match="cannot be read"):
+        unpack(bytes(locked), "aws", "AWS")
+
+
+HTTP = frozenset({"http"})
+
+
+def fetcher(prices: PriceServer) -> Fetcher:
+    return Fetcher(frozenset({prices.host}), schemes=HTTP)
+
+
+def serve_aws(prices: PriceServer, content: bytes | None = None, version: bytes = b"20261101-7\n") -> None:
+    prices.files["/aws/version"] = version
+    prices.files["/aws/20261101-7/catalog.zip"] = archive("aws.csv", content or table(*AWS_ROWS))
+
+
+def test_a_list_of_gpuhunt_comes_by_its_newest_version(prices):
+    serve_aws(prices)
+    fetched, rows = fetch_gpuhunt(fetcher(prices), "aws", prices.base)
+    assert fetched.url == f"{prices.base}/aws/20261101-7/catalog.zip"
+    assert prices.asked == ["/aws/version", "/aws/20261101-7/catalog.zip"]
+    assert rows[0] == Listing(
+        provider="AWS",
+        instance="p5.48xlarge",
+        card="H100",
+        card_memory_gb=80.0,
+        count=8,
+        region="us-east-1",
+        price_usd_per_hour=55.04,
+        is_spot=False,
+        date="2026-11-01",
+        vcpus=192.0,
+        ram_gb=2048.0,
+    )
+    assert [row.is_spot for row in rows] == [False, True, False]
+
+
+@pytest.mark.parametrize("version", [b"", b"latest", b"../../etc", b"20261101-7/../x", "２０２６１１０１-1".encode()])
+def test_a_version_that_is_no_date_is_not_followed(prices, version):
+    serve_aws(prices, version=version)
+    with pytest.raises(PriceError, match="is not a date"):
+        fetch_gpuhunt(fetcher(prices), "aws", prices.base)
+    assert len(prices.asked) == 1
+
+
+def test_names_that_are_written_together_are_taken_apart():
+    names = ["RTX4070TiSUPER", "RTX6000Ada", "RTXPRO6000", "H100NVL", "RTX4090", "A10G", "MI300X"]
+    rows = [f"i{at},x,1,1,1,1,{name},24,False,,nvidia,,x86,{{}}" for at, name in enumerate(names)]
+    found = [row.card for row in read_table(table(*rows), "AWS", "2026-11-01")]
+    assert found == ["RTX4070 Ti SUPER", "RTX6000 Ada", "RTX PRO 6000", "H100 NVL", "RTX4090", "A10G", "MI300X"]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (table(columns="instance_name,location,price"), "no column gpu_count, gpu_name, gpu_memory, spot"),
+        (b"", "no column instance_name"),
+        (b"\xff\xfe\x00", "cannot be read"),
+        (table('"never closed'), "cannot be read"),
+    ],
+)
+def test_a_list_of_another_form_is_refused(content, reason):
+    with pytest.raises(PriceError, match=reason):
+        list(read_table(content, "AWS", "2026-11-01"))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "p5,us,not a price,1,1,8,H100,80,False,,nvidia,,x86,{}",
+        "p5,us,1.0,1,1,eight,H100,80,False,,nvidia,,x86,{}",
+        "p5,us,1.0,1,1,8,H100,80,perhaps,,nvidia,,x86,{}",
+        "p5,us,1.0",
+    ],
+)
+def test_a_row_without_sense_is_named_and_the_others_stay(row):
+    found = list(read_table(table(row, AWS_ROWS[0]), "AWS", "2026-11-01"))
+    assert isinstance(found[0], RejectedRow)
+    assert found[0].what == "AWS p5"
+    assert isinstance(found[1], Listing)

@@ -1,0 +1,47 @@
+"""Break-even points and commitments over time."""
+
+from dataclasses import replace
+from datetime import date
+
+from cost_cases import EVERY_DAY, case_of, changed
+
+from planner.cost.job import Run, Service
+from planner.cost.rent_or_buy.cash_flows import (
+    ALWAYS_CHEAPER,
+    BEYOND_HORIZON,
+    FIXED_RENT,
+    NEVER_DEARER,
+    NO_HOURLY_SAVING,
+    RENT_CHEAPER,
+    break_even,
+)
+from planner.cost.rent_or_buy.uncertainty import simulate
+from planner.cost.terms import CostTerms, RentTerms
+from planner.plan.catalog import Catalog
+
+
+def test_break_even_says_why_there_is_none(catalog: Catalog, today: date) -> None:
+    case = case_of(catalog, today, CostTerms(job=EVERY_DAY))
+    cheap = changed(case, rent_usd_per_hour=1e-6)
+    assert break_even(cheap.streams(), 5).reason == NO_HOURLY_SAVING
+    assert break_even(cheap.streams(), 5).years_reason == RENT_CHEAPER
+    assert break_even(changed(case, rent_usd_per_hour=3.0).streams(), 5).reason == BEYOND_HORIZON
+    dear = replace(changed(case, rent_usd_per_hour=500.0), rent_usd_per_year=1e8)
+    assert break_even(dear.streams(), 5).reason == ALWAYS_CHEAPER
+    assert break_even(dear.streams(), 5).years is not None
+    given = changed(dear, host_factor=1.0, network_share=0.0, rack_usd_per_server=0.0)
+    assert break_even(given.streams(), 5).years_reason == NEVER_DEARER
+    service = case_of(catalog, today, CostTerms(job=Service(requests_per_day=1e5)))
+    assert break_even(service.streams(), 5).reason == FIXED_RENT
+
+
+def test_a_commitment_is_owed_to_the_end_of_its_term(catalog: Catalog, today: date) -> None:
+    rent = RentTerms(mode="reserved-3y")
+    case = case_of(catalog, today, CostTerms(job=EVERY_DAY, rent=rent))
+    assert case.rent_term_years == 3
+    streams = case.streams()
+    assert streams.rent_usd(0.1) == streams.rent_usd(3) < streams.rent_usd(3.1) == streams.rent_usd(6)
+    once = case_of(catalog, today, CostTerms(job=Run(amount=100), rent=rent))
+    assert once.rent_term_years == 0
+    assert replace(once, discount_rate=0.0).streams().rent_usd(5) >= 3 * 8_760
+    assert simulate(case, draws=20) is not None

@@ -1,0 +1,279 @@
+"""Renting beside owning: the whole answer, its terms, curves and bands, and what would change it."""
+
+from dataclasses import replace
+from datetime import date
+from statistics import fmean
+
+import pytest
+from cost_cases import EVERY_DAY, PACE, case_of, estimate
+
+from planner.cost.demand import Throughput, load_profile, required_groups
+from planner.cost.estimate import CostEstimate, estimate_cost, flip_value, hybrid_of_plan
+from planner.cost.job import Run, Service
+from planner.cost.rent_or_buy.case import RENT_PRICE, RESALE
+from planner.cost.result import OwnCost
+from planner.cost.terms import BuyTerms, CostTerms, RentTerms
+from planner.errors import SpecError
+from planner.hardware.own import CardChange, OwnHardware, with_own
+from planner.plan.catalog import Catalog
+
+
+def owned(found: CostEstimate) -> OwnCost:
+    assert found.result.own is not None
+    return found.result.own
+
+
+JOBS = [
+    EVERY_DAY,
+    Run(amount=300),
+    Run(amount=3e9, unit="tokens", repeats_per_year=5, checkpoint_seconds=30, restart_seconds=600),
+    Run(amount=4_000, repeats_per_year=6),
+    Service(requests_per_day=1e6, peak_factor=3),
+    Service(requests_per_day=1e6, peak_factor=3, scales_down=True),
+]
+
+
+@pytest.mark.parametrize("place", ["desk", "lab", "colocation", "data-centre"])
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.kind)
+def test_every_job_has_an_answer_in_every_place(catalog: Catalog, today: date, place: str, job: object) -> None:
+    terms = CostTerms.model_validate({"job": job, "buy": {"place": place}})
+    found = estimate(catalog, today, terms)
+    rent, own, answer, meeting = found.result.rent, owned(found), found.result.answer, found.result.break_even
+    assert rent is not None
+    assert answer is not None
+    assert meeting is not None
+    assert found.case is not None
+    assert sum(term.usd for term in own.upfront) == pytest.approx(own.upfront_usd)
+    assert sum(term.usd for term in own.monthly) == pytest.approx(own.monthly_cash_usd)
+    assert all(term.source and term.formula and term.symbols for term in (*own.upfront, *own.monthly, *rent.terms))
+    assert answer.saves_usd == pytest.approx(abs(answer.rent_usd - answer.own_usd))
+    assert (answer.decision == "buy") == (answer.own_usd < answer.rent_usd)
+    assert (meeting.gpu_hours is None) == (meeting.reason is not None)
+    assert (meeting.years is None) == (meeting.years_reason is not None)
+    assert found.result.curve[0].years == 0
+    assert found.result.curve[-1].own_usd == pytest.approx(own.present_value_usd)
+    for point in found.result.curve:
+        assert point.own_low_usd <= point.own_usd + 1e-6
+        assert point.rent_low_usd <= point.rent_usd <= point.rent_high_usd
+    # One period of renting, repeated over the horizon without interest or drift, is what the curve ends at.
+    free = found.case
+    undiscounted = replace(free, discount_rate=0.0).streams().rent_usd(free.horizon_years)
+    periods = found.demand.per_year(free.horizon_years) * free.horizon_years
+    assert undiscounted == pytest.approx(rent.usd * periods, rel=1e-9)
+
+
+def test_the_cheapest_that_can_be_compared_is_taken(catalog: Catalog, today: date) -> None:
+    found = estimate(catalog, today, CostTerms(job=Run(amount=300)))
+    assert found.result.rent is not None
+    best = next(row for row in found.rows if row.comparable)
+    assert found.result.rent.offer_id == best.offer.id
+    assert found.result.rent.usd == pytest.approx(best.usd)
+
+
+def test_a_named_offer_is_taken_whatever_it_costs(catalog: Catalog, today: date) -> None:
+    named = RentTerms(offer="aws-p5.48xlarge-us-east-1-2026-10-10")
+    found = estimate(catalog, today, CostTerms(job=Run(amount=300), rent=named))
+    assert found.result.rent is not None
+    assert found.result.rent.usd == 300 * 55.04
+    assert (found.result.rent.region, found.result.rent.billed_currency) == ("us-east-1", "USD")
+    assert found.result.answer is not None
+    assert found.result.answer.region == "us-east-1"
+    assert found.result.rent.carbon is not None
+    assert found.result.rent.carbon.region == "US-VA"
+    assert found.result.rent.carbon.pue.value == 1.135
+    with pytest.raises(SpecError, match="has h100-sxm5-80gb, not l4") as caught:
+        estimate(catalog, today, CostTerms(rent=named), "l4")
+    assert caught.value.field == "rent.offer"
+
+
+def test_without_an_offer_owning_is_still_told(catalog: Catalog, today: date) -> None:
+    found = estimate(catalog, today, CostTerms(rent=RentTerms(regions=("nowhere",))))
+    assert (found.result.rent, found.result.break_even, found.result.answer) == (None, None, None)
+    assert owned(found).upfront_usd > 0
+    assert "no current offer" in found.result.notes[0]
+
+
+def test_offers_that_cannot_be_compared_give_no_answer(catalog: Catalog, today: date) -> None:
+    found = estimate(catalog, today, CostTerms(), "rtx-pro-6000-blackwell-ws", 1)
+    assert found.rows
+    assert found.result.rent is None
+    assert "no current comparable offer" in found.result.notes[0]
+
+
+def test_a_card_whose_price_nobody_knows_can_still_be_rented(catalog: Catalog, today: date) -> None:
+    found = estimate(catalog, today, CostTerms(job=Run(amount=10)), "a10g", 1)
+    assert found.case is None
+    assert found.result.own is None
+    assert found.result.rent is not None
+    assert "the price of one A10G is unknown" in found.result.notes[-1]
+    neither = estimate(catalog, today, CostTerms(rent=RentTerms(regions=("nowhere",))), "a10g", 1)
+    assert neither.result.unsupported is not None
+    with_price = CostTerms(buy=BuyTerms(card_price_usd=3_000))
+    assert "board power of the A10G is unknown" in estimate(catalog, today, with_price, "a10g", 1).result.notes[-1]
+    whole = CostTerms(buy=BuyTerms(server_price_usd=9_000, server_power_watts=700))
+    assert owned(estimate(catalog, today, whole, "a10g", 1)).upfront_usd == 9_000
+
+
+def test_a_region_without_a_tariff_asks_for_one(catalog: Catalog, today: date) -> None:
+    found = estimate(catalog, today, CostTerms(region="gcp:us-central1"))
+    assert "the electricity price in Council Bluffs, USA is unknown" in found.result.notes[-1]
+    mine = CostTerms(region="gcp:us-central1", buy=BuyTerms(tariff_usd_per_kwh=0.1))
+    carbon = owned(estimate(catalog, today, mine)).carbon
+    assert carbon.grams_per_kwh is not None
+    assert carbon.carbon_kg == pytest.approx(carbon.energy_kwh * 0.430)
+    unknown = CostTerms(region="REG-EU")
+    assert owned(estimate(catalog, today, unknown)).carbon.carbon_kg is None
+
+
+def test_a_run_longer_than_the_horizon_is_refused(catalog: Catalog, today: date) -> None:
+    with pytest.raises(SpecError, match="one run takes longer than the horizon"):
+        estimate(catalog, today, CostTerms(job=Run(amount=9_000), horizon_years=1))
+
+
+def test_own_figures_are_certain_and_theirs(catalog: Catalog, today: date) -> None:
+    buy = BuyTerms(
+        card_price_usd=20_000,
+        host_factor=1.5,
+        server_power_factor=1.5,
+        resale_share=0.3,
+        tariff_usd_per_kwh=0.1,
+        network_usd=1_000,
+        tax_fraction=0.19,
+        insurance_fraction_per_year=0.01,
+        shipping_usd=10,
+        install_usd=10,
+    )
+    found = estimate(catalog, today, CostTerms(buy=buy, rent=RentTerms(price_drift_per_year=0.05)))
+    own = owned(found)
+    assert found.case is not None
+    assert own.resale_usd == own.low_resale_usd == own.high_resale_usd == pytest.approx(160_000 * 0.3)
+    assert RESALE not in found.case.uncertain
+    assert {term.name for term in own.upfront if term.certainty == "yours"} >= {"cards", "host", "tax"}
+    assert not any("not counted" in note for note in own.notes)
+
+
+def test_a_power_limit_of_ones_own_is_ones_own_figure(catalog: Catalog, today: date) -> None:
+    change = CardChange(gpu="rtx-3090", power_limit_watts=250, date="2026-11-01")
+    changed = with_own(catalog.hardware, OwnHardware(changes=(change,)))
+    for hardware, certainty in ((catalog.hardware, "quoted"), (changed, "yours")):
+        found = estimate_cost(CostTerms(), hardware.gpu("rtx-3090"), 1, PACE, catalog.cost, today)
+        assert found.case is not None
+        assert found.case.figures["card_power_watts"].certainty == certainty
+
+
+def test_what_was_paid_for_a_card_is_what_owning_it_costs(catalog: Catalog, today: date) -> None:
+    change = CardChange(gpu="rtx-3090", purchase_price_usd=720, date="2026-11-01")
+    changed = with_own(catalog.hardware, OwnHardware(changes=(change,)))
+    for terms, price in ((CostTerms(), 720), (CostTerms(buy=BuyTerms(card_price_usd=500)), 500)):
+        found = estimate_cost(terms, changed.gpu("rtx-3090"), 2, PACE, catalog.cost, today)
+        assert found.case is not None
+        figure = found.case.figures["card_price_usd"]
+        assert (figure.value, figure.certainty) == (price, "yours")
+        cards = next(term for term in owned(found).upfront if term.name == "cards")
+        assert cards.usd == 2 * price
+
+
+def test_a_foreign_offer_beside_household_power_says_that_one_is_without_tax(catalog: Catalog, today: date) -> None:
+    terms = CostTerms(
+        job=Run(amount=10), rent=RentTerms(offer="scaleway-l40s-global-2026-08-23"), buy=BuyTerms(place="desk")
+    )
+    assert "excludes VAT" in estimate(catalog, today, terms, "l40s", 1).result.notes[0]
+
+
+def test_electricity_within_colocation_costs_nothing_more(catalog: Catalog, today: date) -> None:
+    included = BuyTerms(place="colocation", colocation_usd_per_kw_month=200, colocation_power="included")
+    own = owned(estimate(catalog, today, CostTerms(buy=included)))
+    assert "energy" not in {term.name for term in own.monthly}
+    assert own.books.energy_usd == 0
+    assert own.carbon.energy_kwh > 0
+    assert "electricity is included in the colocation price" in own.notes[0]
+
+
+def test_what_a_place_has_to_say_is_said(catalog: Catalog, today: date) -> None:
+    notes = owned(estimate(catalog, today, CostTerms(buy=BuyTerms(place="colocation")))).notes
+    assert "electricity is metered" in notes[0]
+    assert "may contain cooling, which the PUE counts too" in notes[1]
+
+
+def test_cards_that_are_switched_off_draw_nothing_at_rest(catalog: Catalog, today: date) -> None:
+    on, off = (
+        owned(estimate(catalog, today, CostTerms(buy=BuyTerms(switched_off_when_idle=switched))))
+        for switched in (False, True)
+    )
+    assert off.carbon.energy_kwh < on.carbon.energy_kwh
+    assert off.books.energy_usd < on.books.energy_usd
+
+
+def test_the_answer_flips_where_it_says(catalog: Catalog, today: date) -> None:
+    case = case_of(catalog, today, CostTerms(job=EVERY_DAY))
+    for name in ("card_price_usd", RENT_PRICE):
+        value = flip_value(case, name)
+        assert value is not None
+        assert case.with_values({**case.central, name: value}).saving_usd(5) == pytest.approx(0, abs=0.01)
+
+
+def test_figures_that_decide_nothing_never_flip(catalog: Catalog, today: date) -> None:
+    fixed = BuyTerms(server_price_usd=300_000)
+    case = case_of(catalog, today, CostTerms(buy=fixed))
+    assert flip_value(case, "card_price_usd") is None
+
+
+def test_a_loan_at_the_discount_rate_changes_nothing(catalog: Catalog, today: date) -> None:
+    plain, borrowed = (
+        owned(estimate(catalog, today, CostTerms(buy=BuyTerms(loan_fraction=share, loan_rate=0.08))))
+        for share in (0.0, 0.6)
+    )
+    assert borrowed.present_value_usd == pytest.approx(plain.present_value_usd)
+    assert (plain.borrowed_usd, plain.loan_usd_per_month) == (0, 0)
+    assert borrowed.borrowed_usd == pytest.approx(0.6 * borrowed.upfront_usd)
+    assert borrowed.loan_usd_per_month * 36 > borrowed.borrowed_usd
+
+
+def test_the_base_load_is_owned_and_peaks_are_rented(catalog: Catalog, today: date) -> None:
+    job = Service(requests_per_day=1e6, peak_factor=4)
+    terms = CostTerms(job=job, buy=BuyTerms(place="data-centre"))
+    plan = estimate(catalog, today, terms)
+    average = required_groups(job, PACE)
+    assert fmean(load_profile(job, average)) == pytest.approx(average, rel=1e-3)
+    found = hybrid_of_plan(plan, terms, PACE)
+    assert found is not None
+    assert 0 < found.best.owned < average * 4
+    assert found.best.usd == min(mix.usd for mix in found.mixes)
+    assert found.mixes[0].own_usd == found.mixes[-1].rent_usd == 0
+    assert [mix.owned_work_fraction for mix in found.mixes] == sorted(mix.owned_work_fraction for mix in found.mixes)
+
+
+@pytest.mark.parametrize(
+    ("terms", "pace"),
+    [
+        (CostTerms(), PACE),
+        (CostTerms(job=Service(requests_per_day=1e6), rent=RentTerms(mode="reserved-3y")), PACE),
+    ],
+)
+def test_mixing_is_no_question_without_peaks_to_rent(
+    catalog: Catalog, today: date, terms: CostTerms, pace: Throughput | None
+) -> None:
+    assert hybrid_of_plan(estimate(catalog, today, terms), terms, pace) is None
+
+
+def test_a_service_with_hardly_any_requests_takes_one_group(catalog: Catalog, today: date) -> None:
+    terms = CostTerms(job=Service(requests_per_day=1e-9))
+    assert owned(estimate(catalog, today, terms)).count == 8
+
+
+def test_a_service_too_large_to_look_through_is_not_mixed(catalog: Catalog, today: date) -> None:
+    terms = CostTerms(job=Service(requests_per_day=1e11))
+    assert hybrid_of_plan(estimate(catalog, today, terms), terms, PACE) is None
+
+
+def test_the_answer_says_how_long_requests_wait(catalog: Catalog, today: date) -> None:
+    pace = Throughput(concurrent_requests=4, prompt_token_seconds=0.0005, output_token_seconds=0.005)
+    terms, card = CostTerms(job=Service(requests_per_day=1e5)), catalog.hardware.gpu("h100-sxm5-80gb")
+    told = estimate_cost(terms, card, 8, pace, catalog.cost, today)
+    (note,) = [
+        note for note in told.result.notes if "one group of cards answers 2 requests per second, 4 concurrently" in note
+    ]
+    assert "a request waits" in note
+    full = terms.evolve(job=terms.job.evolve(requests_per_day=2 * 86_400, peak_factor=1, busy_fraction=1))
+    crowded = estimate_cost(full, card, 8, pace, catalog.cost, today)
+    assert not any("waits" in note for note in crowded.result.notes)

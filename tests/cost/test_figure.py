@@ -1,0 +1,30 @@
+"""Input figures: ranges and quantiles."""
+
+import math
+
+import pytest
+
+from planner.cost.figure import NINETY_PERCENT, Figure
+
+
+def test_a_figures_range_is_log_normal() -> None:
+    figure = Figure(value=10, low=5, high=20, source="a study")
+    assert figure.quantile(0) == 10
+    assert figure.quantile(NINETY_PERCENT) == pytest.approx(20)
+    assert figure.quantile(-NINETY_PERCENT) == pytest.approx(5)
+    assert figure.quantile(NINETY_PERCENT / 2) == pytest.approx(10 * math.sqrt(2))
+
+
+def test_a_range_around_zero_is_spread_evenly() -> None:
+    figure = Figure(value=0, low=-0.3, high=0.3, source="a study")
+    assert figure.quantile(NINETY_PERCENT / 3) == pytest.approx(0.1)
+
+
+def test_a_certain_figure_does_not_move() -> None:
+    assert Figure.own(3).quantile(2) == 3
+    assert (Figure.own(3).lowest, Figure.own(3).highest) == (3, 3)
+
+
+def test_a_value_lies_within_its_range() -> None:
+    with pytest.raises(ValueError, match="5 is not between 1 and 2"):
+        Figure(value=5, low=1, high=2, source="a study")

@@ -1,0 +1,149 @@
+"""Names that people and drivers write: exact after normalisation, and never a wrong card."""
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.errors import AmbiguousNameError, SpecError
+from planner.hardware.catalog import HardwareCatalog, load_hardware
+from planner.hardware.gpu import Gpu
+from planner.hardware.names import candidates, counted, resolve_gpu
+from planner.paths import catalog_dir
+
+HARDWARE = load_hardware(catalog_dir())
+
+
+@pytest.mark.parametrize(
+    ("text", "gpu_id"),
+    [
+        ("RTX 4090", "rtx-4090"),
+        ("rtx4090", "rtx-4090"),
+        ("4090", "rtx-4090"),
+        ("RTX 4090 24 GB", "rtx-4090"),
+        ("NVIDIA GeForce RTX 4090", "rtx-4090"),
+        ("4090 laptop", "rtx-4090-laptop-gpu"),
+        ("RTX 4090 Mobile", "rtx-4090-laptop-gpu"),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", "rtx-4090-laptop-gpu"),
+        ("3060ti", "rtx-3060-ti"),
+        ("4080 super", "rtx-4080-super"),
+        ("RTX 3060 12GB", "rtx-3060-12-gb"),
+        ("h100-sxm", "h100-sxm5-80gb"),
+        ("NVIDIA H100 80GB HBM3", "h100-sxm5-80gb"),
+        ("NVIDIA H100 PCIe", "h100-pcie-80gb"),
+        ("NVIDIA H100 NVL", "h100-nvl-94gb"),
+        ("NVIDIA H200", "h200-sxm-141gb"),
+        ("NVIDIA A100-SXM4-80GB", "a100-sxm4-80gb"),
+        ("NVIDIA A100-PCIE-40GB", "a100-pcie-40gb"),
+        ("NVIDIA A100 80GB PCIe", "a100-pcie-80gb"),
+        ("80 GiB A100 PCIe", "a100-pcie-80gb"),
+        ("Tesla T4", "tesla-t4"),
+        ("t4-16gb", "tesla-t4"),
+        ("Tesla V100-SXM2-32GB", "tesla-v100-sxm2-32gb"),
+        ("NVIDIA RTX 6000 Ada Generation", "rtx-6000-ada"),
+        ("RTX A6000", "rtx-a6000"),
+        ("Quadro RTX 6000", "quadro-rtx-6000"),
+        ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "rtx-pro-6000-blackwell-maxq"),
+        ("NVIDIA B200", "b200-sxm-180gb"),
+        ("L40", "l40"),
+        ("L40S", "l40s"),
+        ("MI300X", "instinct-mi300x"),
+        ("AMD Instinct MI300X OAM", "instinct-mi300x"),
+        ("rx 7900 xtx", "radeon-rx-7900-xtx"),
+        ("M4 Max", "apple-m4-max"),
+        ("AMD RYZEN AI MAX+ 395 w/ Radeon 8060S", "ryzen-ai-max-395"),
+        ("Intel(R) Data Center GPU Max 1550", "max-1550"),
+        ("TPU v5e", "tpu-v5e"),
+        ("a10-24gb", "a10"),
+        ("p100-16gb-sxm", "tesla-p100-sxm2-16gb"),
+    ],
+)
+def test_a_name_means_one_card(text: str, gpu_id: str) -> None:
+    assert resolve_gpu(HARDWARE, text).id == gpu_id
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("A100", ("a100-pcie-40gb", "a100-sxm4-40gb", "a100-pcie-80gb", "a100-sxm4-80gb")),
+        ("A100 80GB", ("a100-pcie-80gb", "a100-sxm4-80gb")),
+        ("A100-80G", ("a100-pcie-80gb", "a100-sxm4-80gb")),
+        ("A100 SXM", ("a100-sxm4-40gb", "a100-sxm4-80gb")),
+        ("H100", ("h100-pcie-80gb", "h100-sxm5-80gb", "h100-nvl-94gb")),
+        ("3060", ("rtx-3060-8-gb", "rtx-3060-12-gb")),
+        ("NVIDIA GeForce RTX 3060", ("rtx-3060-8-gb", "rtx-3060-12-gb")),
+        ("Titan X", ("gtx-titan-x-maxwell", "titan-x-pascal")),
+        ("RTX PRO 6000", tuple(f"rtx-pro-6000-blackwell-{edition}" for edition in ("ws", "maxq", "server"))),
+    ],
+)
+def test_a_name_of_several_lists_them(text: str, ids: tuple[str, ...]) -> None:
+    with pytest.raises(AmbiguousNameError) as caught:
+        resolve_gpu(HARDWARE, text)
+    assert caught.value.candidates == ids
+    assert all(gpu_id in caught.value.message for gpu_id in ids)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("RTX 409", "rtx-4090"),
+        ("orin", "jetson-orin-nano-4gb"),
+        ("RX 9060 XT", "Did you mean 'radeon-rx-9060-xt-16gb'"),  # an 8 GB card of this name exists elsewhere
+        ("GTX 4090", "rtx-4090"),
+        ("AMD 4090", "rtx-4090"),
+        ("RTX 4090 48GB", "rtx-4090"),
+        ("Voodoo 5", "gpu-planner gpus"),
+        ("", "gpu-planner gpus"),
+        ("GPU", "gpu-planner gpus"),
+    ],
+)
+def test_an_unknown_name_is_never_guessed(text: str, hint: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        resolve_gpu(HARDWARE, text)
+    assert not isinstance(caught.value, AmbiguousNameError)
+    assert hint in caught.value.hint
+    assert "gpu-planner gpus" in caught.value.hint
+
+
+def test_a_family_name_never_takes_laptop_parts_or_other_models(hardware: HardwareCatalog) -> None:
+    assert [gpu.id for gpu in candidates(hardware, "RTX 3080")] == ["rtx-3080-10-gb", "rtx-3080-12-gb"]
+    assert [gpu.id for gpu in candidates(hardware, "3080 laptop")] == [
+        "rtx-3080-8-gb-laptop-gpu",
+        "rtx-3080-16-gb-laptop-gpu",
+    ]
+    assert candidates(hardware, "NVIDIA") == ()
+
+
+@settings(max_examples=50)
+@given(st.text(max_size=40))
+def test_any_text_gives_a_card_or_an_error_with_a_hint(text: str) -> None:
+    try:
+        outcome = resolve_gpu(HARDWARE, text).id
+    except SpecError as error:
+        outcome = error.hint
+    assert outcome
+
+
+@settings(max_examples=50)
+@given(st.sampled_from(HARDWARE.gpus), st.randoms(use_true_random=False))
+def test_case_and_punctuation_do_not_matter(gpu: Gpu, random: Random) -> None:
+    words = gpu.id.split("-")
+    joined = "".join(random.choice((str.upper, str.lower))(letter) for letter in "_".join(words))
+    assert resolve_gpu(HARDWARE, joined).id == gpu.id
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2 x RTX 3090", (2, "RTX 3090")),
+        (" 2×DGX H100 ", (2, "DGX H100")),
+        ("2xrtx-3090", (2, "rtx-3090")),
+        ("0 x l4", (0, "l4")),
+        ("RTX 3090", (None, "RTX 3090")),
+        ("7900XTX", (None, "7900XTX")),
+        ("", (None, "")),
+    ],
+)
+def test_a_number_stands_before_the_name(text: str, expected: tuple[int | None, str]) -> None:
+    assert counted(text) == expected

@@ -1,0 +1,30 @@
+"""Changes of llama.cpp."""
+
+from planner.plan.advice.advise import advise
+from planner.plan.evaluate import evaluate
+from planner.plan.plan import ModelChoice, Plan
+from planner.workload.workload import Inference
+
+LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
+
+
+def named(found, name):
+    return next(advice for advice in found if advice.name == name)
+
+
+def test_llama_cpp_may_leave_layers_in_ram(catalog):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=Inference(weights="Q4_K_M"), gpu="rtx-4090")
+    best = next(advice for advice in advise(plan, catalog) if "layers on the card" in advice.name)
+    layers = best.plan.workload.gpu_layers
+    assert best.name == f"{layers} of 81 layers on the card"
+    assert (best.verdict, best.cost, best.needs) == ("fits", "much-time", ("RAM for the other layers",))
+    more = plan.evolve(workload=plan.workload.evolve(gpu_layers=layers + 1))
+    assert evaluate(more, catalog).memory.verdict != "fits"
+
+
+def test_llama_cpp_has_files_and_caches_of_its_own(catalog):
+    workload = Inference(profile="llama.cpp", batch=8, context_length=16_384)
+    found = advise(Plan(model=LLAMA, workload=workload, gpu="rtx-4090"), catalog)
+    assert found[0].name == "Q4_K_M"
+    assert named(found, "KV cache in q4_0").risk == "real"
+    assert not any("fp8" in advice.name or "NF4" in advice.name for advice in found)

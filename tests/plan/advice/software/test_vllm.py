@@ -1,0 +1,15 @@
+"""Changes of vLLM."""
+
+from planner.plan.advice.advise import advise
+from planner.plan.plan import ModelChoice, Plan
+from planner.workload.workload import Inference
+
+LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
+
+
+def test_vllm_may_go_without_graphs_and_keep_less(catalog):
+    workload = Inference(profile="vllm", batch=16, context_length=16_384)
+    best = advise(Plan(model=LLAMA, workload=workload, gpu="rtx-4090"), catalog)[0]
+    assert {step.name for step in best.steps} == {"fp8 KV cache", "weights in AWQ 4-bit", "no CUDA graphs"}
+    assert best.plan.workload.engine.enforce_eager is True
+    assert best.verdict == "fits"

@@ -1,0 +1,189 @@
+"""What would help, for well-known plans."""
+
+import pytest
+from recordings import training, two_steps
+
+from planner.plan.advice.advise import CHANGES, advise
+from planner.plan.advice.change import COSTS
+from planner.plan.evaluate import evaluate
+from planner.plan.plan import ModelChoice, Plan
+from planner.trace.analysis.summary import facts_of
+from planner.units import GIB
+from planner.workload.workload import Inference, Training
+
+LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
+TOO_MANY = Plan(model=LLAMA, workload=Inference(batch=16), gpu="rtx-4090")
+
+
+FEW = tuple(change for change in CHANGES if change.name in ("8-bit AdamW", "full checkpointing"))
+
+
+def names(found):
+    return [advice.name for advice in found]
+
+
+def named(found, name):
+    return next(advice for advice in found if advice.name == name)
+
+
+def test_smaller_passes_keep_the_effective_batch(catalog):
+    plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(micro_batch=64), gpu="rtx-4090")
+    best = advise(plan, catalog)[0]
+    assert best.verdict == "fits"
+    assert best.plan.workload.micro_batch * best.plan.workload.gradient_accumulation == 64
+    assert best.plan.workload.micro_batch > 1
+    assert (best.cost, best.risk, best.slower_by_about) == ("time", "none", None)
+    assert best.keeps == ("64 sequences per card and optimizer step",)
+
+
+def test_the_larger_micro_batch_is_taken(catalog):
+    plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(micro_batch=64), gpu="rtx-4090")
+    best = advise(plan, catalog)[0].plan.workload
+    larger = best.evolve(micro_batch=2 * best.micro_batch, gradient_accumulation=best.gradient_accumulation // 2)
+    assert evaluate(plan.evolve(workload=larger), catalog).memory.verdict != "fits"
+
+
+def test_combinations_multiply_their_slowdowns_and_gather_their_needs(catalog):
+    plan = Plan(model=LLAMA, workload=Training(), gpu="h100-sxm5-80gb")
+    both = named(advise(plan, catalog, FEW), "8-bit AdamW + full checkpointing")
+    assert both.slower_by_about == 4 / 3
+    assert (both.cost, both.risk, both.needs) == ("time", "small", ("bitsandbytes",))
+    assert [step.name for step in both.steps] == ["8-bit AdamW", "full checkpointing"]
+    assert {setting.field: setting.value for setting in both.settings} == {
+        "workload.optimizer": "adamw-8bit",
+        "workload.activation_checkpointing": "full",
+    }
+
+
+def test_what_costs_less_stands_first(catalog):
+    found = advise(TOO_MANY, catalog)
+    assert names(found[:2]) == ["Q4_K_M in llama.cpp", "weights in AWQ 4-bit"]
+    assert [COSTS.index(advice.cost) for advice in found] == sorted(COSTS.index(advice.cost) for advice in found)
+    assert len({advice.name for advice in found}) == len(found) <= 8
+
+
+def test_fewer_at_once_and_shared_batches_fit(catalog):
+    found = advise(TOO_MANY, catalog)
+    fewer = next(advice for advice in found if advice.name.endswith("at once"))
+    assert fewer.kept == fewer.plan.workload.batch / 16
+    shared = next(advice for advice in found if "cards" in advice.name)
+    assert shared.plan.count * shared.plan.workload.batch == 16
+    assert shared.cost == "hardware"
+
+
+def test_another_card_is_the_smallest_of_those_that_do_as_much(catalog):
+    other = next(advice for advice in advise(TOO_MANY, catalog) if advice.name.endswith("instead"))
+    card, present = catalog.hardware.gpu(other.plan.gpu), catalog.hardware.gpu("rtx-4090")
+    assert card.vendor == present.vendor
+    assert float(card.compute_capability) >= float(present.compute_capability)
+    assert evaluate(other.plan, catalog).memory.verdict == "fits"
+
+
+def test_cards_of_other_makers_are_compared_by_year(catalog):
+    plan = TOO_MANY.evolve(gpu="radeon-rx-7900-xtx")
+    other = next(advice for advice in advise(plan, catalog) if advice.name.endswith("instead"))
+    card = catalog.hardware.gpu(other.plan.gpu)
+    assert (card.vendor, card.year >= catalog.hardware.gpu("radeon-rx-7900-xtx").year) == ("AMD", True)
+
+
+def test_any_card_is_better_than_none(catalog):
+    plan = Plan(model=LLAMA, gpu="tpu-v5e")
+    assert names(advise(plan, catalog))[0].endswith("instead")
+
+
+def test_what_the_card_cannot_run_can_be_changed(catalog):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.2-1B"), workload=Inference(attention="flash"), gpu="tesla-t4")
+    assert evaluate(plan, catalog).memory.unsupported
+    best = advise(plan, catalog)[0]
+    assert (best.name, best.verdict) == ("SDPA attention", "fits")
+
+
+def test_what_the_card_would_have_to_run_is_said_as_a_need(catalog):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.2-3B"), workload=Inference(batch=8), gpu="tesla-k80")
+    nf4 = tuple(change for change in CHANGES if change.name == "weights in NF4")
+    (found,) = [advice for advice in advise(plan, catalog, nf4) if advice.verdict is None]
+    assert found.name == "weights in NF4"
+    assert "bitsandbytes has no kernels for this card" in found.needs[-1]
+
+
+def test_where_only_hardware_makes_it_fit_the_nearest_are_said(catalog):
+    plan = Plan(model=LLAMA, workload=Training(), gpu="rtx-4090")
+    found = advise(plan, catalog, FEW)
+    hardware = [advice for advice in found if advice.cost == "hardware"]
+    nearest = [advice for advice in found if advice.cost != "hardware"]
+    assert found[0] in hardware
+    assert {advice.verdict for advice in hardware[:1]} == {"fits"}
+    assert {advice.verdict for advice in nearest} == {"does-not-fit"}
+    before = evaluate(plan, catalog).memory.total_bytes
+    assert all(advice.total_bytes < before for advice in nearest)
+
+
+def test_what_takes_much_time_stands_behind_what_does_not(catalog):
+    found = advise(Plan(model=LLAMA, workload=Training(micro_batch=8), gpu="h100-sxm5-80gb"), catalog)
+    costs = [advice.cost for advice in found if advice.verdict == "fits"]
+    assert costs == sorted(costs, key=lambda cost: (cost in ("much-time", "hardware"), cost == "hardware"))
+    assert all(len(advice.steps) <= 2 for advice in found if advice.cost == "much-time" and advice.verdict == "fits")
+
+
+def test_a_tight_plan_is_made_to_fit(catalog):
+    plan = next(
+        candidate
+        for size in range(1, 30)
+        if evaluate(candidate := TOO_MANY.evolve(workload=Inference(batch=size)), catalog).memory.verdict == "tight"
+    )
+    found = advise(plan, catalog)
+    assert found
+    assert {advice.verdict for advice in found} <= {"fits", None}
+
+
+def test_memory_of_others_can_be_had_back(catalog):
+    plan = Plan(model=LLAMA, workload=Inference(other_processes_bytes=8 * 2**30), gpu="rtx-4090")
+    closed = advise(plan, catalog)[0]
+    assert (closed.name, closed.saved_bytes, closed.verdict) == ("close other programs", 8 * 2**30, "fits")
+
+
+def test_a_plan_that_fits_is_told_what_saves_most(catalog):
+    found = advise(Plan(model=LLAMA, gpu="rtx-4090"), catalog)
+    assert names(found) == [
+        "Q4_K_M in llama.cpp",
+        "weights in AWQ 4-bit",
+        "weights in NF4",
+        "weights in INT8",
+        "KV cache in fp8",
+    ]
+    without_card = advise(Plan(model=LLAMA), catalog)
+    assert names(without_card) == names(found)
+    assert all(advice.verdict is None for advice in without_card)
+
+
+def test_a_prompt_that_was_asked_for_is_cut_with_the_context(catalog):
+    workload = Inference(context_length=32_768, prompt_length=32_768, attention="eager")
+    found = advise(Plan(model=LLAMA, workload=workload, gpu="a100-sxm4-80gb"), catalog)
+    shorter = next(advice for advice in found if advice.name.startswith("a context"))
+    assert shorter.plan.workload.prompt_length == shorter.plan.workload.context_length < 32_768
+    assert shorter.kept < 1
+
+
+def test_cards_without_bf16_are_told_of_fp16(catalog):
+    plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(compute="fp32"), gpu="tesla-t4")
+    checkpointed = Training(compute="fp32", micro_batch=16, activation_checkpointing="full")
+    assert "fp16 autocast" in names(advise(plan.evolve(workload=checkpointed), catalog))
+    assert not any("bf16" in name for name in names(advise(plan, catalog)))
+
+
+def test_passes_that_cannot_be_added_up_are_not_advised(catalog):
+    workload = Training(micro_batch=64, gradient_accumulation=1_000_000)
+    found = advise(Plan(model=ModelChoice(id="openai-community/gpt2"), workload=workload, gpu="rtx-4090"), catalog)
+    assert found
+    assert not any("accumulated" in advice.name for advice in found)
+
+
+@pytest.mark.parametrize(("gpu", "held", "count"), [("rtx-4090", 18, 1), ("rtx-4090", 0, 0), (None, 0, 0)])
+def test_a_traced_plan_can_only_be_given_another_card(catalog, gpu, held, count):
+    facts = facts_of(two_steps(GIB, training()))
+    workload = Inference(other_processes_bytes=held * GIB)
+    found = advise(Plan(model=ModelChoice.of_trace(facts), workload=workload, gpu=gpu), catalog)
+    assert len(found) == count
+    for advice in found:
+        assert advice.name.endswith("instead")
+        assert evaluate(advice.plan, catalog).memory.verdict == advice.verdict == "fits"

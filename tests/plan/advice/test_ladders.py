@@ -1,0 +1,57 @@
+"""Ladders of a plan: smaller batches, shorter sequences, more cards."""
+
+import pytest
+
+from planner.plan.advice.ladders import plan_ladders
+from planner.plan.advice.search import apply_change
+from planner.plan.plan import ModelChoice, Plan
+from planner.workload.defaults import with_defaults
+from planner.workload.workload import Inference, Training
+
+LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
+
+
+@pytest.mark.parametrize(
+    ("workload", "cards", "expected"),
+    [
+        (Training(micro_batch=4, gradient_accumulation=8), 4, (4, 2)),
+        (Training(micro_batch=4, gradient_accumulation=2), 8, (1, 1)),
+        (Training(micro_batch=1), 2, (1, 1)),
+    ],
+    ids=["fewer passes", "fewer and smaller passes", "nothing to split"],
+)
+def test_cards_that_share_the_network_share_the_batch(catalog, workload, cards, expected):
+    plan = Plan(model=LLAMA, workload=workload, gpu="rtx-4090")
+    architecture = catalog.models.model(LLAMA.id)
+    shared = [
+        one
+        for one in plan_ladders(plan, with_defaults(workload, architecture, 1), architecture)
+        if one.lever == "cards"
+    ]
+    made = apply_change(plan, shared[-1].change(cards))
+    assert (made.workload.micro_batch, made.workload.gradient_accumulation) == expected
+    assert (made.count, made.workload.parallel.zero) == (cards, 3)
+    split = (
+        "the global batch size"
+        if workload.micro_batch > 1
+        else f"the batch of each card; the global batch size grows {cards}-fold"
+    )
+    assert shared[-1].change(cards).keeps == split
+
+
+@pytest.mark.parametrize(
+    ("profile", "field", "counts"), [("vllm", "tensor", [2, 4, 8, 16, 32]), ("hf", "pipeline", list(range(2, 33)))]
+)
+def test_answering_cards_share_matrices_or_layers(catalog, profile, field, counts):
+    workload = Inference(profile=profile)
+    plan = Plan(model=LLAMA, workload=workload, gpu="rtx-4090")
+    architecture = catalog.models.model(LLAMA.id)
+    (ladder,) = [
+        one
+        for one in plan_ladders(plan, with_defaults(workload, architecture, 1), architecture)
+        if one.lever == "cards"
+    ]
+    assert list(ladder.values) == counts
+    made = apply_change(plan, ladder.change(2))
+    assert (made.count, getattr(made.workload.parallel, field)) == (2, 2)
+    assert not any(one.lever == "cards" for one in plan_ladders(made, made.workload, architecture))

@@ -1,0 +1,252 @@
+"""One answer after another: what an answer makes impossible moves along, and the answer itself holds."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.errors import SpecError
+from planner.plan.answers.conflicts import resolve_conflicts
+from planner.plan.evaluate import evaluate
+from planner.plan.plan import ModelChoice, Plan
+from planner.present.plan.settings import adjustments_sentence
+from planner.workload.parallel import CardCount, Parallel
+from planner.workload.software.llama_cpp import LlamaCppSettings
+from planner.workload.software.registry import TRAINERS
+from planner.workload.training import Lora
+from planner.workload.workload import Inference, Training
+
+MODEL = ModelChoice(id="meta-llama/Llama-3.2-1B")
+
+
+def plan_of(workload, count=1, model=MODEL):
+    return Plan(model=model, workload=workload, gpu="h100-sxm5-80gb", count=count)
+
+
+CASES = [
+    # what there was, the answer, what moved along with it
+    (Training(compute="bf16"), {"method": "qlora"}, {"compute": "amp-bf16"}),
+    (Training(compute="fp16", weights="fp16"), {"method": "qlora"}, {"compute": "amp-fp16", "weights": None}),
+    (Training(compute="tf32"), {"method": "qlora"}, {"compute": "amp-bf16"}),
+    (Training(method="qlora", weights="nf4-dq"), {"method": "full"}, {"weights": None}),
+    (Training(method="lora", weights="int8"), {"compute": "bf16"}, {"weights": None}),
+    (Training(method="lora", compute="fp32"), {"weights": "int8"}, {"compute": "amp-bf16"}),
+    (Training(compute="amp-fp16"), {"weights": "bf16"}, {"compute": "amp-bf16"}),
+    (Training(compute="fp8"), {"method": "lora"}, {"compute": "amp-bf16"}),
+    (Training(compute="fp8"), {"profile": "unsloth"}, {"compute": "amp-bf16"}),
+    (Training(method="lora", lora=Lora(rank=8)), {"compute": "fp8"}, {"method": "full"}),
+    (Training(profile="megatron"), {"compute": "fp8"}, {"profile": "hf"}),
+    (Training(trainable=("lm_head", "*norm*")), {"method": "lora"}, {"trainable": ()}),
+    (
+        Training(method="lora", lora=Lora(adapter_dtype="bf16")),
+        {"compute": "amp-fp16"},
+        {"lora.adapter_dtype": "fp32"},
+    ),
+    (Training(method="lora", compute="amp-fp16"), {"lora.adapter_dtype": "bf16"}, {"compute": "amp-bf16"}),
+    (Training(optimizer_step="foreach"), {"optimizer": "adamw-8bit"}, {"optimizer_step": None}),
+    (
+        Training(activation_checkpointing="full", checkpoint_every=4),
+        {"activation_checkpointing": "none"},
+        {"checkpoint_every": 1},
+    ),
+    (Training(), {"checkpoint_every": 2}, {"activation_checkpointing": "full"}),
+    (Training(parallel=Parallel(zero=3)), {"profile": "megatron"}, {"parallel.zero": 1}),
+    (
+        Training(parallel=Parallel(zero=3, offload="parameters")),
+        {"profile": "megatron"},
+        {"parallel.zero": 1, "parallel.offload": "optimizer"},
+    ),
+    (Training(parallel=Parallel(zero=3, offload="nvme")), {"profile": "torchtune"}, {"parallel.offload": "parameters"}),
+    (Training(parallel=Parallel(zero=2, offload="optimizer")), {"parallel.zero": 0}, {"parallel.offload": "none"}),
+    (Training(), {"parallel.offload": "optimizer"}, {"parallel.zero": 2}),
+    (Training(), {"parallel.offload": "parameters"}, {"parallel.zero": 3}),
+    (Training(profile="deepspeed", parallel=Parallel(zero=3)), {"parallel.pipeline": 2}, {"parallel.zero": 1}),
+    (
+        Training(parallel=Parallel(tensor=2, sequence=True)),
+        {"parallel.tensor": 1},
+        {"parallel.sequence": False},
+    ),
+    (Training(parallel=Parallel(pipeline=2, interleave=2)), {"parallel.pipeline": 1}, {"parallel.interleave": 1}),
+    (
+        Training(parallel=Parallel(pipeline=2, interleave=2)),
+        {"parallel.pipeline_layers": (6, 10)},
+        {"parallel.interleave": 1},
+    ),
+    (
+        Training(parallel=Parallel(pipeline=2, pipeline_layers=(6, 10))),
+        {"parallel.pipeline": 4},
+        {"parallel.pipeline_layers": ()},
+    ),
+    (Training(parallel=Parallel(data=4, tensor=2)), {"parallel.tensor": 4}, {"parallel.data": None}),
+    (Training(parallel=Parallel(context=2)), {"attention": "eager"}, {"parallel.context": 1}),
+    (Training(attention="eager"), {"parallel.context": 2}, {"attention": "sdpa"}),
+    (
+        Inference(profile="llama.cpp", kv_cache="q8_0", gpu_layers=4, engine=LlamaCppSettings(slots=2)),
+        {"profile": "vllm"},
+        {"kv_cache": "bf16", "gpu_layers": None, "engine.slots": None},
+    ),
+    (Inference(profile="llama.cpp", kv_cache="q8_0"), {"attention": "eager"}, {"kv_cache": "bf16"}),
+    (Inference(profile="llama.cpp", attention="eager"), {"kv_cache": "q8_0"}, {"attention": "sdpa"}),
+    (Inference(weights="Q4_K_M"), {"profile": "hf"}, {"weights": None}),
+    (Inference(weights="nf4"), {"profile": "llama.cpp"}, {"weights": None}),
+    (Inference(profile="hf"), {"weights": "Q4_K_M"}, {"profile": None}),
+    (Inference(profile="llama.cpp"), {"weights": "nf4"}, {"profile": None}),
+    (Inference(engine=LlamaCppSettings(slots=2)), {"weights": "nf4"}, {"engine.slots": None}),
+    (Training(lora=None), {"method": "lora"}, {}),
+    (Training(parallel=Parallel(pipeline=2, pipeline_layers=(6, 10))), {"micro_batch": 2}, {}),
+    (Training(parallel=Parallel(zero=3)), {"parallel.offload": "optimizer"}, {}),
+    (Training(attention="eager"), {"micro_batch": 2}, {}),
+    (Training(parallel=Parallel(tensor=2)), {"parallel.data": 4}, {}),
+    (Training(activation_checkpointing="selective"), {"profile": "torchtune"}, {"activation_checkpointing": "full"}),
+    (Training(profile="torchtune"), {"activation_checkpointing": "selective"}, {"profile": "hf"}),
+    (Training(), {"activation_checkpointing": "selective"}, {}),
+    (Training(activation_checkpointing="selective"), {"micro_batch": 2}, {}),
+    (
+        Training(method="lora", lora=Lora(dora=True)),
+        {"activation_checkpointing": "selective"},
+        {"lora.dora": False},
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "answer", "moved"), CASES, ids=[str(answer) for _, answer, _ in CASES])
+def test_what_an_answer_makes_impossible_moves_along(catalog, before, answer, moved):
+    plan = plan_of(before, count=8)
+    resolved = resolve_conflicts(plan, {f"workload.{name}": value for name, value in answer.items()}, catalog)
+    workload = resolved.plan.workload
+    for name, value in (answer | moved).items():
+        outer, _, inner = name.partition(".")
+        held = getattr(workload, outer)
+        assert (getattr(held, inner, None) if inner else held) == value, name
+    assert set(resolved.adjustments) == set(moved)
+
+
+@pytest.mark.parametrize(
+    ("before", "answer", "field"),
+    [
+        (Training(), {"workload.micro_batch": 0}, "workload.micro_batch"),
+        (Training(), {"workload.optimizer": "guess"}, "workload.optimizer"),
+        (Training(optimizer="muon"), {"workload.optimizer_step": "fused"}, "workload"),
+        (Training(), {"workload.parallel.tensor": 3}, "parallel"),
+        (Training(), {"workload.parallel.expert": 2}, "parallel.expert"),
+        (Training(parallel=Parallel(tensor=8)), {"count": 12}, "parallel"),
+        (Training(method="lora"), {"workload.lora.targets": ("nose",)}, "lora.targets"),
+        (Inference(profile="vllm"), {"workload.kv_cache": "q8_0"}, "workload"),
+        (Training(), {"count": 0}, "count"),
+        (Training(), {"gpu": "gtx-0"}, "gpu"),
+        (Training(), {"model": ModelChoice(id="nobody/nothing")}, "model"),
+    ],
+)
+def test_an_answer_that_is_not_allowed_is_refused(catalog, before, answer, field):
+    with pytest.raises(SpecError) as caught:
+        resolve_conflicts(plan_of(before, count=8), answer, catalog)
+    assert caught.value.field == field
+
+
+def test_one_card_shares_nothing(catalog):
+    workload = Training(parallel=Parallel(zero=3, tensor=2, sequence=True, pipeline=2, interleave=2))
+    resolved = resolve_conflicts(plan_of(workload, count=8), {"count": 1}, catalog)
+    assert resolved.plan.workload.parallel == Parallel()
+    assert set(resolved.adjustments) == {
+        f"parallel.{name}" for name in ("zero", "tensor", "sequence", "pipeline", "interleave")
+    }
+
+
+def test_llama_cpp_takes_its_own_format_of_a_quantised_checkpoint(catalog):
+    awq = next(name for record in catalog.models.records for name, scheme in record.variants.items() if "awq" in scheme)
+    resolved = resolve_conflicts(
+        plan_of(Inference(), model=ModelChoice(id=awq)), {"workload.profile": "llama.cpp"}, catalog
+    )
+    assert resolved.plan.workload.weights == "Q4_K_M"
+    assert resolved.adjustments == ("weights",)
+
+
+def test_one_card_still_offloads(catalog):
+    workload = Training(parallel=Parallel(zero=2, offload="optimizer"))
+    resolved = resolve_conflicts(plan_of(workload, count=4), {"count": 1}, catalog)
+    assert resolved == (plan_of(workload), ())
+
+
+def test_another_model_takes_what_it_can(catalog):
+    workload = Training(method="lora", lora=Lora(rank=8, targets=("q_proj",)), parallel=Parallel(tensor=8))
+    resolved = resolve_conflicts(
+        plan_of(workload, count=8), {"model": ModelChoice(id="openai-community/gpt2")}, catalog
+    )
+    assert resolved.plan.workload.lora == Lora(rank=8, targets="all-linear")
+    assert set(resolved.adjustments) == {"parallel.tensor", "lora.targets"}
+
+
+def test_a_workload_from_elsewhere_finds_another_number_of_cards(catalog):
+    workload = Training(parallel=Parallel(tensor=4))
+    resolved = resolve_conflicts(plan_of(workload, count=3), {"workload.micro_batch": 2}, catalog)
+    assert resolved.plan.workload.parallel.tensor == 1
+    assert resolved.adjustments == ("parallel.tensor",)
+
+
+@st.composite
+def workloads(draw):
+    """Workloads that can be asked for, of either task."""
+    if draw(st.booleans()):
+        return Inference(profile=draw(st.sampled_from([None, "hf", "vllm", "llama.cpp"])))
+    method = draw(st.sampled_from(["full", "lora", "qlora"]))
+    compute = draw(st.sampled_from(["amp-bf16", "amp-fp16", *(("bf16", "fp32") if method != "qlora" else ())]))
+    zero = draw(st.sampled_from([0, 1, 2, 3]))
+    offload = draw(st.sampled_from(["none", *(["optimizer"] if zero else []), *(["nvme"] if zero == 3 else [])]))
+    return Training(method=method, compute=compute, parallel=Parallel(zero=zero, offload=offload))
+
+
+ANSWERS = st.one_of(
+    *(
+        st.tuples(st.just(name), st.sampled_from(values))
+        for name, values in {
+            "method": ["full", "lora", "qlora"],
+            "compute": ["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"],
+            "weights": [None, "fp32", "bf16", "nf4", "int8", "Q4_K_M"],
+            "profile": [*TRAINERS, "vllm", "llama.cpp"],
+            "optimizer": ["adamw", "adamw-8bit", "muon", "adafactor"],
+            "parallel.zero": [0, 1, 2, 3],
+            "parallel.offload": ["none", "optimizer", "parameters", "nvme"],
+            "parallel.tensor": [1, 2, 3],
+            "parallel.pipeline": [1, 2, 4],
+            "attention": ["sdpa", "eager", "flash"],
+            "kv_cache": ["bf16", "fp8", "q8_0"],
+            "activation_checkpointing": ["none", "full"],
+        }.items()
+    )
+)
+
+
+@settings(max_examples=150)
+@given(before=workloads(), answers=st.lists(ANSWERS, min_size=1, max_size=5))
+def test_whatever_is_answered_the_plan_can_be_evaluated_and_the_answer_holds(catalog, before, answers):
+    plan = plan_of(before, count=4)
+    for name, value in answers:
+        try:
+            plan = resolve_conflicts(plan, {f"workload.{name}": value}, catalog).plan
+        except SpecError:
+            continue
+        assert evaluate(plan, catalog).plan == plan
+        outer, _, inner = name.partition(".")
+        held = getattr(plan.workload, outer)
+        assert (getattr(held, inner, None) if inner else held) == value
+
+
+@pytest.mark.parametrize(
+    ("answer", "cards"),
+    [({"gpu": "tesla-t4"}, ("tesla-t4", 3)), ({"count": 4}, ("rtx-4090", 4)), ({"gpu": None}, (None, 3))],
+)
+def test_one_kind_of_card_ends_unequal_ones(catalog, answer, cards):
+    gpus = (CardCount(id="rtx-4090"), CardCount(id="rtx-3090", count=2))
+    resolved = resolve_conflicts(Plan(model=MODEL, workload=Inference(gpus=gpus)), answer, catalog)
+    assert (resolved.plan.gpu, resolved.plan.count) == cards
+    assert resolved.plan.workload.gpus == ()
+
+
+def test_a_model_that_cannot_be_trained_is_run(catalog):
+    pipeline = ModelChoice(id="stable-diffusion-v1-5/stable-diffusion-v1-5")
+    before = plan_of(Training(other_processes_bytes=5))
+    resolved = resolve_conflicts(before, {"model": pipeline}, catalog)
+    assert resolved.plan.workload == Inference(other_processes_bytes=5)
+    assert resolved.adjustments == ("task",)
+    assert adjustments_sentence(resolved.adjustments, resolved.plan.workload) == "Also changed: task to inference."
+    with pytest.raises(SpecError, match="cannot be estimated by a formula"):
+        resolve_conflicts(plan_of(Training(), model=pipeline), {"workload.micro_batch": 2}, catalog)

@@ -1,0 +1,75 @@
+"""Corrections that a log suggests."""
+
+import pytest
+from log_texts import RUN, TRAIN, llama_cpp, smi, summary
+
+from planner.memory.logs.read import read_log
+from planner.plan.evaluate import evaluate
+from planner.plan.logs.comparison import compare_plan
+from planner.plan.logs.corrected import correction_key, counting, with_correction
+from planner.plan.logs.corrections import suggest_correction
+from planner.units import GIB, MIB
+from planner.workload.workload import Inference
+
+
+def corrected(plan, catalog, text):
+    comparison = compare_plan(plan, catalog, read_log(text))
+    made = suggest_correction(comparison, evaluate(plan, catalog), "2026-10-03", "0123456789ab")
+    assert made is not None
+    return made, evaluate(plan.evolve(corrections=with_correction(plan.corrections, made)), catalog)
+
+
+@pytest.mark.parametrize(("allocated", "reserved"), [(23501, 23900), (25100, 25300)])
+def test_a_corrected_estimate_is_what_the_log_shows(catalog, allocated, reserved):
+    made, evaluation = corrected(TRAIN, catalog, summary(allocated, reserved) + "\n" + smi(26000, 25900))
+    assert evaluation.memory.allocated_bytes == allocated * MIB
+    assert evaluation.memory.reserved_bytes == reserved * MIB
+    assert evaluation.memory.total_bytes == 25900 * MIB
+    assert counting(evaluation) == (made,)
+    assert correction_key(evaluation) == made.key
+    assert made.log == "nvidia-smi, torch-summary"
+
+
+def test_the_comparison_is_always_with_the_estimate_as_it_is_without_logs(catalog):
+    made, _ = corrected(TRAIN, catalog, summary(23501, 23900))
+    again = compare_plan(TRAIN.evolve(corrections=(made,)), catalog, read_log(summary(23501, 23900)))
+    assert again == compare_plan(TRAIN, catalog, read_log(summary(23501, 23900)))
+
+
+def test_a_log_of_another_run_corrects_nothing(catalog):
+    comparison = compare_plan(TRAIN, catalog, read_log(summary(2350, 2390)))
+    assert "not from a run of this plan" in comparison.row("allocated").explanation
+    assert suggest_correction(comparison, evaluate(TRAIN, catalog), "2026-10-03", "ab") is None
+
+
+def test_what_is_known_from_below_is_never_taken_away(catalog):
+    comparison = compare_plan(TRAIN, catalog, read_log(smi(1000, 900)))
+    assert suggest_correction(comparison, evaluate(TRAIN, catalog), "2026-10-03", "ab") is None
+    more = compare_plan(TRAIN, catalog, read_log(smi(30000, 29000)))
+    assert [item.term for row in more.rows for item in row.corrections] == ["framework_overhead"]
+
+
+def test_llama_cpp_corrects_what_grows_by_a_factor(catalog):
+    plan = RUN.evolve(workload=Inference(context_length=32_768, weights="Q4_K_M"))
+    predicted = compare_plan(plan, catalog, read_log(llama_cpp())).row("kv_cache").predicted_bytes
+    text = llama_cpp(cache=1.2 * predicted / MIB)
+    comparison = compare_plan(plan, catalog, read_log(text))
+    factors = {item.term: item.factor for item in comparison.row("kv_cache").corrections}
+    assert factors["kv_cache"] == pytest.approx(1.2, rel=1e-4)
+    other = compare_plan(plan, catalog, read_log(llama_cpp(context=4096, cache=1.2 * predicted / MIB)))
+    assert other.row("kv_cache").corrections == ()
+
+
+def test_weights_are_corrected_by_bytes(catalog):
+    plan = RUN.evolve(workload=RUN.workload.evolve(profile="vllm"))
+    made, evaluation = corrected(plan, catalog, "Model loading took 15.5000 GiB and 3.6 seconds")
+    assert [item.term for item in made.terms] == ["weights"]
+    assert evaluation.memory.term("weights").bytes == round(15.5 * GIB)
+
+
+def test_without_a_card_nothing_is_corrected(catalog):
+    plan = TRAIN.evolve(gpu=None)
+    comparison = compare_plan(plan, catalog, read_log(summary(23501, 23900)))
+    assert comparison.row("allocated").corrections == ()
+    assert correction_key(evaluate(plan, catalog)) is None
+    assert suggest_correction(comparison, evaluate(plan, catalog), "2026-10-03", "ab") is None

@@ -1,0 +1,261 @@
+"""Training files on disk: read with care, whoever wrote them."""
+
+import json
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.errors import RecipeError
+from planner.plan.catalog import load_catalog
+from planner.plan.plan import ModelChoice, Plan
+from planner.plan.recipes.files import MAX_BYTES, is_recipe_file, load_recipe, parse_recipe, plan_of_recipe, with_recipe
+from planner.present.plan.starting_points import recipe_details, recipe_summary
+from planner.workload.recipes.config_reader import RecipeBuilder
+from planner.workload.recipes.detect import read_recipe
+from planner.workload.recipes.keys import (
+    AXOLOTL_NEUTRAL,
+    AXOLOTL_OTHERS,
+    LLAMA_FACTORY_NEUTRAL,
+    LLAMA_FACTORY_OTHERS,
+    TRAINER_NEUTRAL,
+    TRAINER_OTHERS,
+    TRL_NEUTRAL,
+    TRL_OTHERS,
+)
+from planner.workload.recipes.recipe import key_set
+
+YAML = """\
+base_model: meta-llama/Llama-3.1-8B  # a comment
+sequence_len: 4096
+micro_batch_size: 2
+learning_rate: 2e-5
+wandb_project:
+datasets:
+  - path: a/b
+    type: alpaca
+"""
+KEYS = sorted(
+    key_set(
+        "base_model adapter micro_batch_size sequence_len bf16 fp16 tf32 lora_r lora_dropout plugins fsdp fsdp_config "
+        "deepspeed optimizer optim zero_optimization stage offload_optimizer device distributed_type deepspeed_config "
+        "zero_stage num_processes mixed_precision use_peft load_in_4bit loss_type max_length dtype finetuning_type "
+        "quantization_bit pure_bf16 flash_attn per_device_train_batch_size gradient_checkpointing max_grad_norm type "
+        "enabled train_batch_size train_micro_batch_size_per_gpu unfrozen_parameters parallelism_config tp_size"
+    )
+)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 10)
+    | st.floats()
+    | st.sampled_from(["auto", "qlora", "lora", "bf16", "cpu", "nvme", "full", "FSDP", "DEEPSPEED", "no", "8", "1e-3"])
+    | st.text(max_size=6)
+)
+CONFIGS = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=5),
+    max_leaves=12,
+)
+
+
+def write(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_a_file_becomes_a_plan(tmp_path):
+    file = write(tmp_path / "full.yml", YAML)
+    recipe = load_recipe(file)
+    assert recipe.workload.sequence_length == 4096
+    plan = plan_of_recipe(recipe, file, load_catalog().models)
+    assert (plan.model.id, plan.workload, plan.count) == ("meta-llama/Llama-3.1-8B", recipe.workload, 1)
+
+
+def test_a_plan_takes_the_cards_that_the_file_says_or_needs():
+    plan = Plan(model=ModelChoice(id="x"), count=2)
+    assert with_recipe(plan, read_recipe({"distributed_type": "MULTI_GPU", "num_processes": 8}, "")).count == 8
+    assert with_recipe(plan, read_recipe({"base_model": "x", "tensor_parallel_size": 4}, "")).count == 4
+    assert with_recipe(plan, read_recipe({"base_model": "x"}, "")).count == 2
+
+
+def test_the_model_may_be_a_file_of_ones_own(tmp_path):
+    fields = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
+    fields |= {"num_attention_heads": 4, "vocab_size": 1000}
+    config = write(tmp_path / "config.json", json.dumps(fields))
+    recipe = read_recipe({"base_model": str(config)}, "x.yml")
+    assert plan_of_recipe(recipe, tmp_path / "x.yml", load_catalog().models).model.architecture is not None
+
+
+@pytest.mark.parametrize(
+    ("config", "said", "hint"),
+    [
+        ({"base_model": "no/such-model"}, "'no/such-model' is not in the catalog", "hf:no/such-model"),
+        ({"zero_optimization": {"stage": 1}}, "names no model", "gpu-planner fit MODEL"),
+    ],
+)
+def test_a_model_that_is_not_there_is_told(tmp_path, config, said, hint):
+    with pytest.raises(RecipeError, match=r"recipe\.yml") as caught:
+        plan_of_recipe(read_recipe(config, ""), tmp_path / "recipe.yml", load_catalog().models)
+    assert said in caught.value.message
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "is_one"),
+    [
+        ("a.yaml", "", True),
+        ("a.YML", "x: 1", True),
+        ("ds.json", '{"zero_optimization": {"stage": 2}}', True),
+        ("args.json", '{"per_device_train_batch_size": 1}', True),
+        ("config.json", '{"model_type": "llama", "optim": 1}', False),
+        ("plan.json", '{"schema_version": 1}', False),
+        ("workload.json", '{"task": "training", "optim": "x"}', False),
+        ("broken.json", "{", False),
+        ("model.safetensors", "", False),
+    ],
+)
+def test_which_files_are_recipes(tmp_path, name, content, is_one):
+    assert is_recipe_file(write(tmp_path / name, content)) is is_one
+
+
+def test_a_file_of_deepspeed_beside_it_is_read_with_it(tmp_path):
+    write(tmp_path / "zero3.json", json.dumps({"zero_optimization": {"stage": 3}}))
+    assert load_recipe(write(tmp_path / "a.yml", YAML + "deepspeed: zero3.json\n")).workload.parallel.zero == 3
+    launch = "distributed_type: DEEPSPEED\ndeepspeed_config:\n  deepspeed_config_file: ./zero3.json\n"
+    assert load_recipe(write(tmp_path / "b.yml", launch)).workload.parallel.zero == 3
+
+
+@pytest.mark.parametrize("name", ["gone.json", "../zero3.json", "zero3.txt", "/etc/hostname.json", "a\\0.json"])
+def test_no_file_elsewhere_is_read(tmp_path, name):
+    write(tmp_path / "zero3.json", json.dumps({"zero_optimization": {"stage": 3}}))
+    folder = tmp_path / "below"
+    folder.mkdir()
+    launch = f'distributed_type: DEEPSPEED\ndeepspeed_config:\n  deepspeed_config_file: "{name}"\n'
+    for recipe in (
+        load_recipe(write(folder / "a.yml", YAML + f'deepspeed: "{name}"\n')),
+        load_recipe(write(folder / "b.yml", launch)),
+    ):
+        assert recipe.workload.parallel.zero != 3
+        assert any("a configuration file" in entry.reason for entry in recipe.not_estimated)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\xff\xfe\x00a", "is not text in UTF-8"),
+        (b"a: 1\na: 2", "the key 'a' occurs a second time in line 2"),
+        (b"x:\n  b: 1\n  b: 2", "the key 'b' occurs a second time in line 3"),
+        (b"a: &a [*a]", "uses the reference *a"),
+        (b"a: &a [1]\nb: [*a, *a]", "uses the reference"),
+        (b"a: !!python/object/apply:os.system [ls]", "has a tag"),
+        (b"a: !!binary aGVsbG8=", "has a tag"),
+        (b"[" * 50_000, "nested too deep"),
+        (b"a: " + b"[" * 40 + b"]" * 40, "nested too deep"),
+        (b"a: 1\n---\nb: 2", "is not YAML"),
+        (b"a: [1", "is not YAML"),
+        (b"a: 2001-99-99", "is not YAML"),
+        (b"a: \x01", "is not YAML"),
+        (b"? [1, 2]\n: 3", "is not YAML"),
+        (b"- 1", "has no keys, but a list"),
+        (b"", "has no keys, but nothing"),
+        (b"k: v\n" * 60_000, "a training file has at most"),
+        (b"a: " + b"9" * 5_000, "is not YAML"),
+        (b"[a, b" + b", c" * 30_000, "the file is too large"),
+    ],
+)
+def test_hostile_yaml_is_refused_at_once(tmp_path, content, said):
+    file = write(tmp_path / "x.yml", content)
+    start = time.process_time()
+    with pytest.raises(RecipeError) as caught:
+        load_recipe(file)
+    assert time.process_time() - start < 5
+    assert str(file) in caught.value.message
+    assert said in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b'{"a": 1, "a": 2}', "the key 'a' occurs twice"),
+        (b"[" * 100_000, "nested too deep"),
+        (b'{"a": ' + b"9" * 5_000 + b"}", "is not JSON"),
+        (b"{", "is not JSON"),
+        (b"3", "has no keys, but a single value"),
+    ],
+)
+def test_hostile_json_is_refused(content, said):
+    with pytest.raises(RecipeError) as caught:
+        parse_recipe(content, "x.json", is_json=True)
+    assert said in caught.value.message
+
+
+def test_folders_and_files_that_are_not_there_are_told(tmp_path):
+    for path in (tmp_path, tmp_path / "gone.yml"):
+        with pytest.raises(RecipeError, match=path.name):
+            load_recipe(path)
+    with pytest.raises(RecipeError, match="at most"):
+        parse_recipe(b" " * (MAX_BYTES + 1), "x.yml", is_json=False)
+
+
+def is_named(recipe_of):
+    """Return whether it gives a recipe whose every key is told of, or an error with the file's name."""
+    try:
+        recipe = recipe_of()
+    except RecipeError as error:
+        return error.message.startswith("file.x: ")
+    told = len(recipe_details(recipe, "file.x")) > len(recipe.read) + len(recipe.assumed) + len(recipe.ignored)
+    return bool(recipe_summary(recipe, "file.x")) and told
+
+
+@settings(max_examples=200)
+@given(st.binary(max_size=200), st.booleans())
+def test_any_bytes_give_a_recipe_or_a_named_error(data, is_json):
+    assert is_named(lambda: read_recipe(parse_recipe(data, "file.x", is_json=is_json), "file.x"))
+
+
+@settings(max_examples=200)
+@given(st.text(alphabet="base_model: x\n-[]{}&*!|>'\"#%?,0", max_size=60))
+def test_any_yaml_gives_a_recipe_or_a_named_error(text):
+    assert is_named(
+        lambda: read_recipe(parse_recipe(f"base_model: x\n{text}".encode(), "file.x", is_json=False), "file.x")
+    )
+
+
+@settings(max_examples=300)
+@given(st.dictionaries(st.sampled_from(KEYS), CONFIGS, max_size=10))
+def test_any_values_give_a_recipe_or_a_named_error(config):
+    assert is_named(lambda: read_recipe(parse_recipe(json.dumps(config).encode(), "file.x", is_json=True), "file.x"))
+
+
+def test_the_words_say_what_was_read_and_what_was_not():
+    recipe = read_recipe({"base_model": "x", "learning_rate": 1, "torch_compile": True, "zzz": [1]}, "")
+    said = " ".join(recipe_summary(recipe, "a.yml"))
+    assert "Read from a.yml (axolotl): base_model x." in said
+    assert "Not counted: torch_compile (not estimated: a compiled model), zzz (unknown)." in said
+    assert "Ignored: 1 key without effect on memory." in said
+    details = recipe_details(recipe, "a.yml")
+    assert "    base_model: x → Model" in details
+    assert details[-1] == "    learning_rate: does not change memory"
+    bare = RecipeBuilder().finish("trl", "")
+    assert recipe_summary(bare, "a.yml") == ("Nothing was read from a.yml.",)
+    assert recipe_details(bare, "a.yml") == ("Read from a.yml (TRL):",)
+    many = read_recipe({"base_model": "x", "a": 1, **{f"key_{number}": 1 for number in range(20)}}, "")
+    assert " and 13 more." in " ".join(recipe_summary(many, "a.yml"))
+
+
+def test_no_key_is_both_neutral_and_not():
+    assert not AXOLOTL_NEUTRAL & set(AXOLOTL_OTHERS)
+    assert not (TRAINER_NEUTRAL | TRL_NEUTRAL) & set(TRAINER_OTHERS | TRL_OTHERS)
+    assert not (TRAINER_NEUTRAL | LLAMA_FACTORY_NEUTRAL) & set(TRAINER_OTHERS | LLAMA_FACTORY_OTHERS)
+
+
+def test_the_folder_of_an_adapter_is_the_training_of_such_adapters(tmp_path, catalog):
+    config = {"peft_type": "LORA", "base_model_name_or_path": "meta-llama/Llama-3.2-1B", "r": 4}
+    (tmp_path / "adapter_config.json").write_text(json.dumps(config))
+    assert is_recipe_file(tmp_path)
+    plan = plan_of_recipe(load_recipe(tmp_path), tmp_path, catalog.models)
+    assert (plan.model.id, plan.workload.method, plan.workload.lora.rank) == ("meta-llama/Llama-3.2-1B", "lora", 4)
+    (tmp_path / "config.json").write_text("{}")
+    assert not is_recipe_file(tmp_path)

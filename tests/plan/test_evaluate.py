@@ -1,0 +1,163 @@
+"""The answer to a plan, on the bundled catalog."""
+
+import pytest
+from pydantic import ValidationError
+from small_models import small_llama
+
+from planner.errors import SpecError
+from planner.plan.evaluate import architecture_of, evaluate, find_fits, fits_by_gpu
+from planner.plan.plan import ModelChoice, Plan
+from planner.workload.workload import Inference, Parallel, Training
+
+LLAMA_8B = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"))
+PLANS = {
+    "inference": LLAMA_8B,
+    "training on 2": Plan(
+        model=ModelChoice(id="openai-community/gpt2"), workload=Training(optimizer="adamw-8bit"), count=2
+    ),
+    "quantised": Plan(model=ModelChoice(id="openai/gpt-oss-20b"), workload=Inference(batch=4)),
+    "beside others": Plan(
+        model=ModelChoice(id="openai/whisper-tiny"), workload=Inference(other_processes_bytes=10**9, weights="fp8")
+    ),
+}
+
+
+@pytest.fixture(params=PLANS.values(), ids=PLANS)
+def plan(request):
+    return request.param
+
+
+def test_a_plan_with_a_card_gets_a_verdict(catalog):
+    result = evaluate(LLAMA_8B.evolve(gpu="rtx-4090"), catalog)
+    assert result.memory.verdict == "fits"
+    assert result.gpu is catalog.hardware.gpu("rtx-4090")
+    assert result.memory.capacity_bytes == catalog.hardware.usable_memory(result.gpu).bytes
+    assert result.smallest_fits == ()
+    assert result.parameters == result.active_parameters == catalog.models.record(LLAMA_8B.model.id).parameters
+
+
+def test_a_plan_that_is_too_large_does_not_fit(catalog):
+    plan = LLAMA_8B.evolve(workload=Training(), gpu="rtx-4090")
+    memory = evaluate(plan, catalog).memory
+    assert memory.verdict == "does-not-fit"
+    assert memory.free_bytes < 0
+
+
+def test_every_default_is_echoed(catalog):
+    workload = evaluate(LLAMA_8B.evolve(count=3), catalog).workload
+    assert (workload.weights, workload.context_length, workload.prompt_length) == ("bf16", 4096, 4096)
+    assert workload.parallel.data == 3
+
+
+def test_a_plan_without_a_card_names_the_smallest_that_fit(catalog):
+    result = evaluate(LLAMA_8B, catalog)
+    assert result.memory.verdict is None
+    assert result.memory.capacity_bytes is None
+    assert result.gpu is None
+    assert result.smallest_fits == tuple(fit.gpu_id for fit in find_fits(LLAMA_8B, catalog)[:5])
+    assert len(result.smallest_fits) == 5
+
+
+def test_nothing_fits_what_is_too_large_for_every_card(catalog):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Training(micro_batch=1_000_000))
+    assert evaluate(plan, catalog).smallest_fits == ()
+
+
+def test_a_card_that_cannot_run_it_gets_a_reason_and_no_verdict(catalog):
+    memory = evaluate(LLAMA_8B.evolve(gpu="tpu-v5e"), catalog).memory
+    assert memory.verdict is None
+    assert any("TPU" in reason for reason in memory.unsupported)
+
+
+def test_an_architecture_of_ones_own_travels_with_the_plan(catalog):
+    own = small_llama()
+    plan = Plan(model=ModelChoice(id="my/own", architecture=own), gpu="rtx-4090")
+    assert architecture_of(plan, catalog) is plan.model.architecture
+    result = evaluate(Plan.model_validate_json(plan.model_dump_json()), catalog)
+    assert result.parameters == own.parameters
+    assert result.memory.verdict == "fits"
+
+
+def test_a_card_changes_only_what_depends_on_it(catalog):
+    with_card, without = evaluate(LLAMA_8B.evolve(gpu="rtx-4090"), catalog), evaluate(LLAMA_8B, catalog)
+    assert with_card.workload == without.workload
+    assert with_card.memory.term("weights") == without.memory.term("weights")
+
+
+def test_what_is_written_holds_no_catalog_record(catalog):
+    written = evaluate(LLAMA_8B.evolve(gpu="rtx-4090"), catalog).model_dump()
+    assert {"plan", "workload", "memory", "time", "parameters", "active_parameters", "smallest_fits"} == set(written)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "named"),
+    [
+        ({"model": ModelChoice(id="nobody/nothing")}, "model", "nobody/nothing"),
+        ({"gpu": "rtx-9999"}, "gpu", "rtx-9999"),
+        ({"workload": Inference(parallel=Parallel(data=4)), "count": 2}, "parallel.data", "data parallelism of 4"),
+    ],
+)
+def test_what_the_catalog_does_not_have_is_named(catalog, changes, field, named):
+    with pytest.raises(SpecError, match=named) as caught:
+        evaluate(LLAMA_8B.evolve(**changes), catalog)
+    assert caught.value.field == field
+
+
+def test_every_card_has_an_entry(catalog, plan):
+    assert tuple(fits_by_gpu(plan, catalog)) == tuple(gpu.id for gpu in catalog.hardware.gpus)
+
+
+def test_cards_that_fit_come_with_the_least_memory_first(catalog, plan):
+    fits = find_fits(plan, catalog)
+    assert fits
+    assert list(fits) == sorted(fits, key=lambda fit: (fit.capacity_bytes, fit.gpu_id))
+    assert {fit.gpu_id for fit in fits} == {
+        gpu_id
+        for gpu_id, fit in fits_by_gpu(plan, catalog).items()
+        if fit.verdict == "fits" or (fit.verdict == "tight" and fit.free_bytes >= 0)
+    }
+
+
+def test_the_list_says_the_same_as_the_evaluation_of_each_card(catalog, plan):
+    fits = fits_by_gpu(plan, catalog)
+    for gpu in catalog.hardware.gpus[::6]:
+        memory = evaluate(plan.evolve(gpu=gpu.id), catalog).memory
+        assert fits[gpu.id] == (
+            gpu.id,
+            memory.verdict,
+            memory.total_bytes,
+            memory.capacity_bytes,
+            memory.free_bytes,
+            memory.unsupported,
+            memory.fit_probability,
+        )
+
+
+def test_the_list_is_computed_once_whatever_card_is_chosen(catalog, plan):
+    assert fits_by_gpu(plan, catalog) is fits_by_gpu(plan.evolve(gpu="rtx-4090"), catalog)
+
+
+def test_the_list_follows_the_workload_and_the_number_of_cards(catalog):
+    larger = LLAMA_8B.evolve(workload=Inference(batch=64))
+    assert fits_by_gpu(larger, catalog)["rtx-4090"].total_bytes > fits_by_gpu(LLAMA_8B, catalog)["rtx-4090"].total_bytes
+    training = LLAMA_8B.evolve(workload=Training())
+    assert fits_by_gpu(training.evolve(count=2), catalog) != fits_by_gpu(training, catalog)
+
+
+def test_of_unequal_cards_the_fullest_is_answered_for(catalog):
+    workload = Inference.model_validate(
+        {"gpus": [{"id": "rtx-4090", "count": 1}, {"id": "rtx-3060-12-gb", "count": 1}], "parallel": {"pipeline": 2}}
+    )
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=workload)
+    evaluation = evaluate(plan, catalog)
+    assert plan.count == 2
+    assert evaluation.gpu is not None
+    assert evaluation.gpu.id == "rtx-3060-12-gb"
+    assert [share.gpu for share in evaluation.memory.per_gpu] == ["rtx-4090", "rtx-3060-12-gb"]
+
+
+def test_a_count_beside_unequal_cards_must_be_theirs():
+    cards = {"gpus": [{"id": "rtx-4090", "count": 1}, {"id": "rtx-3090", "count": 1}]}
+    model = ModelChoice(id="meta-llama/Llama-3.1-8B")
+    with pytest.raises(ValidationError, match=r"count is 3, but workload\.gpus names 2 cards"):
+        Plan(model=model, workload=Inference.model_validate(cards), count=3)

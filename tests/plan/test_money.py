@@ -1,0 +1,117 @@
+"""What a plan costs, or why that cannot be said."""
+
+from datetime import date
+
+import pytest
+
+from planner.cost.job import Run, Service
+from planner.cost.terms import BuyTerms, CostTerms
+from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.evaluate import evaluate
+from planner.plan.money import evaluate_cost, pace_of
+from planner.plan.plan import ModelChoice, Plan
+from planner.workload.parallel import CardCount
+from planner.workload.workload import Inference
+
+TODAY = date(2026, 11, 22)
+SERVING = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), gpu="rtx-4090")
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Catalog:
+    return load_catalog()
+
+
+def test_renting_and_owning_of_the_plans_card(catalog):
+    cost = evaluate_cost(evaluate(SERVING, catalog), catalog, TODAY)
+    assert cost.estimate.result.rent.gpu_count == 1
+    assert cost.estimate.result.own.gpu == "rtx-4090"
+    assert cost.estimate.result.answer.decision in ("rent", "buy")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "field"),
+    [
+        ({"gpu": None}, "The plan has no card", "gpu"),
+        (
+            {
+                "gpu": None,
+                "count": 2,
+                "workload": Inference(gpus=(CardCount(id="rtx-4090", count=1), CardCount(id="rtx-3090", count=1))),
+            },
+            "several kinds",
+            "workload.gpus",
+        ),
+        (
+            {"cost": CostTerms(job=Run(amount=3, unit="epochs"))},
+            "The size of an epoch is missing",
+            "cost.job.dataset_samples",
+        ),
+    ],
+)
+def test_what_cannot_be_paid_for_says_why(catalog, changes, reason, field):
+    cost = evaluate_cost(evaluate(SERVING.evolve(**changes), catalog), catalog, TODAY)
+    assert cost.estimate is None
+    assert reason in cost.reason
+    assert cost.field == field
+
+
+def _machine_notes(catalog: Catalog, **changes: object) -> list[str]:
+    cost = evaluate_cost(evaluate(SERVING.evolve(**changes), catalog), catalog, TODAY)
+    return [note for note in cost.estimate.result.own.notes if "sold as one" in note]
+
+
+def test_cards_that_are_also_sold_as_one_machine_name_both_prices(catalog):
+    (note,) = _machine_notes(catalog, gpu="a100-sxm4-80gb", count=8)
+    assert "199,200 USD for cards and host" in note
+    assert "DGX A100 640 GB, 300,000 USD (street price, 2021-06)" in note
+    (undated,) = _machine_notes(catalog, gpu="a100-sxm4-80gb", count=4)
+    assert "DGX Station A100 320 GB, 149,000 USD (list price, no date)" in undated
+
+
+def test_without_a_machine_of_these_cards_or_with_a_price_of_ones_own_there_is_no_such_note(catalog):
+    assert _machine_notes(catalog) == []
+    assert _machine_notes(catalog, gpu="a100-sxm4-80gb", count=3) == []
+    priced = CostTerms(buy=BuyTerms(server_price_usd=300_000))
+    assert _machine_notes(catalog, gpu="a100-sxm4-80gb", count=8, cost=priced) == []
+
+
+def test_where_owning_is_not_known_no_machine_is_named(catalog):
+    estimate = evaluate_cost(evaluate(SERVING.evolve(gpu="instinct-mi300x", count=8), catalog), catalog, TODAY).estimate
+    assert estimate.result.own is None
+    assert not any("sold as one" in note for note in estimate.result.notes)
+
+
+def test_without_a_card_there_is_no_pace(catalog):
+    assert pace_of(evaluate(SERVING.evolve(gpu=None), catalog)) is None
+    assert pace_of(evaluate(SERVING, catalog)).tokens_per_second
+
+
+def test_a_service_is_answered_by_as_many_at_once_as_fit(catalog):
+    served = SERVING.evolve(gpu="h100-sxm5-80gb", workload=Inference(profile="vllm"))
+    plan = served.evolve(cost=CostTerms(job=Service(requests_per_day=1e6, prompt_tokens=500, output_tokens=300)))
+    alone, batched = pace_of(evaluate(served, catalog)), pace_of(evaluate(plan, catalog))
+    assert batched.concurrent_requests == 256
+    # A step of one token each takes some 20 ms: 16 GB of weights and 256 caches of 650 tokens at 3.35 TB a second.
+    assert 20 * alone.tokens_per_second < batched.tokens_per_second < 15_000
+    assert batched.requests_per_second(500, 300) == pytest.approx(batched.samples_per_second)
+    cost = evaluate_cost(evaluate(plan, catalog), catalog, TODAY)
+    assert cost.estimate.demand.groups < 5
+    assert any("a request waits" in note for note in cost.estimate.result.notes)
+
+
+def test_a_measured_speed_stays_as_it_is(catalog):
+    job = Service(requests_per_day=1e6, prompt_tokens=0)
+    measured = {"measured": {"value": 5_000, "unit": "tokens/s"}}
+    plan = SERVING.evolve(workload=Inference(profile="vllm"), cost=CostTerms(job=job), timing=measured)
+    assert pace_of(evaluate(plan, catalog)).tokens_per_second == pytest.approx(5_000)
+    assert pace_of(evaluate(plan.evolve(timing={}), catalog)).prompt_token_seconds == 0
+
+
+def test_a_service_of_images_or_of_several_kinds_of_cards_keeps_the_estimate(catalog):
+    job = CostTerms(job=Service(requests_per_day=1e4))
+    image = Plan(model=ModelChoice(id="stable-diffusion-v1-5/stable-diffusion-v1-5"), gpu="rtx-4090", cost=job)
+    assert pace_of(evaluate(image, catalog)).samples_per_second
+    kinds = Inference(gpus=(CardCount(id="rtx-4090", count=1), CardCount(id="rtx-3090", count=1)))
+    mixed = SERVING.evolve(gpu=None, count=2, workload=kinds, cost=job)
+    assert pace_of(evaluate(mixed, catalog)).tokens_per_second

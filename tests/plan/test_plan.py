@@ -1,0 +1,34 @@
+"""The plan's model: of the catalog, a file or a trace."""
+
+import pytest
+from pydantic import ValidationError
+from recordings import training, two_steps
+from small_models import small_llama
+
+from planner.plan.plan import ModelChoice, Plan
+from planner.trace.analysis.summary import facts_of
+from planner.trace.request import Input, Target, TensorInput
+from planner.units import GIB
+
+IMAGES = Input(name="x", value=TensorInput(shape=(32, 3, 224, 224)))
+
+
+FACTS = facts_of(
+    two_steps(
+        GIB, training(target=Target(kind="file", place="/home/me/nets/resnet.py", name="ResNet50"), inputs=(IMAGES,))
+    )
+)
+
+
+PLAN = Plan(model=ModelChoice.of_trace(FACTS), gpu="rtx-4090")
+
+
+def test_a_traced_module_is_called_by_its_file_and_name():
+    assert (PLAN.model.id, PLAN.model.path) == ("resnet.py:ResNet50", "/home/me/nets/resnet.py")
+    imported = facts_of(two_steps(GIB, training(target=Target(kind="import", place="nets.vision", name="Net"))))
+    assert (ModelChoice.of_trace(imported).id, ModelChoice.of_trace(imported).path) == ("nets.vision:Net", None)
+
+
+def test_a_model_has_an_architecture_or_a_trace():
+    with pytest.raises(ValidationError, match="not both"):
+        ModelChoice(id="x", architecture=small_llama(), trace=FACTS)

@@ -1,0 +1,165 @@
+"""The largest numbers, the fewest cards and the smallest card, on well-known models."""
+
+import pytest
+from small_models import small_llama
+
+from planner.errors import SpecError
+from planner.plan.evaluate import evaluate, find_fits
+from planner.plan.plan import ModelChoice, Plan
+from planner.plan.sharding import default_sharding
+from planner.plan.solve import fewest_cards, largest_allowed, largest_that_fits, on_cards, smallest_card, with_value
+from planner.workload.workload import Inference, Parallel, Training
+
+READING = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), gpu="rtx-4090")
+LEARNING = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(), gpu="rtx-4090")
+CASES = [
+    (READING, "batch"),
+    (READING, "context_length"),
+    (READING.evolve(model=ModelChoice(id="openai/gpt-oss-20b"), gpu="h200-sxm-141gb"), "batch"),
+    (LEARNING, "micro_batch"),
+    (LEARNING.evolve(workload=Training(activation_checkpointing="full", optimizer="adamw-8bit")), "micro_batch"),
+]
+
+
+@pytest.mark.parametrize(("plan", "field"), CASES)
+def test_the_largest_fits_the_next_is_tight_and_beyond_it_does_not(catalog, plan, field):
+    surely = largest_that_fits(plan, catalog, field)
+    barely = largest_that_fits(plan, catalog, field, "tight")
+
+    def verdict(value):
+        return evaluate(with_value(plan, field, value), catalog).memory.verdict
+
+    def free(value):
+        return evaluate(with_value(plan, field, value), catalog).memory.free_bytes
+
+    assert (surely.verdict, surely.bounded_by, surely.asked) == ("fits", "memory", field)
+    assert (barely.verdict, barely.bounded_by) == ("tight", "memory")
+    assert verdict(surely.value) == "fits"
+    assert verdict(surely.value + 1) == "tight"
+    assert free(barely.value) >= 0 > free(barely.value + 1)
+
+
+def test_what_is_found_is_the_evaluation_of_the_plan_that_it_carries(catalog):
+    found = largest_that_fits(READING, catalog, "batch")
+    memory = evaluate(found.plan, catalog).memory
+    assert found.plan.workload.batch == found.value
+    assert (found.total_bytes, found.free_bytes, found.verdict) == (
+        memory.total_bytes,
+        memory.free_bytes,
+        memory.verdict,
+    )
+
+
+def test_a_prompt_longer_than_the_context_is_cut_to_it():
+    plan = READING.evolve(workload=Inference(prompt_length=2000))
+    assert with_value(plan, "context_length", 100).workload.prompt_length == 100
+    assert with_value(plan, "context_length", 5000).workload.prompt_length == 2000
+
+
+def test_a_value_that_the_workload_does_not_take_is_refused():
+    with pytest.raises(SpecError, match="batch"):
+        with_value(READING, "batch", 0)
+
+
+def test_lengths_end_at_what_the_model_is_made_for(catalog):
+    found = largest_that_fits(LEARNING, catalog, "sequence_length")
+    assert (found.value, found.bounded_by) == (1024, "model")
+
+
+def test_numbers_end_at_what_may_be_asked(catalog):
+    choice = ModelChoice(id="tiny", architecture=small_llama(vocab_size=8, hidden_size=8, num_attention_heads=2))
+    plan = Plan(model=choice, gpu="h200-sxm-141gb", workload=Inference(context_length=1))
+    found = largest_that_fits(plan, catalog, "batch")
+    assert (found.value, found.bounded_by) == (largest_allowed(plan, "batch"), "workload")
+
+
+@pytest.mark.parametrize(
+    ("plan", "field", "reason"),
+    [
+        (READING.evolve(gpu=None), "batch", "the plan has no card"),
+        (READING.evolve(gpu="tpu-v5e"), "batch", "TPUs run compiled XLA programs"),
+        (READING.evolve(model=ModelChoice(id="meta-llama/Llama-3.1-70B")), "batch", "not even 1 fits"),
+        (
+            READING.evolve(model=ModelChoice(id="google/vit-base-patch16-224")),
+            "context_length",
+            "every input of this model has 197 tokens",
+        ),
+    ],
+    ids=["no card", "unsupported", "too large", "fixed length"],
+)
+def test_without_a_value_the_reason_is_said(catalog, plan, field, reason):
+    found = largest_that_fits(plan, catalog, field)
+    assert found.value is None
+    assert found.plan is None
+    assert found.reason.startswith(reason)
+
+
+def test_a_card_of_which_little_is_known_gives_no_verdict(catalog):
+    unknown = next(gpu for gpu in catalog.hardware.gpus if catalog.hardware.usable_memory(gpu) is None)
+    found = largest_that_fits(READING.evolve(gpu=unknown.id), catalog, "batch")
+    assert found.reason.endswith("is not known") or unknown.vendor in ("AWS", "Google")
+
+
+@pytest.mark.parametrize(("plan", "field"), [(READING, "micro_batch"), (LEARNING, "batch"), (LEARNING, "colour")])
+def test_a_field_that_the_workload_does_not_have_is_named(catalog, plan, field):
+    with pytest.raises(SpecError, match=f"{plan.workload.task} workloads have no such field") as caught:
+        largest_that_fits(plan, catalog, field)
+    assert caught.value.field == field
+
+
+def test_one_card_is_enough_where_it_fits_whatever_the_plan_has(catalog):
+    plan = READING.evolve(count=8, workload=Inference(parallel=Parallel(data=8)))
+    found = fewest_cards(plan, catalog)
+    assert (found.value, found.plan.count, found.plan.workload.parallel.data) == (1, 1, None)
+
+
+def test_some_plans_are_too_large_for_any_number_of_cards(catalog):
+    plan = Plan(model=ModelChoice(id="deepseek-ai/DeepSeek-V3"), workload=Training(), gpu="gtx-1080")
+    found = fewest_cards(plan, catalog)
+    assert (found.value, found.reason) == (None, "each card still needs more than it has")
+
+
+@pytest.mark.parametrize(
+    ("workload", "how"),
+    [
+        (Inference(), "with the layers split across them"),
+        (Inference(profile="vllm"), "with tensor parallelism"),
+        (Training(activation_checkpointing="full"), "with ZeRO-3"),
+    ],
+)
+def test_cards_share_the_network_where_one_is_not_enough(catalog, workload, how):
+    plan = READING.evolve(model=ModelChoice(id="Qwen/Qwen2.5-32B"), workload=workload)
+    found = fewest_cards(plan, catalog)
+    assert (found.verdict, found.how, found.plan.count) == ("fits", how, found.value)
+    assert evaluate(found.plan, catalog).memory.total_bytes == found.total_bytes
+    sharing = default_sharding(evaluate(plan, catalog).workload, catalog.models.model(plan.model.id))
+    for count in (count for count in sharing.counts if count < found.value):
+        fewer = on_cards(plan, count, sharing.settings(count))
+        assert evaluate(fewer, catalog).memory.verdict != "fits"
+
+
+def test_cards_are_counted_of_a_kind(catalog):
+    with pytest.raises(SpecError, match="the plan has no card"):
+        fewest_cards(READING.evolve(gpu=None), catalog)
+
+
+def test_the_smallest_card_has_the_least_memory_of_those_that_fit(catalog):
+    surely, barely = smallest_card(READING, catalog), smallest_card(READING, catalog, "tight")
+    fits = {fit.gpu_id: fit for fit in find_fits(READING, catalog)}
+    assert fits[surely.value].verdict == surely.verdict == "fits"
+    assert surely.plan.gpu == surely.value
+    assert fits[barely.value].capacity_bytes <= fits[surely.value].capacity_bytes
+    smaller = (fit for fit in fits.values() if fit.capacity_bytes < fits[surely.value].capacity_bytes)
+    assert all(fit.verdict == "tight" for fit in smaller)
+
+
+def test_some_plans_are_too_large_for_every_card(catalog):
+    plan = READING.evolve(model=ModelChoice(id="deepseek-ai/DeepSeek-V3"), workload=Training())
+    assert smallest_card(plan, catalog).reason == "no card in the catalog is large enough"
+
+
+def test_a_plan_that_is_spread_in_its_own_way_stays_so(catalog):
+    plan = READING.evolve(count=2, workload=Inference(parallel=Parallel(tensor=2)))
+    found = fewest_cards(plan, catalog)
+    assert (found.value, found.how) == (2, "")
+    assert found.plan.workload.parallel.tensor == 2

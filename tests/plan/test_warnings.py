@@ -1,0 +1,120 @@
+"""What is easily overlooked is said where it is true, and only there."""
+
+import pytest
+
+from planner.plan.evaluate import evaluate
+from planner.plan.plan import ModelChoice, Plan
+from planner.plan.warnings import warnings_about
+from planner.workload.training import Lora
+from planner.workload.workload import Inference, Training
+
+LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
+GPT2 = ModelChoice(id="openai-community/gpt2")
+
+
+def said(plan, catalog):
+    found = warnings_about(evaluate(plan, catalog))
+    assert all(warning.source and warning.sentence.endswith(".") for warning in found)
+    return {warning.name: warning.sentence for warning in found}
+
+
+def test_an_ordinary_plan_has_none(catalog):
+    assert said(Plan(model=LLAMA, gpu="rtx-4090"), catalog) == {}
+
+
+def test_a_large_vocabulary_makes_the_loss_the_peak(catalog):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.2-1B"), workload=Training(micro_batch=8), gpu="rtx-4090")
+    memory = evaluate(plan, catalog).memory
+    logits = memory.term("logits").bytes
+    sentence = said(plan, catalog)["loss-peak"]
+    assert memory.peak_phase == "loss"
+    assert f"vocabulary of 128,256 its logits take {logits / 2**30:.1f} GiB" in sentence
+    assert "loss-peak" not in said(plan.evolve(workload=Training(sequence_length=16)), catalog)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "workload", "other"),
+    [
+        ("tesla-t4", Training(), "amp-fp16"),
+        ("tesla-v100-sxm2-16gb", Inference(), "fp16"),
+    ],
+)
+def test_bf16_is_emulated_before_ampere(catalog, gpu, workload, other):
+    sentence = said(Plan(model=GPT2, workload=workload, gpu=gpu), catalog)["emulated-bf16"]
+    assert catalog.hardware.gpu(gpu).name in sentence
+    assert f"slowly; {other} runs" in sentence
+
+
+@pytest.mark.parametrize(("gpu", "compute"), [("rtx-4090", "bf16"), ("tesla-t4", "fp16"), (None, "bf16")])
+def test_bf16_is_not_spoken_of_where_it_is_native_or_not_used(catalog, gpu, compute):
+    assert "emulated-bf16" not in said(Plan(model=GPT2, workload=Inference(compute=compute), gpu=gpu), catalog)
+
+
+def test_all_experts_are_resident(catalog):
+    sentence = said(Plan(model=ModelChoice(id="mistralai/Mixtral-8x7B-v0.1")), catalog)["resident-experts"]
+    assert sentence.startswith(
+        "All 8 experts of a layer are in memory, although each token uses only 2: 46.7 B parameters"
+    )
+
+
+def test_eager_scores_are_told_with_what_sdpa_saves(catalog):
+    plan = Plan(model=LLAMA, workload=Inference(attention="eager", context_length=8192, prompt_length=8192))
+    fused = plan.evolve(workload=plan.workload.evolve(attention="sdpa"))
+    saved = evaluate(plan, catalog).memory.total_bytes - evaluate(fused, catalog).memory.total_bytes
+    assert f"SDPA needs {saved / 2**30:.1f} GiB less" in said(plan, catalog)["eager-scores"]
+    short = plan.evolve(workload=Inference(attention="eager", context_length=64))
+    assert "eager-scores" not in said(short, catalog)
+
+
+@pytest.mark.parametrize(
+    ("workload", "gpu", "words"),
+    [
+        (Inference(weights="fp32", compute="fp32"), "rtx-4090", "The weights are in fp32"),
+        (Inference(weights="fp32", compute="fp32"), "tesla-t4", "fp16 needs"),
+        (Training(compute="tf32", micro_batch=8), None, "bf16 autocast needs"),
+    ],
+)
+def test_fp32_is_questioned_with_what_half_of_it_saves(catalog, workload, gpu, words):
+    assert words in said(Plan(model=GPT2, workload=workload, gpu=gpu), catalog)["fp32"]
+
+
+def test_fp32_that_saves_nothing_is_left_alone(catalog):
+    plan = Plan(model=GPT2, workload=Training(compute="fp32", sequence_length=1))
+    assert "fp32" not in said(plan, catalog)
+
+
+def test_fp16_parameters_cannot_be_scaled(catalog):
+    assert "fp16 autocast" in said(Plan(model=GPT2, workload=Training(compute="fp16")), catalog)["unscaled-fp16"]
+
+
+def test_adapters_may_keep_more_activations_than_full_training(catalog):
+    plan = Plan(model=LLAMA, workload=Training(method="lora"), gpu="h100-sxm5-80gb")
+    sentence = said(plan, catalog)["adapter-activations"]
+    assert sentence.startswith("Adapters reduce optimizer states, not activations: ")
+    kept, full = (
+        max(share.bytes for phase in memory.phases for share in phase.shares if share.name == "activations")
+        for memory in (
+            evaluate(plan.evolve(workload=workload), catalog).memory
+            for workload in (plan.workload, Training(compute="bf16"))
+        )
+    )
+    assert f"{kept / 2**30:.1f} GiB are saved" in sentence
+    assert f"{full / 2**30:.1f} GiB with full fine-tuning in bf16" in sentence
+    assert "adapter-activations" in said(plan.evolve(workload=Training(method="lora", optimizer="soap")), catalog)
+    few = Training(method="lora", lora=Lora(rank=1, targets=("q_proj",)))
+    assert "adapter-activations" not in said(plan.evolve(workload=few), catalog)
+    assert "adapter-activations" not in said(plan.evolve(workload=Training()), catalog)
+
+
+def test_pytorch_leaves_old_cards_behind(catalog):
+    def ends(gpu, **changes):
+        found = warnings_about(evaluate(Plan(model=GPT2, gpu=gpu, **changes), catalog), catalog.software)
+        return [warning.sentence for warning in found if warning.name == "software-ends"]
+
+    assert ends("tesla-p100-pcie-16gb") == [
+        "PyTorch 2.14 is the newest version known to run on a Tesla P100 PCIe 16 GB: only in the CUDA 12.6 builds; "
+        "those for CUDA 12.8 and later leave these cards out since 2.8."
+    ]
+    assert ends("tesla-p100-pcie-16gb", workload=Inference(profile="llama.cpp", weights="Q4_K_M")) == []
+    assert ends("rtx-4090") == []
+    assert ends(None) == []

@@ -1,0 +1,47 @@
+"""Look-ups of programs and their settings."""
+
+import pytest
+from pydantic import ValidationError
+
+from planner.workload.software.llama_cpp import LlamaCppSettings
+from planner.workload.software.registry import (
+    SERVERS,
+    SOFTWARE,
+    TRAINERS,
+    field_owner,
+    serving,
+    setting_names,
+    setting_owner,
+    settings_for,
+    training_support,
+)
+from planner.workload.software.settings import EngineSettings
+from planner.workload.software.vllm import VllmSettings
+from planner.workload.workload import Inference
+
+
+def test_programs_are_registered_by_name_and_role():
+    assert set(TRAINERS) | set(SERVERS) == set(SOFTWARE)
+    assert training_support("megatron").zero_limit == 1
+    assert serving(None) is serving("hf")
+
+
+def test_settings_and_fields_have_one_owner():
+    owner, field = setting_owner("n_ubatch"), field_owner("gpu_layers")
+    assert owner is not None
+    assert field is not None
+    assert owner.name == field.name == "llama.cpp"
+    assert setting_owner("nonsense") is None
+    assert field_owner("batch") is None
+    assert len(set(setting_names())) == len(setting_names())
+
+
+def test_empty_settings_become_those_of_the_program():
+    assert settings_for("vllm", EngineSettings()) == VllmSettings()
+    own = LlamaCppSettings(n_ubatch=256)
+    assert settings_for("vllm", own) is own
+
+
+def test_settings_of_two_programs_are_rejected():
+    with pytest.raises(ValidationError, match=r"is a setting of .* and .* is one of"):
+        Inference.model_validate({"engine": {"n_ubatch": 256, "max_num_seqs": 4}})

@@ -1,0 +1,44 @@
+"""What a way to spread work over cards may say."""
+
+import pytest
+from pydantic import ValidationError
+
+from planner.workload.parallel import Parallel
+
+
+def test_alone_everything_is_whole():
+    alone = Parallel()
+    assert alone.is_plain
+    assert (alone.model_shards, alone.state_shards) == (1, 1)
+
+
+def test_a_replica_takes_the_cards_that_share_matrices_layers_and_sequences():
+    spread = Parallel(data=4, tensor=2, pipeline=3, context=5, expert=4)
+    assert spread.model_shards == 2 * 3 * 5
+    assert spread.state_shards == 4 * 5
+    assert not spread.is_plain
+
+
+@pytest.mark.parametrize("changes", [{"zero": 1}, {"expert": 2}, {"offload": "optimizer"}, {"tensor": 2}])
+def test_what_is_shared_or_offloaded_is_not_plain(changes):
+    assert not Parallel(**changes).is_plain
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"pipeline": 2, "pipeline_layers": (1, 2, 3)}, "names 3 stages, but pipeline is 2"),
+        ({"pipeline": 2, "pipeline_layers": (0, 4)}, "at least 1"),
+        ({"interleave": 2}, "at least 2 stages"),
+        ({"pipeline": 2, "interleave": 2, "pipeline_layers": (2, 2)}, "leave out pipeline_layers"),
+        ({"zero": 4}, "less than or equal to 3"),
+        ({"tensor": 0}, "greater than or equal to 1"),
+    ],
+)
+def test_settings_of_what_is_not_there_are_refused(fields, said):
+    with pytest.raises(ValidationError, match=said):
+        Parallel(**fields)
+
+
+def test_layers_of_stages_are_read_with_commas_between_them():
+    assert Parallel(pipeline=4, pipeline_layers="1, 2,2,3").pipeline_layers == (1, 2, 2, 3)

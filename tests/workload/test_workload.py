@@ -1,0 +1,75 @@
+import pytest
+from pydantic import TypeAdapter, ValidationError
+from small_models import other, small_llama
+
+from planner.workload.defaults import default_weights, with_defaults
+from planner.workload.workload import Inference, Parallel, Training, Workload
+
+T5 = {"d_model": 64, "d_ff": 128, "d_kv": 16, "num_heads": 4, "num_layers": 2, "vocab_size": 100}
+
+
+def test_the_task_decides_which_workload_it_is():
+    adapter = TypeAdapter(Workload)
+    assert adapter.validate_python({"task": "training"}) == Training()
+    assert adapter.validate_python({"task": "inference", "batch": 2}) == Inference(batch=2)
+    with pytest.raises(ValidationError):
+        adapter.validate_python({"task": "dreaming"})
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "value"),
+    [
+        (Training, "micro_batch", 0),
+        (Training, "gradient_accumulation", -1),
+        (Training, "sequence_length", 0),
+        (Training, "weights", "nf4"),
+        (Training, "optimizer", "magic"),
+        (Training, "other_processes_bytes", -1),
+        (Inference, "batch", 0),
+        (Inference, "context_length", 0),
+        (Inference, "weights", "int3"),
+        (Inference, "kv_cache", "nf4"),
+        (Parallel, "data", 0),
+    ],
+)
+def test_what_cannot_be_is_refused(spec, field, value):
+    with pytest.raises(ValidationError, match=field):
+        spec(**{field: value})
+
+
+def test_formats_are_refused_with_those_that_there_are():
+    with pytest.raises(ValidationError, match=r"'fp32', .*'Q4_K_M'"):
+        Inference(weights="q4")
+    with pytest.raises(ValidationError, match=r"'fp32', .*'q4_0'"):
+        Inference(kv_cache="q4")
+
+
+def test_the_answer_of_an_encoder_and_decoder_need_not_hold_the_prompt():
+    filled = with_defaults(Inference(prompt_length=300, context_length=20), other("t5", T5), count=1)
+    assert (filled.context_length, filled.prompt_length) == (20, 300)
+
+
+@pytest.mark.parametrize(
+    ("compute", "weights"),
+    [
+        ("amp-bf16", "fp32"),
+        ("amp-fp16", "fp32"),
+        ("tf32", "fp32"),
+        ("fp32", "fp32"),
+        ("bf16", "bf16"),
+        ("fp16", "fp16"),
+    ],
+)
+def test_parameters_are_in_fp32_under_autocast_and_else_as_computed(compute, weights):
+    assert default_weights(Training(compute=compute)) == weights
+    assert with_defaults(Training(compute=compute), small_llama(), count=1).weights == weights
+
+
+@pytest.mark.parametrize(("weights", "compute"), [("bf16", "fp32"), ("fp32", "bf16"), ("fp16", "amp-fp16")])
+def test_formats_that_pytorch_does_not_train_in_are_refused(weights: str, compute: str):
+    with pytest.raises(ValidationError, match=f"parameters in {weights} cannot be trained in {compute}"):
+        Training(weights=weights, compute=compute)
+
+
+def test_autocast_takes_parameters_in_its_own_format():
+    assert Training(weights="bf16", compute="amp-bf16").weights == "bf16"
