@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QDialog, QWidget
 
     from planner import Plan
-    from planner.gui.window import Window
+    from planner.gui.window import MainWindow
     from planner.monitor.history import History
 
 SIZES = ((1280, 800), (1920, 1080))
@@ -54,7 +54,7 @@ def draw(folder: Path, *, for_readme: bool) -> None:
     app.aboutToQuit.emit()
 
 
-def draw_everything(window: "Window", folder: Path) -> None:
+def draw_everything(window: "MainWindow", folder: Path) -> None:
     """Draw each tab in every scheme and size."""
     for width, height in SIZES:
         window.resize(width, height)
@@ -70,7 +70,7 @@ def draw_everything(window: "Window", folder: Path) -> None:
     draw_traced(window, folder)
 
 
-def draw_catalog(window: "Window", folder: Path) -> None:
+def draw_catalog(window: "MainWindow", folder: Path) -> None:
     """Draw the systems, the catalog as a plot, and cards and a system side by side."""
     tab = window.catalog()
     tab.swap_page()
@@ -86,7 +86,7 @@ def draw_catalog(window: "Window", folder: Path) -> None:
     tab.show_view("table")
 
 
-def draw_monitor(window: "Window", folder: Path) -> None:
+def draw_monitor(window: "MainWindow", folder: Path) -> None:
     """Play the demo, and draw it at its beginning, with its processes, and once a card is lost."""
     tab = window.monitor()
     tab.controller.show_demo()
@@ -99,7 +99,7 @@ def draw_monitor(window: "Window", folder: Path) -> None:
     tab.feed.go_live()
 
 
-def draw_plans(window: "Window", folder: Path) -> None:
+def draw_plans(window: "MainWindow", folder: Path) -> None:
     """Draw the memory tab with plans of each kind, and two of them side by side."""
     window.show_tab("memory")
     plans = sample_plans()
@@ -111,7 +111,7 @@ def draw_plans(window: "Window", folder: Path) -> None:
     window.workspace.pin.put(None)
 
 
-def compare_adapters(window: "Window", lora: "Plan") -> None:
+def compare_adapters(window: "MainWindow", lora: "Plan") -> None:
     """Show `lora` beside the same with the model in 4 bits."""
     window.workspace.replace(lora, None)
     window.workspace.pin.put(lora.evolve(workload=lora.workload.evolve(method="qlora")))
@@ -150,7 +150,7 @@ def sample_plans() -> "dict[str, Plan]":
     }
 
 
-def draw_costs(window: "Window", folder: Path) -> None:
+def draw_costs(window: "MainWindow", folder: Path) -> None:
     """Draw the cost tab with a plan of each kind, two of them side by side, and its dialogs."""
     tab = window.cost()
     plans = sample_costs()
@@ -193,7 +193,7 @@ def sample_costs() -> "dict[str, Plan]":
     }
 
 
-def draw_traced(window: "Window", folder: Path) -> None:
+def draw_traced(window: "MainWindow", folder: Path) -> None:
     """Trace GPT-2 to check its estimate, plan with the trace, and draw both; nothing where PyTorch is missing."""
     from planner import ModelChoice, Training
     from planner.gui.memory.tab import MemoryTab
@@ -218,7 +218,7 @@ def draw_traced(window: "Window", folder: Path) -> None:
         save(window, folder / f"memory-traced-{name}.png")
 
 
-def draw_in_all_looks(window: "Window", folder: Path, name: str) -> None:
+def draw_in_all_looks(window: "MainWindow", folder: Path, name: str) -> None:
     """Draw what is shown in every scheme and size."""
     for width, height in SIZES:
         window.resize(width, height)
@@ -227,7 +227,7 @@ def draw_in_all_looks(window: "Window", folder: Path, name: str) -> None:
             save(window, folder / f"{name}-{scheme}-{width}x{height}.png")
 
 
-def settle(window: "Window") -> None:
+def settle(window: "MainWindow") -> None:
     """Wait for what follows from a plan that is at rest."""
     from PySide6.QtTest import QTest
 
@@ -250,7 +250,7 @@ def wait_until(done: Callable[[], bool]) -> None:
         QTest.qWait(SETTLE_MS)
 
 
-def draw_readme(window: "Window", folder: Path) -> None:
+def draw_readme(window: "MainWindow", folder: Path) -> None:
     """Draw what fits in light, training that does not fit in dark, one term of it opened, and the monitor."""
     from planner import ModelChoice, Training
     from planner.gui.memory.breakdown import Breakdown
@@ -274,7 +274,7 @@ def draw_readme(window: "Window", folder: Path) -> None:
     draw_readme_monitor(window, folder)
 
 
-def draw_readme_catalog(window: "Window", folder: Path) -> None:
+def draw_readme_catalog(window: "MainWindow", folder: Path) -> None:
     """Draw the replacements of two cards, two trainings side by side, and the market as a scatter plot."""
     tab = window.catalog()
     window.show_tab("catalog")
@@ -302,7 +302,7 @@ def draw_readme_catalog(window: "Window", folder: Path) -> None:
     window.show_tab("memory")
 
 
-def draw_readme_plans(window: "Window", folder: Path) -> None:
+def draw_readme_plans(window: "MainWindow", folder: Path) -> None:
     """Draw unequal cards one by one in dark, and LoRA beside QLoRA in light."""
     plans = sample_plans()
     window.tab.setFocus()
@@ -314,7 +314,7 @@ def draw_readme_plans(window: "Window", folder: Path) -> None:
     window.workspace.pin.put(None)
 
 
-def draw_readme_costs(window: "Window", folder: Path) -> None:
+def draw_readme_costs(window: "MainWindow", folder: Path) -> None:
     """Draw owning that pays off within the horizon in light, and hardware that is chosen for a run."""
     plans = sample_costs()
     tab = window.cost()
@@ -330,7 +330,7 @@ def draw_readme_costs(window: "Window", folder: Path) -> None:
     window.show_tab("memory")
 
 
-def draw_readme_trace(window: "Window", folder: Path) -> None:
+def draw_readme_trace(window: "MainWindow", folder: Path) -> None:
     """Trace a ResNet-50 from a file, and draw its live memory in the light theme."""
     from planner import Target, TraceRequest, save_recording
     from planner.gui.memory.tab import MemoryTab
@@ -356,7 +356,7 @@ def draw_readme_trace(window: "Window", folder: Path) -> None:
     copy.unlink()
 
 
-def draw_readme_monitor(window: "Window", folder: Path) -> None:
+def draw_readme_monitor(window: "MainWindow", folder: Path) -> None:
     """Draw the tab without a card, the demo while its cards wait and once they are hot, and a diagnosis opened."""
     window.choose_scheme("light")
     tab = window.monitor()
@@ -366,7 +366,7 @@ def draw_readme_monitor(window: "Window", folder: Path) -> None:
     tab.controller.show_demo()
     wait_until(lambda: not tab.feed.is_live and bool(tab.plan_strip.expected))
     save(window, folder / "monitor-light.png")
-    tab.outlook.open()
+    tab.headline.open()
     settle(window)
     dialog = tab.controller.dialog
     if dialog is not None:
@@ -383,7 +383,7 @@ def known_seconds(history: "History") -> float:
     return 0.0 if history.start is None or history.end is None else history.end - history.start
 
 
-def save_with(window: "Window", dialog: "QDialog", file: Path) -> None:
+def save_with(window: "MainWindow", dialog: "QDialog", file: Path) -> None:
     """Write a picture of `window` with a dialog over it, where a person would see it."""
     from PySide6.QtGui import QPainter
 
@@ -398,7 +398,7 @@ def save_with(window: "Window", dialog: "QDialog", file: Path) -> None:
     print(file)
 
 
-def save(window: "Window", file: Path) -> None:
+def save(window: "MainWindow", file: Path) -> None:
     """Write a picture of `window` once it has settled, and print its path."""
     settle(window)
     write_picture(window, file)

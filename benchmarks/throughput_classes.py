@@ -22,7 +22,7 @@ from throughput_training import TASKS, Run, training_run
 
 from planner.performance.efficiency import ALONE, MEASURED, SIZES, Classes, MatrixFormat, family_of, matrix_family
 from planner.performance.training.compute import wide_format
-from planner.performance.training.step import Step, step_on
+from planner.performance.training.step import TrainingStep, step_on
 from planner.plan.catalog import load_catalog
 
 _STEPS: Final = (0.2, 0.1, 0.05, 0.02)
@@ -95,7 +95,7 @@ def _kind(run: Run) -> tuple[str, str, str, str]:
 def error_of(run: Run, classes: Classes) -> float:
     """Return the logarithm of predicted to measured speed."""
     step = step_on(run.architecture, run.workload, run.gpu, run.setting, classes)
-    assert isinstance(step, Step), step
+    assert isinstance(step, TrainingStep), step
     return log(step.tokens / step.seconds / run.measured_tokens_per_second)
 
 

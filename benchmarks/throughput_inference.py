@@ -12,11 +12,11 @@ from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.models.catalog import resolve_model
 from planner.performance.efficiency import family_of
-from planner.performance.inference.machine import machine_of
-from planner.performance.inference.passes import Sharing
-from planner.performance.inference.request import Run, cached_bytes, read_prompt, write_token
+from planner.performance.inference.machine import card_speed
+from planner.performance.inference.passes import ModelSplit
+from planner.performance.inference.request import ServedModel, cached_bytes, read_prompt, write_token
 from planner.performance.inference.spread import Figure, spread
-from planner.performance.inference.throughput import Queued, queued, sequences_that_fit
+from planner.performance.inference.throughput import SaturatedThroughput, saturated_throughput, sequences_that_fit
 from planner.performance.inference.work import work_of
 from planner.performance.links import links_of
 from planner.performance.setting import TimeSetting
@@ -133,7 +133,7 @@ class Case(NamedTuple):
     """The run of a row: network, workload and lengths."""
 
     row: Row
-    run: Run
+    run: ServedModel
     gpu: Gpu
     weights: str
     engine: Engine
@@ -202,14 +202,14 @@ def _of(row: Row, architecture: Architecture, gpu: Gpu, engine: Engine, weights:
         return Excluded("AutoAWQ reads prompts with modules that are not fused")
     if "GEMV" in row.precision and (row.batch or 1) > 1:
         return Excluded("a product of one row, called for each sequence")
-    machine = machine_of(gpu, engine, weights, unfused=engine is llama_cpp.ENGINE)
+    machine = card_speed(gpu, engine, weights, unfused=engine is llama_cpp.ENGINE)
     if machine is None:
         return Excluded(f"bandwidth or rate not in the catalog: {gpu.name}")
     tensor, stages = degrees(row)
-    sharing = Sharing(links_of(gpu, TimeSetting()), tensor, stages)
+    sharing = ModelSplit(links_of(gpu, TimeSetting()), tensor, stages)
     cache = "fp8" if engine is tensorrt_llm.ENGINE else "fp16"
     work = work_of(architecture, weights, every_expert=engine.eager)
-    return Case(row, Run(architecture, work, machine, sharing, cache), gpu, weights, engine)
+    return Case(row, ServedModel(architecture, work, machine, sharing, cache), gpu, weights, engine)
 
 
 def degrees(row: Row) -> tuple[int, int]:
@@ -273,7 +273,7 @@ def _offline(case: Case) -> Speeds | Excluded:
         return lengths
     prompt, answer = lengths
     if row.batch:
-        best: Queued | None = queued(case.run, row.batch, prompt, answer)
+        best: SaturatedThroughput | None = saturated_throughput(case.run, row.batch, prompt, answer)
     elif row.parallelism:
         best = _filled(case, prompt, answer)
     else:
@@ -306,13 +306,13 @@ def _lengths(row: Row) -> tuple[float, float] | Excluded:
     return found or Excluded(f"lengths not stated: {row.model}")
 
 
-def _filled(case: Case, prompt: float, answer: float) -> Queued | None:
+def _filled(case: Case, prompt: float, answer: float) -> SaturatedThroughput | None:
     held = (case.gpu.memory_bytes or 0) / case.gpu.device_count
     sequences = sequences_that_fit(case.run, case.weights, prompt + answer / 2, held)
-    return queued(case.run, sequences, prompt, answer) if sequences else None
+    return saturated_throughput(case.run, sequences, prompt, answer) if sequences else None
 
 
-def _best_layout(case: Case, prompt: float, answer: float) -> Queued | None:
+def _best_layout(case: Case, prompt: float, answer: float) -> SaturatedThroughput | None:
     """Return the total throughput of the fastest layout of replicas over the cards."""
     found = []
     for tensor in (1, 2, 4, 8):

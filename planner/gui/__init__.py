@@ -1,10 +1,10 @@
-"""The window. The only package that imports PySide6 or pyqtgraph."""
+"""The desktop window; the only package that imports PySide6 or pyqtgraph."""
 
 import gc
 import os
 from importlib import import_module
 
-# What the first picture needs, and no more: the rest is imported where it is first used.
+# Only the modules that the first frame needs; the rest is imported where it is first used.
 _CORE = (
     "planner.hardware.power",
     "planner.models.load",
@@ -29,12 +29,12 @@ _CORE = (
     "planner.trace.consent",
 )
 
-# Nothing here uses a plugin of pydantic, and looking for them reads about every package that is installed.
+# No pydantic plugin is used here, and searching for them reads the metadata of every installed package.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 gc.disable()
-# Ahead of Qt: PySide6 reads the source of every module that is imported after it.
+# Before Qt: PySide6 reads the source of every module that is imported after it.
 for _module in _CORE:
     import_module(_module)
-# These modules are kept for good: looking for garbage among them again and again takes a tenth of the start.
+# These modules live until the end: repeated garbage collection among them takes a tenth of the start.
 gc.freeze()
 gc.enable()

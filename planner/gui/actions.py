@@ -1,4 +1,4 @@
-"""Everything a person can do, declared once: menus, keys, the command palette and the list of keys are views of it."""
+"""Declared actions, from which the menus, the keyboard shortcuts and the command palette are made."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,14 +11,9 @@ from PySide6.QtWidgets import QMenu, QMenuBar, QWidget
 from planner.gui.theme import Theme
 
 
-def always() -> bool:
-    """Return that the action is enabled."""
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing to do; `text` has a mnemonic and may be live. `menu` ends with a group, such as `File/1`."""
+    """An action of a window; `text` has a mnemonic and may be a function. `menu` ends with a group, like `File/1`."""
 
     id: str
     text: str | Callable[[], str]
@@ -26,22 +21,17 @@ class Action:
     menu: str
     shortcut: str = ""
     icon: str = ""
-    enabled_when: Callable[[], bool] = always
+    enabled_when: Callable[[], bool] | None = None
     checked_when: Callable[[], bool] | None = None
-
-    @property
-    def words(self) -> str:
-        """Return the text as it is now."""
-        return self.text if isinstance(self.text, str) else self.text()
 
 
 Subject = TypeVar("Subject")
-Answer = TypeVar("Answer")
+Returned = TypeVar("Returned")
 
 
 @dataclass(frozen=True, slots=True)
 class Command(Generic[Subject]):
-    """An action as it is declared, before there is a window: everything is asked of its subject, a window or a tab."""
+    """An action declared without a window: its functions take the subject, a window or a tab."""
 
     id: str
     text: str | Callable[[Subject], str]
@@ -53,10 +43,10 @@ class Command(Generic[Subject]):
     checked_when: Callable[[Subject], bool] | None = None
 
     def of(self, find: Callable[[], Subject]) -> Action:
-        """Return the action of the subject that `find` returns, which is asked for each time."""
+        """Return the action bound to the subject that `find` returns; it is called each time."""
 
-        def bound(ask: Callable[[Subject], Answer]) -> Callable[[], Answer]:
-            return lambda: ask(find())
+        def bound(function: Callable[[Subject], Returned]) -> Callable[[], Returned]:
+            return lambda: function(find())
 
         return Action(
             self.id,
@@ -65,13 +55,13 @@ class Command(Generic[Subject]):
             self.menu,
             self.shortcut,
             self.icon,
-            always if self.enabled_when is None else bound(self.enabled_when),
+            None if self.enabled_when is None else bound(self.enabled_when),
             None if self.checked_when is None else bound(self.checked_when),
         )
 
 
 class ActionSet(QObject):
-    """The declared actions as Qt's, kept up to date by `refresh`."""
+    """The declared actions as Qt actions; `refresh` updates them."""
 
     def __init__(self, theme: Theme, actions: Sequence[Action], parent: QWidget) -> None:
         super().__init__(parent)
@@ -86,23 +76,23 @@ class ActionSet(QObject):
         return self._made[action_id]
 
     def enabled(self) -> list[tuple[Action, QAction]]:
-        """Return what can be done now."""
+        """Return the enabled actions, each with its Qt action."""
         pairs = [(action, self._made[action.id]) for action in self.declared]
         return [(action, made) for action, made in pairs if made.isEnabled()]
 
     @Slot()
     def refresh(self) -> None:
-        """Ask every action again for its text and for whether it is enabled and checked."""
+        """Update the text, the enabled state and the checked state of every action."""
         for action in self.declared:
             made = self._made[action.id]
-            made.setText(action.words)
-            made.setEnabled(action.enabled_when())
+            made.setText(action.text if isinstance(action.text, str) else action.text())
+            made.setEnabled(action.enabled_when is None or action.enabled_when())
             if action.checked_when is not None:
                 made.setChecked(action.checked_when())
 
     @Slot()
     def prepare(self) -> None:
-        """Have everything ready for a menu that is about to be shown, the icons in the theme's colour, too."""
+        """Refresh the actions and their icons for a menu that is about to be shown."""
         self.refresh()
         if self._is_tinted:
             return
@@ -116,7 +106,7 @@ class ActionSet(QObject):
         self._is_tinted = False
 
     def fill(self, bar: QMenuBar) -> dict[str, QMenu]:
-        """Build the menus, with a line between groups, and return them by name (`View/Theme` is a submenu)."""
+        """Build the menus with separators between groups, and return them by path (`View/Theme` is a submenu)."""
         menus: dict[str, QMenu] = {}
         groups: dict[str, str] = {}
         for action in self.declared:

@@ -1,4 +1,4 @@
-"""The composition root: everything is made here, once, and put away here."""
+"""The composition root: it creates the application's objects and shuts them down."""
 
 import gc
 import sys
@@ -15,12 +15,12 @@ from planner import __version__
 from planner.errors import PlannerError
 from planner.gui.autosave import Autosave
 from planner.gui.diagnostics import Diagnostics
-from planner.gui.monitor.settings import unfinished_words
+from planner.gui.monitor.settings import unfinished_message
 from planner.gui.settings import SettingsStore
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.threads import Collector, import_soon
-from planner.gui.window import Window
+from planner.gui.threads import GarbageCollector, import_in_background
+from planner.gui.window import MainWindow
 from planner.gui.workspace import Workspace
 from planner.paths import own_hardware_file, prices_dir, state_dir
 from planner.plan.catalog import load_catalog_or_bundled
@@ -28,13 +28,13 @@ from planner.plan.catalog import load_catalog_or_bundled
 if TYPE_CHECKING:
     from planner.monitor.readings.inventory import Device
 
-_KEY: Final = "machine"
+_DETECTION: Final = "cards of this machine"
 _LONGEST_START_SECONDS: Final = 10.0
-"""A driver that takes longer to open is left to the Monitor, which shows what it waits for."""
+"""Timeout for opening the driver; a slower one is left to the Monitor, which shows that it waits."""
 CANNOT_START: Final = 3
-_LOOK_AFTER_MS: Final = 1500
-"""What is asked of the machine waits until the window is drawn and ready."""
-_NEXT: Final = (
+_DETECT_AFTER_MS: Final = 1500
+"""Delay of the detection of cards, so that the window is drawn and responsive first."""
+_IMPORTED_NEXT: Final = (
     "planner.gui.memory.curves.plot",
     "planner.plan.answers.conflicts",
     "planner.memory.software.pytorch",
@@ -43,56 +43,59 @@ _NEXT: Final = (
     "planner.gui.monitor.tab",
     "planner.gui.monitor.plots.metric_plot",
 )
-"""What the first clicks are likely to need, in this order."""
+"""Modules that the first clicks are likely to need, in this order."""
 
 
-def look_here() -> "tuple[Device, ...]":
-    """Return the cards of this machine after one look by a process that ends at once; none without a driver."""
+def detect_cards() -> "tuple[Device, ...]":
+    """Return the cards of this machine, read by a short-lived process; none without a driver."""
     from planner.monitor.settings import Timeouts
-    from planner.monitor.supervisor.gathering import look_once  # the first picture of the window does without them
+    from planner.monitor.supervisor.gathering import look_once  # the first frame of the window does not need them
 
     return look_once(Timeouts(start=_LONGEST_START_SECONDS)).inventory.devices
 
 
-class Machine(QObject):
-    """Looks when the catalog is first shown, unless the Monitor has told by then; `look` does it in the background."""
+class CardDetector(QObject):
+    """Detects the cards of this machine when the catalog is first shown, unless the Monitor has found them by then.
+
+    `detect` runs in the background.
+    """
 
     def __init__(
         self,
         workspace: Workspace,
         tasks: TaskRunner,
-        look: "Callable[[], tuple[Device, ...]]" = look_here,
+        detect: "Callable[[], tuple[Device, ...]]" = detect_cards,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._workspace, self._tasks, self._look = workspace, tasks, look
-        self._has_looked = False
+        self._workspace, self._tasks, self._detect = workspace, tasks, detect
+        self._has_started = False
 
     @Slot(str)
     def on_tab(self, key: str) -> None:
-        """Look if the tab that is shown says which cards are here, and nobody has looked."""
-        if key == "catalog" and not self._has_looked and not self._workspace.devices:
-            self._has_looked = True
-            self._tasks.run(_KEY, self._look, self._workspace.note_devices, _pass_over)
+        """Start the detection if the catalog is shown and the cards are unknown."""
+        if key == "catalog" and not self._has_started and not self._workspace.devices:
+            self._has_started = True
+            self._tasks.run(_DETECTION, self._detect, self._workspace.note_devices, _ignore_failure)
 
 
-def _pass_over(error: BaseException) -> None:
-    """Know nothing of this machine where it cannot be looked at: the Monitor says why."""
+def _ignore_failure(error: BaseException) -> None:
+    """Ignore that the cards could not be read: the Monitor shows why."""
     if not isinstance(error, PlannerError | OSError):
         raise error
 
 
-def create(argv: Sequence[str]) -> tuple[QApplication, Window]:
-    """Return the application and its window, shown; `argv` may name a plan or a model's file to open.
+def create(argv: Sequence[str]) -> tuple[QApplication, MainWindow]:
+    """Create the application and show its window; `argv` may name a file to open.
 
     Raises:
         CatalogError: If the catalog cannot be read.
     """
-    with _everything_kept():
+    with _frozen_objects():
         return _create(argv)
 
 
-def _create(argv: Sequence[str]) -> tuple[QApplication, Window]:
+def _create(argv: Sequence[str]) -> tuple[QApplication, MainWindow]:
     app = _application(argv)
     catalog, unread = load_catalog_or_bundled(prices_dir(), own_hardware_file())
     home = state_dir()
@@ -104,35 +107,38 @@ def _create(argv: Sequence[str]) -> tuple[QApplication, Window]:
     workspace = Workspace(catalog, settings, parent=app)
     autosave = Autosave(workspace, home / "autosave", app)
     diagnostics.save_work = autosave.flush
-    window = Window(workspace, theme, tasks)
-    _tidy_at_the_end(app, tasks, autosave, settings, diagnostics, Collector(app))
+    window = MainWindow(workspace, theme, tasks)
+    for step in (tasks.shutdown, autosave.close, settings.flush, diagnostics.uninstall, GarbageCollector(app).close):
+        app.aboutToQuit.connect(step)
     theme.dress()
     window.show()
-    _greet(window, diagnostics, argv)
+    _show_start_messages(window, diagnostics)
+    if len(argv) > 1:
+        QTimer.singleShot(0, window, lambda: window.documents.open(Path(argv[1])))
     problems = [*([] if unread is None else [unread]), *autosave.unrestored]
     if problems:
-        window.show_error(_as_one(problems))
+        window.show_error(_combined(problems))
     return app, window
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the window until it is closed; return the exit status."""
+    """Run the window until it is closed, and return the exit status."""
     try:
         app, window = create(sys.argv if argv is None else argv)
     except PlannerError as error:
         QMessageBox.critical(None, "GPU Planner", f"{error.message}\n\n{error.hint}".strip())
         return CANNOT_START
-    # Once the window is on the screen, which it is when the first event is handled after it was shown.
-    QTimer.singleShot(0, app, partial(import_soon, _NEXT, app))
-    QTimer.singleShot(_LOOK_AFTER_MS, window, partial(_watch_for_cards, window))
+    # The first event is handled once the window is on the screen.
+    QTimer.singleShot(0, app, partial(import_in_background, _IMPORTED_NEXT, app))
+    QTimer.singleShot(_DETECT_AFTER_MS, window, partial(_detect_cards_when_needed, window))
     return app.exec()
 
 
 @contextmanager
-def _everything_kept() -> Iterator[None]:
-    """Look for no unreachable cycles in what is made inside: it lives as long as the window, and is never looked at.
+def _frozen_objects() -> Iterator[None]:
+    """Exempt the objects created inside from garbage collection: they live as long as the window.
 
-    What is made afterwards is the `Collector`'s.
+    Later objects are left to the `GarbageCollector`.
     """
     gc.disable()
     try:
@@ -143,11 +149,10 @@ def _everything_kept() -> Iterator[None]:
     gc.freeze()
 
 
-def _watch_for_cards(window: Window) -> None:
-
-    machine = Machine(window.workspace, window.tasks, parent=window)
-    window.tab_shown.connect(machine.on_tab)
-    machine.on_tab(window.tab.key)
+def _detect_cards_when_needed(window: MainWindow) -> None:
+    detector = CardDetector(window.workspace, window.tasks, parent=window)
+    window.tab_shown.connect(detector.on_tab)
+    detector.on_tab(window.tab.key)
 
 
 def _application(argv: Sequence[str]) -> QApplication:
@@ -160,39 +165,19 @@ def _application(argv: Sequence[str]) -> QApplication:
     return app
 
 
-def _tidy_at_the_end(
-    app: QApplication,
-    tasks: TaskRunner,
-    autosave: Autosave,
-    settings: SettingsStore,
-    diagnostics: Diagnostics,
-    collector: Collector,
-) -> None:
-    for step in (tasks.shutdown, autosave.close, settings.flush, diagnostics.uninstall, collector.close):
-        app.aboutToQuit.connect(step)
-
-
-def _as_one(problems: Sequence[PlannerError]) -> PlannerError:
-    """Return what went wrong at the start as one error, as there is room for one across the window."""
-    if len(problems) == 1:
-        return problems[0]
+def _combined(problems: Sequence[PlannerError]) -> PlannerError:
+    """Return the problems of the start as one error, since the banner shows one."""
     return PlannerError(
         "\n".join(problem.message for problem in problems),
         "\n".join(problem.hint for problem in problems if problem.hint),
     )
 
 
-def _greet(window: Window, diagnostics: Diagnostics, argv: Sequence[str]) -> None:
-    """Open what the command line names; say so if the last run broke off."""
+def _show_start_messages(window: MainWindow, diagnostics: Diagnostics) -> None:
+    """Report a crash of the last run and a recording that it left unfinished."""
     if diagnostics.crashed_before:
-        window.show_error(
-            PlannerError(
-                "GPU Planner broke off the last time. Your plan is as you left it.",
-                "Help › Open log folder has the reason, in crash-last.log.",
-            )
-        )
+        hint = "The reason is in crash-last.log; see Help › Open log folder."
+        window.show_error(PlannerError("GPU Planner crashed the last time. Your plan is as you left it.", hint))
     unfinished = window.workspace.settings.current.monitor.unfinished
     if unfinished is not None and unfinished.left_over is not None:
-        window.banner.show_notice(*unfinished_words(unfinished.left_over))
-    if len(argv) > 1:
-        QTimer.singleShot(0, window, lambda: window.documents.open(Path(argv[1])))
+        window.banner.show_notice(*unfinished_message(unfinished.left_over))

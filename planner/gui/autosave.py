@@ -1,8 +1,8 @@
-"""The plan of each running window, written within a second of every change and found again at the next start.
+"""Autosave: each window's plan is written within a second of every change and restored at the next start.
 
-Every window owns one file in the folder and holds the lock beside it. A file whose lock is free belongs to a window
-that is gone, by its own will or not: the next window to start takes the newest of them over, file and all. What it
-cannot show, such as a plan on a card that the catalog no longer has, goes to a plan file in the folder `kept`.
+Every window owns one file in the folder and holds its lock. A file whose lock is free belongs to a window that was
+closed or crashed: the next window to start restores the newest of them and takes over the file. A plan that can no
+longer be shown, such as one for a card that was removed from the catalog, is saved as a plan file in the folder `kept`.
 """
 
 import logging
@@ -30,8 +30,8 @@ UNFINISHED_SECONDS: Final = 60
 _log = logging.getLogger(__name__)
 
 
-class Session(Spec):
-    """What one window was working on."""
+class SavedSession(Spec):
+    """The saved state of one window."""
 
     plan: Plan
     path: str | None = None
@@ -41,10 +41,7 @@ class Session(Spec):
 
 
 class Autosave(QObject):
-    """Keeps one window's session on disk.
-
-    `unrestored` says what of the last session could not be taken up, and where it is now.
-    """
+    """Keeps one window's session on disk; `unrestored` lists the plans that could not be restored, as errors."""
 
     def __init__(self, workspace: Workspace, folder: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -66,7 +63,7 @@ class Autosave(QObject):
         self._write(closed=False)
 
     def close(self) -> None:
-        """Write the session as one that ended by itself, and let go of it."""
+        """Write the session as closed by the user, and release its lock."""
         self._write(closed=True)
         self._workspace.changed.disconnect(self._on_changed)
         self._workspace.file_changed.disconnect(self._on_changed)
@@ -75,7 +72,7 @@ class Autosave(QObject):
 
     @Slot()
     def _on_changed(self) -> None:
-        # Not restarted while it runs: during a long drag the file would never be written.
+        # Not restarted while it runs: otherwise the file would never be written during a long drag.
         if not self._timer.isActive():
             self._timer.start()
 
@@ -83,16 +80,16 @@ class Autosave(QObject):
         self._timer.stop()
         workspace = self._workspace
         path = None if workspace.path is None else str(workspace.path)
-        session = Session(
+        session = SavedSession(
             plan=workspace.plan, path=path, modified=workspace.modified, closed=closed, pinned=workspace.pin.plan
         )
         try:
             write_atomically(self._file, session.model_dump_json())
         except OSError as error:
-            _log.warning("The plan could not be kept: %s", error)
+            _log.warning("The plan could not be saved: %s", error)
 
     def _take_over(self) -> tuple[Path, QLockFile] | None:
-        """Restore the newest session whose window is gone, and clear away what nobody will ask for again."""
+        """Restore the newest session without a window, and delete closed and expired ones."""
         self._clear_unfinished()
         taken: tuple[Path, QLockFile] | None = None
         for file in sorted(self._folder.glob("*.json"), key=_modified_at, reverse=True):
@@ -109,13 +106,13 @@ class Autosave(QObject):
         return taken
 
     def _clear_unfinished(self) -> None:
-        """Remove what windows that were killed while they wrote have left, once nobody can be writing it any more."""
+        """Delete temporary files of windows that were killed while writing."""
         for file in self._folder.glob(f".*{UNFINISHED}"):
             if time.time() - _modified_at(file) > UNFINISHED_SECONDS:
                 file.unlink(missing_ok=True)
 
-    def _restore(self, file: Path, session: Session) -> bool:
-        """Take up `session`; return False where its file had to be set aside, as the only one that has its plan."""
+    def _restore(self, file: Path, session: SavedSession) -> bool:
+        """Restore `session`; return False if its file was renamed because nothing else holds its plan."""
         path = None if session.path is None else Path(session.path)
         take_plan = partial(self._workspace.replace, session.plan, path, session.modified)
         taken = self._take("plan", session.plan, take_plan, file)
@@ -124,27 +121,27 @@ class Autosave(QObject):
         return taken
 
     def _take(self, what: str, plan: Plan, take: Callable[[], None], file: Path) -> bool:
-        """Show `plan`, or keep it elsewhere and note why; return False where `file` was set aside for it."""
+        """Show `plan`, or save it elsewhere and note why; return False if `file` itself was renamed for it."""
         try:
             take()
         except PlannerError as error:
             kept = self._keep(plan)
-            message = f"The {what} of the last time cannot be shown: {error.message}."
-            where = f"The {what} is kept in {kept or file.replace(file.with_suffix('.json.kept'))}."
-            how = " File, Recent opens it once the catalog has what it names." if kept else ""
+            message = f"The {what} of your last session cannot be shown: {error.message}."
+            where = f"The {what} is saved in {kept or file.replace(file.with_suffix('.json.kept'))}."
+            how = " File › Recent opens it once the catalog has the card and model again." if kept else ""
             _log.warning("%s %s", message, where)
             self.unrestored.append(PlannerError(message, where + how))
             return kept is not None
         return True
 
     def _keep(self, plan: Plan) -> Path | None:
-        """Write `plan` to a file that can be opened, and return it; none where it cannot be written."""
+        """Save `plan` as a plan file and return its path, or None if it cannot be written."""
         file = self._folder / "kept" / f"{date.today().isoformat()}-{uuid.uuid4().hex[:8]}.json"
         try:
             file.parent.mkdir(exist_ok=True)
             save_plan(file, plan)
         except (OSError, PlannerError) as error:
-            _log.warning("A plan could not be kept: %s", error)
+            _log.warning("A plan could not be saved: %s", error)
             return None
         self._workspace.settings.add_recent(file)
         return file
@@ -158,7 +155,7 @@ class Autosave(QObject):
 
 def _lock_of(file: Path) -> QLockFile:
     lock = QLockFile(str(file.with_suffix(".lock")))
-    # Never stale by age: a window may stay open for weeks. Whether its process lives is still checked.
+    # Never stale by age, since a window may stay open for weeks; Qt still checks whether its process lives.
     lock.setStaleLockTime(0)
     return lock
 
@@ -170,9 +167,9 @@ def _modified_at(file: Path) -> float:
         return 0.0
 
 
-def _read(file: Path) -> Session | None:
+def _read(file: Path) -> SavedSession | None:
     try:
-        return Session.model_validate_json(file.read_bytes())
+        return SavedSession.model_validate_json(file.read_bytes())
     except (OSError, ValidationError) as error:
         _log.warning("The saved plan %s could not be read: %s", file, error)
         bad = file.with_suffix(".json.bad")

@@ -1,11 +1,11 @@
-"""The models and cards of the catalog as lists to search."""
+"""The catalog's models and cards as choices of searchable lists."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from planner.gui.widgets.marks import verdict_mark
-from planner.gui.widgets.search_list import Choice, search
+from planner.gui.widgets.search_list import Choice, search_choices
 from planner.gui.workspace import Workspace
 from planner.models.load import HUB_PREFIX
 from planner.plan.evaluate import fits_by_gpu
@@ -16,7 +16,7 @@ _MOST: Final = 1_000
 
 
 def model_choices(workspace: Workspace) -> list[Choice]:
-    """Return every model, in each format it was published in, with its parameters and context beside its name."""
+    """Return every model in each of its published formats, with its parameters and context length."""
     return [
         Choice(
             name,
@@ -30,13 +30,13 @@ def model_choices(workspace: Workspace) -> list[Choice]:
 
 
 def hub_choice(text: str) -> Choice | None:
-    """Return the model of the Hugging Face Hub that was typed, as `hf:owner/name`."""
+    """Return the Hugging Face Hub model that was typed as `hf:owner/name`, or None."""
     name = text.strip()
     return Choice(name, name, "read from the Hugging Face Hub") if name.startswith(HUB_PREFIX) else None
 
 
 def choose_model(workspace: Workspace, key: object) -> None:
-    """Plan for a model of the catalog, or ask for one of the Hub."""
+    """Set the plan's model to one of the catalog, or request one of the Hub."""
     name = str(key)
     if name.startswith(HUB_PREFIX):
         workspace.navigator.hub_model_requested.emit(name)
@@ -45,7 +45,7 @@ def choose_model(workspace: Workspace, key: object) -> None:
 
 
 def card_choices(workspace: Workspace) -> list[Choice]:
-    """Return every card with its memory and its verdict for the plan."""
+    """Return every card with its memory and the plan's verdict on it."""
     fits = fits_by_gpu(workspace.plan, workspace.catalog)
     return [
         Choice(gpu.id, gpu.name, fmt.size(gpu.memory_bytes), verdict_mark(fits[gpu.id].verdict), " ".join(gpu.aliases))
@@ -54,10 +54,8 @@ def card_choices(workspace: Workspace) -> list[Choice]:
 
 
 def hardware_choices(workspace: Workspace) -> list[Choice]:
-    """Return every card and then every system, keyed as a comparison names them: `accelerators:rtx-4090`."""
-    from planner.present.catalog.system_row import (
-        system_rows,  # 25 ms that the start of the window does without  # the start of the window does without
-    )
+    """Return every card and then every system, with keys of the comparison: `accelerators:rtx-4090`."""
+    from planner.present.catalog.system_row import system_rows  # takes 25 ms, which the start does not wait for
 
     cards = [replace(choice, key=f"accelerators:{choice.key}") for choice in card_choices(workspace)]
     systems = system_rows(workspace.catalog.hardware)
@@ -68,11 +66,11 @@ def hardware_choices(workspace: Workspace) -> list[Choice]:
 
 
 def several_of(choices: Sequence[Choice], text: str) -> Choice | None:
-    """Return what `2 x DGX H100` asks for, as many of the best match among `choices`; none without a number."""
+    """Parse `2 x DGX H100` as two of the best match among `choices`; return None without a number."""
     from planner.hardware.names import counted  # as above
 
     number, name = counted(text)
-    best = next(iter(search(choices, name)), None)
+    best = next(iter(search_choices(choices, name)), None)
     if best is None or number is None or not 1 <= number <= _MOST:
         return None
     detail = f"{best.detail} each" if best.detail and number > 1 else best.detail
@@ -80,7 +78,7 @@ def several_of(choices: Sequence[Choice], text: str) -> Choice | None:
 
 
 def card_name(workspace: Workspace, gpu_id: object) -> str:
-    """Return the name of a card, or that none is chosen."""
+    """Return the name of a card, or `No card`."""
     return "No card" if gpu_id is None else workspace.catalog.hardware.gpu(str(gpu_id)).name
 
 

@@ -1,4 +1,4 @@
-"""The declared list of everything the window can do."""
+"""The declared actions of the window."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -20,21 +20,21 @@ from planner.paths import state_dir
 from planner.present.format import integer
 
 if TYPE_CHECKING:
-    from planner.gui.window import Window  # which imports this
+    from planner.gui.window import MainWindow  # which imports this module
 
 
-def declare(window: "Window") -> list[Action]:
-    """Return the actions of `window`, menu by menu; those of a tab only where it has that tab."""
+def declare(window: "MainWindow") -> list[Action]:
+    """Return the actions of `window` in menu order; those of a tab only if the window has that tab."""
 
-    def itself() -> "Window":
+    def itself() -> "MainWindow":
         return window
 
     tabs = {place.name for place in window.places}
-    paying = _PAYING if "CostTab" in tabs else ()
+    cost_commands = _COST if "CostTab" in tabs else ()
     return [
         *(
             command.of(itself)
-            for command in (*_FILE, *_EDIT, *_tab_commands(window), *_VIEW, *_PLAN, *paying, *_FINDING)
+            for command in (*_FILE, *_EDIT, *_tab_commands(window), *_VIEW, *_PLAN, *cost_commands, *_TAB)
         ),
         *(command.of(window.catalog) for command in CATALOG_COMMANDS if "CatalogTab" in tabs),
         *(command.of(window.monitor) for command in MONITOR_COMMANDS if "MonitorTab" in tabs),
@@ -46,60 +46,60 @@ def _named(verb: str, step: str) -> str:
     return f"{verb} {step}".strip()
 
 
-def _has_news(window: "Window") -> bool:
+def _can_save(window: "MainWindow") -> bool:
     return window.workspace.path is None or window.workspace.modified
 
 
-def _is_traced(window: "Window") -> bool:
+def _is_traced(window: "MainWindow") -> bool:
     return window.workspace.evaluation.traced is not None
 
 
-def _is_estimated(window: "Window") -> bool:
+def _is_estimated(window: "MainWindow") -> bool:
     return not _is_traced(window)
 
 
-def _is_pinned(window: "Window") -> bool:
+def _is_pinned(window: "MainWindow") -> bool:
     return window.workspace.pin.plan is not None
 
 
-def _copy_result(window: "Window") -> None:
+def _copy_result(window: "MainWindow") -> None:
     QGuiApplication.clipboard().setText(window.tab.copy_result())
 
 
-def _swap_text(window: "Window") -> str:
+def _swap_text(window: "MainWindow") -> str:
     return "&Train this model" if window.workspace.plan.workload.task == "inference" else "&Run this model"
 
 
-def _swap_task(window: "Window") -> None:
+def _swap_task(window: "MainWindow") -> None:
     task = "training" if window.workspace.plan.workload.task == "inference" else "inference"
     with window.workspace.reporting():
         window.workspace.answer("task", {"workload.task": task})
 
 
-def _show_pinned(window: "Window") -> None:
-    """Show a tab that sets the plan beside the pinned one; two do."""
+def _show_pinned(window: "MainWindow") -> None:
+    """Show a tab that compares the plan with the pinned one: Cost if it is shown, else Memory."""
     if window.tab.key != "cost":
         window.show_tab("memory")
 
 
-def _pin_plan(window: "Window") -> None:
+def _pin_plan(window: "MainWindow") -> None:
     _show_pinned(window)
     with window.workspace.reporting():
         window.workspace.pin.put(window.workspace.plan)
 
 
-def _swap_pinned(window: "Window") -> None:
+def _swap_pinned(window: "MainWindow") -> None:
     _show_pinned(window)
     with window.workspace.reporting():
         window.workspace.pin.swap()
 
 
-def _open_logs(_window: "Window") -> None:
+def _open_logs(_window: "MainWindow") -> None:
     QDesktopServices.openUrl(QUrl.fromLocalFile(str(state_dir() / "logs")))
 
 
-def _show_shortcuts(window: "Window") -> None:
-    """Show every action that has a key, menu by menu."""
+def _show_shortcuts(window: "MainWindow") -> None:
+    """List every action that has a keyboard shortcut, by menu."""
     dialog = QDialog(window)
     dialog.setWindowTitle("Keyboard shortcuts")
     grid = QGridLayout()
@@ -121,8 +121,8 @@ def _show_shortcuts(window: "Window") -> None:
     open_once(dialog)
 
 
-def _show_about(window: "Window") -> None:
-    """Show what the program is and which version this is."""
+def _show_about(window: "MainWindow") -> None:
+    """Show the name, the version and the license of the program."""
     catalog = window.workspace.catalog
     box = QMessageBox(QMessageBox.Icon.NoIcon, "About GPU Planner", f"GPU Planner {__version__}", parent=window)
     box.setInformativeText(
@@ -133,7 +133,7 @@ def _show_about(window: "Window") -> None:
     open_once(box)
 
 
-_FILE: Final[tuple[Command["Window"], ...]] = (
+_FILE: Final[tuple[Command["MainWindow"], ...]] = (
     Command("file.new", "&New plan", "File/1", lambda w: w.documents.new(), "Ctrl+N", "new"),
     Command("file.open", "&Open plan…", "File/1", lambda w: w.documents.choose_plan(), "Ctrl+O", "open"),
     Command("file.open-model", "Open &model…", "File/1", lambda w: w.documents.choose_model(), "Ctrl+Shift+O", "model"),
@@ -141,14 +141,14 @@ _FILE: Final[tuple[Command["Window"], ...]] = (
         "file.open-hub", "Open from &Hugging Face…", "File/1", lambda w: w.documents.choose_hub_model(), "Ctrl+Alt+H"
     ),
     Command("file.open-trace", "Open &trace…", "File/1", lambda w: w.documents.choose_trace(), "Ctrl+Alt+O", "trace"),
-    Command("file.save", "&Save", "File/2", lambda w: w.documents.save(), "Ctrl+S", "save", _has_news),
+    Command("file.save", "&Save", "File/2", lambda w: w.documents.save(), "Ctrl+S", "save", _can_save),
     Command("file.save-as", "Save &as…", "File/2", lambda w: w.documents.save_as(), "Ctrl+Shift+S"),
     Command(
         "file.save-trace", "Save trac&e…", "File/2", lambda w: w.documents.save_trace(), "Ctrl+Alt+S", "", _is_traced
     ),
     Command("file.quit", "&Quit", "File/4", lambda w: w.close(), "Ctrl+Q"),
 )
-_EDIT: Final[tuple[Command["Window"], ...]] = (
+_EDIT: Final[tuple[Command["MainWindow"], ...]] = (
     Command(
         "edit.undo",
         lambda w: _named("&Undo", w.workspace.undo_stack.undoText()),
@@ -170,10 +170,10 @@ _EDIT: Final[tuple[Command["Window"], ...]] = (
     Command("edit.copy-result", "&Copy result", "Edit/2", _copy_result, "Ctrl+Shift+C", "copy"),
     Command("edit.search", "&Search", "Edit/2", lambda w: w.tab.focus_search(), "Ctrl+F", "search"),
 )
-_VIEW: Final[tuple[Command["Window"], ...]] = (
+_VIEW: Final[tuple[Command["MainWindow"], ...]] = (
     Command("view.palette", "Command &palette…", "View/3", lambda w: w.open_palette(), "Ctrl+K", "search"),
 )
-_PLAN: Final[tuple[Command["Window"], ...]] = (
+_PLAN: Final[tuple[Command["MainWindow"], ...]] = (
     Command("plan.model", "Choose &model…", "Plan/1", lambda w: w.plan_bar.pick_model(), "Ctrl+M", "model"),
     Command("plan.workload", "Change &workload…", "Plan/1", lambda w: w.plan_bar.edit_workload(), "Ctrl+L"),
     Command("plan.card", "Choose &card…", "Plan/1", lambda w: w.plan_bar.pick_card(), "Ctrl+G", "card"),
@@ -184,7 +184,7 @@ _PLAN: Final[tuple[Command["Window"], ...]] = (
     Command("plan.trace", "Trace a mo&dule…", "Plan/3", lambda w: w.navigator.trace(), "Ctrl+Shift+T", "trace"),
     Command(
         "plan.check-estimate",
-        "Chec&k the estimate by a trace",
+        "Chec&k the estimate with a trace",
         "Plan/3",
         lambda w: w.navigator.check_estimate(),
         "Ctrl+Shift+E",
@@ -216,7 +216,7 @@ _PLAN: Final[tuple[Command["Window"], ...]] = (
     ),
     Command("plan.unpin", "&Unpin the plan", "Plan/4", lambda w: w.workspace.pin.put(None), enabled_when=_is_pinned),
 )
-_PAYING: Final[tuple[Command["Window"], ...]] = (
+_COST: Final[tuple[Command["MainWindow"], ...]] = (
     Command(
         "plan.recommend",
         "Ch&oose hardware for me…",
@@ -228,7 +228,7 @@ _PAYING: Final[tuple[Command["Window"], ...]] = (
     ),
     Command("plan.prices", "Pric&es…", "Plan/6", lambda w: w.cost().show_prices(), "Ctrl+Shift+P", "cost"),
 )
-_FINDING: Final[tuple[Command["Window"], ...]] = (
+_TAB: Final[tuple[Command["MainWindow"], ...]] = (
     Command(
         "plan.find-cards",
         "&Find cards that fit",
@@ -239,14 +239,14 @@ _FINDING: Final[tuple[Command["Window"], ...]] = (
     ),
     Command(
         "plan.primary",
-        lambda w: w.tab.primary_action or "No main action here",
+        lambda w: w.tab.primary_action or "No main action in this tab",
         "Plan/5",
         lambda w: w.tab.run_primary_action(),
         "Ctrl+Return",
         enabled_when=lambda w: bool(w.tab.primary_action),
     ),
 )
-_HELP: Final[tuple[Command["Window"], ...]] = (
+_HELP: Final[tuple[Command["MainWindow"], ...]] = (
     Command("help.shortcuts", "&Keyboard shortcuts", "Help/1", _show_shortcuts, "F1", "keyboard"),
     Command("help.logs", "Open &log folder", "Help/1", _open_logs),
     Command("help.about", "&About GPU Planner", "Help/2", _show_about, icon="info"),
@@ -254,9 +254,9 @@ _HELP: Final[tuple[Command["Window"], ...]] = (
 _SCHEMES: Final[tuple[tuple[Scheme, str], ...]] = (("system", "&System"), ("light", "&Light"), ("dark", "&Dark"))
 
 
-def _tab_commands(window: "Window") -> Iterator[Command["Window"]]:
-    """Yield a command for each tab that `window` has, and for each look."""
-    titles = _with_keys(place.title for place in window.places)
+def _tab_commands(window: "MainWindow") -> Iterator[Command["MainWindow"]]:
+    """Yield a command for each tab of `window` and for each color scheme."""
+    titles = _with_mnemonics(place.title for place in window.places)
     for number, (place, text) in enumerate(zip(window.places, titles, strict=True), start=1):
         show, is_shown = partial(_show_tab, place.key), partial(_is_shown, place.key)
         yield Command(f"view.{place.key}", text, "View/1", show, f"Ctrl+{number}", place.icon, None, is_shown)
@@ -265,24 +265,24 @@ def _tab_commands(window: "Window") -> Iterator[Command["Window"]]:
         yield Command(f"view.theme-{scheme}", title, "View/Theme/1", choose, "", "theme", None, is_chosen)
 
 
-def _show_tab(key: str, window: "Window") -> None:
+def _show_tab(key: str, window: "MainWindow") -> None:
     window.show_tab(key)
 
 
-def _is_shown(key: str, window: "Window") -> bool:
+def _is_shown(key: str, window: "MainWindow") -> bool:
     return window.tab.key == key
 
 
-def _choose_scheme(scheme: Scheme, window: "Window") -> None:
+def _choose_scheme(scheme: Scheme, window: "MainWindow") -> None:
     window.choose_scheme(scheme)
 
 
-def _is_scheme(scheme: Scheme, window: "Window") -> bool:
+def _is_scheme(scheme: Scheme, window: "MainWindow") -> bool:
     return window.theme.scheme == scheme
 
 
-def _with_keys(titles: Iterable[str]) -> Iterator[str]:
-    """Yield each title with a mark before its first letter that no title before it is found by."""
+def _with_mnemonics(titles: Iterable[str]) -> Iterator[str]:
+    """Yield each title with `&` before its first letter that is not the mnemonic of an earlier title."""
     taken: set[str] = set()
     for title in titles:
         at = next(at for at, letter in enumerate(title) if letter.lower() not in taken)

@@ -1,4 +1,4 @@
-"""What happens when something goes wrong that nobody expected: it is written down, and told once."""
+"""Handling of unexpected errors: they are logged and shown in a dialog."""
 
 import contextlib
 import faulthandler
@@ -26,13 +26,13 @@ _LEVELS: Final = {
     QtMsgType.QtCriticalMsg: logging.ERROR,
     QtMsgType.QtFatalMsg: logging.CRITICAL,
 }
-# Said about every window by platforms that have no window manager.
+# Logged for every window by platforms without a window manager.
 _IGNORED: Final = "This plugin does not support"
 _log = logging.getLogger(__name__)
 
 
 class Diagnostics(QObject):
-    """Log file, crash file and hooks; `save_work` is called before anything is told."""
+    """The log file, the crash file and the error hooks; `save_work` is called before the dialog opens."""
 
     caught = Signal(str)
 
@@ -48,11 +48,11 @@ class Diagnostics(QObject):
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         self._told_at: float | None = None
         self._dialog: QMessageBox | None = None
-        # Queued: a painting widget can raise, and a dialog must not open within a paint event or off this thread.
+        # Queued: a paint event or another thread can raise, and neither must open a dialog.
         self.caught.connect(self._tell, Qt.ConnectionType.QueuedConnection)
 
     def install(self) -> None:
-        """Start listening."""
+        """Install the log handler and the error hooks."""
         logging.getLogger().addHandler(self._handler)
         faulthandler.enable(self._crash_file)
         sys.excepthook = self._on_exception
@@ -60,7 +60,7 @@ class Diagnostics(QObject):
         qInstallMessageHandler(_on_qt_message)
 
     def uninstall(self) -> None:
-        """Put everything back as it was."""
+        """Remove the log handler and the error hooks."""
         qInstallMessageHandler(None)
         sys.excepthook = sys.__excepthook__
         threading.excepthook = threading.__excepthook__
@@ -88,15 +88,15 @@ class Diagnostics(QObject):
         if self._told_at is not None and now - self._told_at < QUIET_SECONDS:
             return
         self._told_at = now
-        # Kept, since nothing else owns it: unkept, it would be gone before it is seen.
+        # Nothing else owns the dialog, so without this reference it would be destroyed before it is seen.
         self._dialog = report_dialog(details, self.folder)
         self._dialog.open()
 
 
 def report_dialog(details: str, folder: Path) -> QMessageBox:
-    """Return the dialog that tells of an unexpected error; its details can be copied."""
+    """Return the dialog about an unexpected error; its details can be copied."""
     box = QMessageBox(QMessageBox.Icon.Warning, "GPU Planner", "Something went wrong in GPU Planner.")
-    box.setInformativeText(f"Your plan is saved, and you can go on working. The log is in {folder}.")
+    box.setInformativeText(f"Your plan is saved, and you can continue working. The log is in {folder}.")
     box.setDetailedText(details)
     copy = box.addButton("Copy details", QMessageBox.ButtonRole.ActionRole)
     box.addButton(QMessageBox.StandardButton.Close)
@@ -106,14 +106,14 @@ def report_dialog(details: str, folder: Path) -> QMessageBox:
 
 
 def _start_crash_file(folder: Path) -> tuple[bool, TextIO]:
-    """Open the file for a fatal signal's traceback; say whether the last run left one, which is set aside.
+    """Open the file for the traceback of a fatal signal; return whether the last run wrote one, which is renamed.
 
-    It is appended to, since several windows may share it.
+    The file is opened for appending, since several windows may share it.
     """
     file = folder / "crash.log"
     crashed = file.exists() and file.stat().st_size > 0
     if crashed:
-        with contextlib.suppress(OSError):  # Windows does not rename what another window has open
+        with contextlib.suppress(OSError):  # Windows cannot rename a file that another window has open
             file.replace(folder / "crash-last.log")
     return crashed, file.open("a", encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Files and the window: open, save, drop, and the question before work in a file would be lost."""
+"""Opening and saving of files, and the question about unsaved changes."""
 
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ _TRACES = "Traces (*.trace.json.gz *.json.gz *.json);;All files (*)"
 
 
 class Documents(QObject):
-    """What the File menu does."""
+    """The actions of the File menu."""
 
     def __init__(self, workspace: Workspace, tasks: TaskRunner, window: QWidget) -> None:
         super().__init__(window)
@@ -34,7 +34,7 @@ class Documents(QObject):
 
     @Slot()
     def new(self) -> None:
-        """Start over, after asking about unsaved work."""
+        """Start a new plan, after asking about unsaved changes."""
         if self.may_leave():
             with self._workspace.reporting():
                 self._workspace.new_plan()
@@ -46,20 +46,20 @@ class Documents(QObject):
 
     @Slot()
     def choose_model(self) -> None:
-        """Ask for a model's configuration or weights and plan for it."""
+        """Ask for a model's configuration or weights, and plan for that model."""
         self._choose("Open a model", _MODELS)
 
     @Slot()
     def choose_hub_model(self) -> None:
-        """Ask for a model of the Hugging Face Hub and plan for it."""
-        label = "The model's name, as owner/name. Its configuration and the heads of its weights are read."
+        """Ask for a model of the Hugging Face Hub, and plan for it."""
+        label = "The model's name, as owner/name. Its configuration and the headers of its weight files are read."
         name, given = QInputDialog.getText(self._window, "Open from Hugging Face", label)
         if given and name.strip():
             self.open_hub(f"{HUB_PREFIX}{name.strip().removeprefix(HUB_PREFIX)}")
 
     @Slot(str)
     def open_hub(self, name: str) -> None:
-        """Read the model `hf:owner/name` in the background, which can be cancelled, and plan for it."""
+        """Read the model `hf:owner/name` in the background, with a button to cancel, and plan for it."""
         stop = Event()
         waiting = QProgressDialog(f"Reading {name} from the Hugging Face Hub…", "Cancel", 0, 0, self._window)
         waiting.setWindowTitle("Hugging Face Hub")
@@ -83,12 +83,12 @@ class Documents(QObject):
 
     @Slot()
     def choose_trace(self) -> None:
-        """Ask for a recorded trace and plan for the module in it."""
+        """Ask for a recorded trace, and plan for its module."""
         self._choose("Open a trace", _TRACES)
 
     @Slot()
     def save_trace(self) -> None:
-        """Ask for a file and write the recording of the plan's traced module to it."""
+        """Ask for a file, and save the recording of the plan's traced module to it."""
         facts = self._workspace.evaluation.traced
         if facts is None:
             return
@@ -99,25 +99,25 @@ class Documents(QObject):
             self._tasks.run("save-trace", save, lambda _saved: None, self._report)
 
     def open(self, path: Path) -> None:
-        """Open a plan, or plan for the model or the traced module that a file or a model's folder describes."""
+        """Open a plan, a model's file or folder, a training file or a trace."""
         self._tasks.run("open", partial(_read, path), partial(self._take, path), self._report)
 
     @Slot()
     def save(self) -> bool:
-        """Save to the plan's file, or ask for one; return whether it was saved."""
+        """Save to the plan's file, or ask for one if it has none; return whether it was saved."""
         return self.save_as() if self._workspace.path is None else self._save_to(self._workspace.path)
 
     @Slot()
     def save_as(self) -> bool:
-        """Ask for a file and save to it; return whether it was saved."""
+        """Ask for a file, and save to it; return whether it was saved."""
         suggestion = self._workspace.path or Path(self._folder()) / f"{self._suggested_name()}.plan.json"
         name, _ = QFileDialog.getSaveFileName(self._window, "Save the plan", str(suggestion), _PLANS)
         return bool(name) and self._save_to(Path(name))
 
     def may_leave(self) -> bool:
-        """Ask what to do with unsaved changes of an open file; return whether to go on.
+        """Ask what to do with unsaved changes of an open file; return whether to continue.
 
-        A plan without a file needs no question: it is autosaved, and restored at the next start.
+        A plan without a file is autosaved and restored at the next start, so there is no need to ask.
         """
         workspace = self._workspace
         if workspace.path is None or not workspace.modified:
@@ -154,7 +154,7 @@ class Documents(QObject):
 
     @Slot(str)
     def trace_network(self, text: str) -> None:
-        """Ask how to trace the network that `text` names, whose configuration is read first."""
+        """Read the configuration of the network `text`, and request its trace."""
         from planner.plan.trace_request import request_of_config
 
         read = partial(request_of_config, text, self._workspace.catalog)
@@ -162,23 +162,23 @@ class Documents(QObject):
         self._tasks.run("open", read, self._workspace.navigator.trace_requested.emit, self._report)
 
     def _take_recipe(self, recipe: "Recipe", path: Path) -> None:
-        """Plan as a training file says, in one step, for its network or the plan's own; say what was read."""
+        """Apply a training file to the plan in one step, with its network if it is known, and report what was read."""
         from planner.plan.recipes.files import plan_of_recipe, with_recipe
         from planner.present.plan.starting_points import recipe_summary
 
         workspace = self._workspace
-        kept = ""
+        unchanged = ""
         try:
             plan = plan_of_recipe(recipe, path, workspace.catalog.models)
         except PlannerError as error:
-            plan, kept = workspace.plan, f" The plan keeps its model: {error.message}."
+            plan, unchanged = workspace.plan, f" The plan keeps its model: {error.message}."
         plan = with_recipe(plan, recipe)
         workspace.end_gesture()
         workspace.apply(f"open {path.name}", model=plan.model, workload=plan.workload, count=plan.count)
         workspace.end_gesture()
         workspace.navigator.show_memory()
         first, *others = recipe_summary(recipe, path.name)
-        workspace.noticed.emit(first, " ".join(others) + kept)
+        workspace.noticed.emit(first, " ".join(others) + unchanged)
 
     def _take_model(self, model: LoadedModel) -> None:
         with self._workspace.reporting():
@@ -207,7 +207,7 @@ class Documents(QObject):
 def _read(path: Path) -> "Plan | LoadedModel | TracedFacts | Recipe":
     if is_plan_file(path):
         return load_plan(path)
-    from planner.plan.recipes.files import is_recipe_file, load_recipe  # few starts need a reader of YAML
+    from planner.plan.recipes.files import is_recipe_file, load_recipe  # few starts need a YAML reader
 
     if is_recipe_file(path):
         return load_recipe(path)
@@ -227,5 +227,5 @@ def _copy_recording(digest: str, path: Path) -> None:
 
     recording = find_recording(traces_dir(), digest)
     if recording is None:
-        raise PlannerError("the recording of this trace is not on this computer any more", "Trace it again.")
+        raise PlannerError("the recording of this trace is no longer on this computer", "Trace it again.")
     save_recording(path, recording)

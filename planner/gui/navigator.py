@@ -1,13 +1,13 @@
-"""What the parts of the window ask of each other, though none knows another."""
+"""Requests between parts of the window that do not know each other."""
 
 from PySide6.QtCore import QObject, Signal, Slot
 
 
 class Navigator(QObject):
-    """Carries requests from the part that has them to the one that answers: the window, or a tab that it shows first.
+    """Signals for requests to the window or to a tab, most of which first show that tab.
 
-    `hub_model_requested` carries a model's name, `trace_requested` a module's file, an earlier request or none,
-    `log_requested` a log's file or none. `trace_cancel_requested` leads to no tab.
+    `hub_model_requested` carries a model's name; `trace_requested` a module's file, an earlier request or None;
+    `log_requested` a log file or None. `trace_cancel_requested` shows no tab.
     """
 
     tab_requested = Signal(str)
@@ -23,33 +23,33 @@ class Navigator(QObject):
 
     @Slot()
     def show_memory(self) -> None:
-        """Show the tab that says how much memory the plan takes."""
+        """Show the Memory tab."""
         self.tab_requested.emit("memory")
 
     @Slot()
     def start_from_recipe(self) -> None:
-        """Offer well-known recipes to start from."""
+        """Open the list of recipes to start from."""
         self.show_memory()
         self.preset_requested.emit()
 
     def trace(self, subject: object = None) -> None:
-        """Ask what to trace: a new module, one in the file `subject`, or another way of the request `subject`."""
+        """Open the trace dialog for a new module, for the file `subject`, or for changes to the request `subject`."""
         self.show_memory()
         self.trace_requested.emit(subject)
 
     @Slot()
     def trace_again(self) -> None:
-        """Trace the plan's module as before."""
+        """Trace the plan's module again with the same settings."""
         self.show_memory()
         self.trace_again_requested.emit()
 
     @Slot()
     def check_estimate(self) -> None:
-        """Trace the model of the plan, to compare it with the estimate."""
+        """Trace the plan's model and compare the result with the estimate."""
         self.show_memory()
         self.estimate_check_requested.emit()
 
     def compare_with_log(self, file: object = None) -> None:
-        """Show the estimate beside what a run printed, in `file` if one is given."""
+        """Compare the estimate with the log of a run, in `file` if given."""
         self.show_memory()
         self.log_requested.emit(file)

@@ -1,4 +1,4 @@
-"""The command palette: every enabled action, and every card and model of the catalog, a few letters away."""
+"""The command palette: a searchable list of the enabled actions and the catalog's cards and models."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +20,7 @@ _WIDTH, _HEIGHT = 560, 420
 
 
 class CommandPalette(SearchPopover):
-    """Type some letters, press Return."""
+    """A popup list that runs the chosen command."""
 
     def __init__(self, parent: QWidget, theme: Theme, workspace: Workspace, actions: ActionSet) -> None:
         super().__init__(parent, theme, "Type a command, a card or a model")
@@ -32,7 +32,7 @@ class CommandPalette(SearchPopover):
 
     @Slot()
     def open(self) -> None:
-        """Show what can be done now, in the upper middle of the window."""
+        """Open the palette at the top center of the window."""
         self.list.set_choices([*self._commands(), *self._cards(), *self._models()])
         window = self._window
         width = min(_WIDTH, window.width())
@@ -80,7 +80,7 @@ class CommandPalette(SearchPopover):
 
 
 def _title(action: Action, made: QAction) -> str:
-    """Return the action's text, after the name of its submenu where it has one: `Theme: Dark`."""
+    """Return the action's text, prefixed with the name of its submenu: `Theme: Dark`."""
     submenus = action.menu.split("/")[1:-1]
     return ": ".join([*submenus, _plain(made.text())])
 

@@ -1,4 +1,4 @@
-"""What the window remembers between runs, kept as one small readable file."""
+"""Settings of the window that persist between runs in one JSON file."""
 
 import json
 import logging
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class TableLayout(Spec):
-    """How a table is arranged, by column keys, so that it outlives columns that are added or go away."""
+    """The column layout of a table by column keys, so that it survives added and removed columns."""
 
     shown: tuple[str, ...] = ()
     widths: dict[str, int] = Field(default_factory=dict)
@@ -30,8 +30,8 @@ class TableLayout(Spec):
     descending: bool = False
 
 
-class Settings(Spec):
-    """The remembered state of the window; every field has a default, so an empty file is a valid one."""
+class WindowSettings(Spec):
+    """The settings; every field has a default, so an empty file is valid."""
 
     scheme: Scheme = "system"
     tab: str = "memory"
@@ -46,12 +46,12 @@ class Settings(Spec):
     splitters: dict[str, tuple[int, ...]] = Field(default_factory=dict)
     open_sections: tuple[str, ...] = ()
     traced_files: tuple[str, ...] = ()
-    trusted_code: tuple[str, ...] = Field(default=(), description="SHA-256 of code of one's own that may be run")
+    trusted_code: tuple[str, ...] = Field(default=(), description="SHA-256 of the user's code that may be run")
     monitor: MonitorSettings = MonitorSettings()
 
 
 class SettingsStore(QObject):
-    """The settings and their file; changes are written together, half a second later and when the window closes."""
+    """The settings and their file; changes are written after half a second and when the window closes."""
 
     def __init__(self, path: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -61,7 +61,7 @@ class SettingsStore(QObject):
         self._timer.timeout.connect(self.flush)
 
     def update(self, **changes: object) -> None:
-        """Change some settings and write them soon."""
+        """Change some settings and schedule the writing."""
         changed = self.current.evolve(**changes)
         if changed != self.current:
             self.current = changed
@@ -72,25 +72,25 @@ class SettingsStore(QObject):
         self.update(catalog=self.current.catalog.evolve(**changes))
 
     def keep_table(self, key: str, layout: TableLayout) -> None:
-        """Remember how the table called `key` is arranged."""
+        """Store the layout of the table `key`."""
         self.update(tables={**self.current.tables, key: layout})
 
     def add_recent(self, path: Path) -> None:
-        """Put `path` at the head of the recently opened plans."""
+        """Add `path` as the first of the recently opened plans."""
         self.update(recent=_with_first(str(path), self.current.recent))
 
     def add_traced(self, path: Path) -> None:
-        """Put `path` at the head of the files that were traced lately."""
+        """Add `path` as the first of the recently traced files."""
         self.update(traced_files=_with_first(str(path), self.current.traced_files))
 
     def trust(self, digest: str) -> None:
-        """Remember that the code with this digest may be run."""
+        """Store that the code with this digest may be run."""
         others = tuple(known for known in self.current.trusted_code if known != digest)
         self.update(trusted_code=(digest, *others)[:_TRUSTED_LIMIT])
 
     @Slot()
     def flush(self) -> None:
-        """Write the settings now; failing to is logged, since no work is lost by it."""
+        """Write the settings now; a failure is only logged, since no work is lost."""
         self._timer.stop()
         try:
             write_atomically(self._path, self.current.model_dump_json(indent=2, exclude_defaults=True))
@@ -102,25 +102,25 @@ def _with_first(name: str, names: tuple[str, ...]) -> tuple[str, ...]:
     return (name, *(other for other in names if other != name))[:_RECENT_LIMIT]
 
 
-def _read(path: Path) -> Settings:
+def _read(path: Path) -> WindowSettings:
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return Settings()
+        return WindowSettings()
     except (OSError, ValueError):
         _keep_bad_copy(path)
-        return Settings()
+        return WindowSettings()
     settings, rejected = _accept(stored)
     if rejected:
         _keep_bad_copy(path)
     return settings
 
 
-def _accept(stored: object) -> tuple[Settings, bool]:
-    """Take every field that is still understood; say whether one was not."""
+def _accept(stored: object) -> tuple[WindowSettings, bool]:
+    """Return the settings from the valid fields, and whether a field was rejected."""
     if not isinstance(stored, dict):
-        return Settings(), True
-    settings, rejected = Settings(), False
+        return WindowSettings(), True
+    settings, rejected = WindowSettings(), False
     for name, value in stored.items():
         try:
             settings = settings.evolve(**{str(name): value})
@@ -134,6 +134,6 @@ def _keep_bad_copy(path: Path) -> None:
     try:
         path.replace(bad)
     except OSError:
-        _log.warning("Unreadable settings at %s could not be set aside", path)
+        _log.warning("The unreadable settings file %s could not be renamed", path)
     else:
-        _log.warning("Settings that could not be read were set aside as %s", bad)
+        _log.warning("Unreadable settings were renamed to %s", bad)

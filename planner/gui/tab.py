@@ -1,4 +1,4 @@
-"""The pages of the window: what a tab is, those that ask on the left and answer on the right, and which there are."""
+"""Base classes of tabs, the list of tabs, and the buttons for the pinned plan."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ from planner.plan.evaluate import Evaluation
 class Tab(QWidget):
     """A page of the window. Subclasses build their widgets in `__init__` and override `refresh`.
 
-    The window makes a tab when it is first shown. `refresh` is called when the tab is shown and, while it is visible,
-    after every change of the plan; a hidden tab only notes that it is out of date.
+    The window creates a tab when it is first shown. `refresh` is called after every change of the plan while the tab is
+    visible, and otherwise when it is shown again.
     """
 
     key: ClassVar[str]
@@ -40,28 +40,28 @@ class Tab(QWidget):
         workspace.changed.connect(self._on_changed)
 
     def refresh(self, evaluation: Evaluation) -> None:
-        """Show `evaluation`; widgets are set with their signals blocked."""
+        """Show `evaluation` with the widgets' signals blocked."""
         raise NotImplementedError
 
     def copy_result(self) -> str:
-        """Return the tab's answer as text for the clipboard."""
+        """Return the tab's result as text for the clipboard."""
         raise NotImplementedError
 
     def focus_search(self) -> None:
-        """Put the keyboard into the tab's search field."""
+        """Focus the tab's search field."""
         raise NotImplementedError
 
     def show_fitting_cards(self) -> None:
-        """Narrow the tab down to cards that the plan fits on; tabs without cards have nothing to do."""
+        """Filter the tab to cards that the plan fits on; does nothing in tabs without cards."""
 
     def run_primary_action(self) -> None:
-        """Do what `primary_action` says; tabs without one need not override it."""
+        """Run the action named by `primary_action`; does nothing in tabs without one."""
 
     def shut_down(self) -> None:
-        """Put away what runs beside the window; it is closed for good."""
+        """Stop background work because the window is closing."""
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Draw what changed while the tab was hidden."""
+        """Refresh the tab if the plan changed while it was hidden."""
         super().showEvent(event)
         if self._stale:
             self._draw()
@@ -78,9 +78,9 @@ class Tab(QWidget):
 
 
 class QuestionTab(Tab):
-    """Questions beside a column that scrolls, which is drawn anew when another plan is pinned.
+    """A tab with a form on the left and a scrolling column of results on the right.
 
-    Subclasses fill `_column` with the answer and its evidence, and then lay out the tab.
+    Subclasses fill `_column` and then call `_lay_out`. The results are refreshed when another plan is pinned.
     """
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
@@ -92,7 +92,7 @@ class QuestionTab(Tab):
         workspace.pin.changed.connect(self._on_pinned)
 
     def _lay_out(self, questions: QWidget, *fixed: QWidget) -> None:
-        """Set `questions` beside the column; `fixed` stays above it wherever that is scrolled to."""
+        """Place the form `questions` to the left of the column; `fixed` widgets stay above it while it scrolls."""
         self.results = scrolled(self._body)
         in_row(
             questions,
@@ -103,7 +103,7 @@ class QuestionTab(Tab):
         )
 
     def _picture_of(self, first: QWidget, last: QWidget) -> QPixmap:
-        """Return the column from `first` to `last` as it is shown."""
+        """Return a picture of the column from `first` to `last`."""
         return picture_of(self._body, first.geometry().united(last.geometry()), self.theme.spacing.medium)
 
     @Slot()
@@ -112,8 +112,8 @@ class QuestionTab(Tab):
 
 
 @dataclass(frozen=True, slots=True)
-class TabPlace:
-    """Where a tab's class is; it is imported and built when the tab is first shown."""
+class TabEntry:
+    """A tab's key, title, icon and class, which is imported when the tab is first shown."""
 
     key: str
     title: str
@@ -122,27 +122,27 @@ class TabPlace:
     name: str
 
     def build(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> Tab:
-        """Import the class and make the tab."""
+        """Import the class and create the tab."""
         make: Callable[[Workspace, Theme, TaskRunner], Tab] = getattr(import_module(self.module), self.name)
         return make(workspace, theme, tasks)
 
 
 TABS: Final = (
-    TabPlace("catalog", "Catalog", "catalog", "planner.gui.catalog.tab", "CatalogTab"),
-    TabPlace("memory", "Memory", "memory", "planner.gui.memory.tab", "MemoryTab"),
-    TabPlace("cost", "Cost", "cost", "planner.gui.cost.tab", "CostTab"),
-    TabPlace("monitor", "Monitor", "monitor", "planner.gui.monitor.tab", "MonitorTab"),
+    TabEntry("catalog", "Catalog", "catalog", "planner.gui.catalog.tab", "CatalogTab"),
+    TabEntry("memory", "Memory", "memory", "planner.gui.memory.tab", "MemoryTab"),
+    TabEntry("cost", "Cost", "cost", "planner.gui.cost.tab", "CostTab"),
+    TabEntry("monitor", "Monitor", "monitor", "planner.gui.monitor.tab", "MonitorTab"),
 )
 
 
 class PinButtons(QWidget):
-    """Swap and unpin; `last` takes the comparison away, to the clipboard or into a file."""
+    """Buttons that swap and unpin the pinned plan, followed by `last`, which exports the comparison."""
 
     def __init__(self, workspace: Workspace, theme: Theme, last: QAbstractButton) -> None:
         super().__init__()
         self._workspace = workspace
-        self.swap = link_button("Swap", "Plan with the pinned one, and pin this one.")
-        self.unpin = link_button("Unpin", "Show the plan alone again.")
+        self.swap = link_button("Swap", "Continue with the pinned plan, and pin this one.")
+        self.unpin = link_button("Unpin", "End the comparison.")
         row = in_row(owner=self, spacing=theme.spacing.small)
         for button in (self.swap, self.unpin, last):
             row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
@@ -150,7 +150,7 @@ class PinButtons(QWidget):
         self.unpin.clicked.connect(self._unpin)
 
     def refresh(self) -> None:
-        """Offer to swap only plans that differ."""
+        """Enable Swap if the plans differ."""
         self.swap.setEnabled(self._workspace.plan != self._workspace.pin.plan)
 
     @Slot()

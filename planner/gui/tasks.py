@@ -1,4 +1,4 @@
-"""Work that takes time, off the window's thread."""
+"""Background work in threads."""
 
 import logging
 from collections.abc import Callable
@@ -22,11 +22,10 @@ class _Outcome(NamedTuple):
 
 
 class TaskRunner(QObject):
-    """Runs plain functions in the background; lives as long as the application.
+    """Runs functions in background threads and calls back on the window's thread.
 
-    A function gets what it needs as arguments bound to it and touches nothing of Qt. Callbacks arrive on the window's
-    thread. A newer run under the same key makes the older one's outcome vanish, and so does the end of the object whose
-    method `on_done` is.
+    The functions must not use Qt. The outcome of a run is discarded once another run with the same key has started, or
+    once the object of the `on_done` method has been destroyed.
     """
 
     busy_changed = Signal(bool)
@@ -39,12 +38,12 @@ class TaskRunner(QObject):
         self._waiting: dict[str, tuple[Callable[[Any], None], Callable[[BaseException], None]]] = {}
         self._stops: dict[str, Callable[[], None]] = {}
         self._open = True
-        # Queued even on this thread: a quick function can be done before its run has been noted.
+        # Queued even on this thread: a quick function can finish before `run` has noted it.
         self._finished.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
 
     @property
     def busy(self) -> bool:
-        """Return whether an outcome is still awaited."""
+        """Return whether a run is still in progress."""
         return bool(self._waiting)
 
     def run(
@@ -52,31 +51,32 @@ class TaskRunner(QObject):
         key: str,
         work: Callable[[], Result],
         on_done: Callable[[Result], None],
-        on_error: Callable[[BaseException], None],
+        on_error: Callable[[BaseException], None] | None = None,
         stop: Callable[[], None] | None = None,
     ) -> None:
-        """Run `work` and hand its result to `on_done`, or what it raised to `on_error`.
+        """Run `work` in the background; call `on_done` with its result or `on_error` with its exception.
 
-        `stop` makes `work` end early; it is called once nobody waits for the outcome any more.
+        Without `on_error` the exception is raised on the window's thread, as an unexpected error.
+        `stop` makes `work` end early; it is called once its outcome is no longer needed.
         """
         self._stop(key)
         if stop is not None:
             self._stops[key] = stop
         generation = self._generations.get(key, 0) + 1
         self._generations[key] = generation
-        self._waiting[key] = (on_done, on_error)
+        self._waiting[key] = (on_done, on_error or _raise)
         self.busy_changed.emit(True)
         self._pool.submit(work).add_done_callback(partial(self._announce, key, generation))
 
     def cancel(self, key: str) -> None:
-        """Forget the run under `key`; its outcome vanishes."""
+        """Discard the run with this key."""
         self._stop(key)
         self._generations[key] = self._generations.get(key, 0) + 1
         self._waiting.pop(key, None)
         self.busy_changed.emit(self.busy)
 
     def shutdown(self) -> None:
-        """Forget every outcome and wait for what is running, but not for ever: it runs at the window's end."""
+        """Discard all outcomes and wait for running tasks, for ten seconds at most."""
         self._open = False
         self._waiting.clear()
         for key in tuple(self._stops):
@@ -93,7 +93,7 @@ class TaskRunner(QObject):
             stop()
 
     def _announce(self, key: str, generation: int, future: Future[object]) -> None:
-        # Called on the worker's thread: the signal carries the outcome over to the window's.
+        # Called on the worker's thread; the signal passes the outcome to the window's thread.
         if self._open:
             self._finished.emit(_Outcome(key, generation, future))
 
@@ -117,7 +117,11 @@ class TaskRunner(QObject):
             on_error(error)
 
 
+def _raise(error: BaseException) -> None:
+    raise error
+
+
 def _is_gone(on_done: Callable[[Any], None]) -> bool:
-    """Return whether `on_done` is a method of an object that Qt has destroyed."""
+    """Return whether `on_done` is a method of a destroyed Qt object."""
     receiver = getattr(on_done, "__self__", None)
     return isinstance(receiver, QObject) and not shiboken6.isValid(receiver)

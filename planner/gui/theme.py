@@ -1,4 +1,4 @@
-"""Design tokens: read from `resources/tokens`, sent to the palette first, then to a short style sheet."""
+"""The theme: colors, lengths, fonts and icons from `resources/tokens`, applied as a palette and a style sheet."""
 
 import math
 import tomllib
@@ -19,7 +19,7 @@ ICON_PIXELS: Final = 16
 
 
 class Spacing(Spec):
-    """The lengths between things, in logical pixels."""
+    """Distances in logical pixels."""
 
     tiny: int
     small: int
@@ -29,7 +29,7 @@ class Spacing(Spec):
 
 
 class Tokens(Spec):
-    """One colour scheme with the lengths and type sizes that all schemes share."""
+    """The tokens of a color scheme, with the distances and type sizes shared by all schemes."""
 
     colors: dict[str, str]
     spacing: Spacing
@@ -40,7 +40,7 @@ class Tokens(Spec):
 
 @cache
 def load_tokens(scheme: Literal["light", "dark"]) -> Tokens:
-    """Read the tokens of a scheme, with every role resolved to its base colour."""
+    """Read the tokens of a scheme, with every role resolved to its base color."""
     folder = resources_dir() / "tokens"
     colors = tomllib.loads((folder / f"{scheme}.toml").read_text(encoding="utf-8"))
     common = tomllib.loads((folder / "common.toml").read_text(encoding="utf-8"))
@@ -53,7 +53,7 @@ def load_tokens(scheme: Literal["light", "dark"]) -> Tokens:
 
 
 class Theme(QObject):
-    """The look in force, with its `tokens`. `changed` is emitted after a switch; palettes have been updated by then."""
+    """The current color scheme; `changed` is emitted after a switch, once the palette is updated."""
 
     changed = Signal()
 
@@ -65,7 +65,7 @@ class Theme(QObject):
         app.styleHints().colorSchemeChanged.connect(self._on_system_changed)
         self.scheme: Scheme = scheme
         self.tokens = load_tokens("light")
-        # A start asks for forty icons, more than twice each: making each once saves it a hundredth of its time.
+        # A start uses forty icons, each more than twice: caching them saves a hundredth of its time.
         self._icons: dict[tuple[str, str], QIcon] = {}
         app.screenAdded.connect(self._icons.clear)
         self._dressed = False
@@ -73,28 +73,28 @@ class Theme(QObject):
 
     @property
     def dark(self) -> bool:
-        """Return whether the dark scheme is in force."""
+        """Return whether the dark scheme is active."""
         if self.scheme != "system":
             return self.scheme == "dark"
         return self._app.styleHints().colorScheme() == Qt.ColorScheme.Dark
 
     @property
     def spacing(self) -> Spacing:
-        """Return the lengths between things."""
+        """Return the distances of the layout."""
         return self.tokens.spacing
 
     def color(self, role: str) -> QColor:
-        """Return the colour of a role, such as `text`, `bad`, `series-1` or a memory component's name."""
+        """Return the color of a role, such as `text`, `bad`, `series-1` or a memory component's name."""
         return QColor(self.tokens.colors[role])
 
     def color_on(self, role: str) -> QColor:
-        """Return black or white ink, whichever reads better on the colour of `role`."""
+        """Return the text or the surface color, whichever has more contrast with the color of `role`."""
         background = self.color(role)
         inks = (self.color("text"), self.color("surface"))
         return max(inks, key=lambda ink: contrast(ink, background))
 
     def font(self, step: TypeStep = "body", bold: bool = False) -> QFont:
-        """Return the system's font at a step of the type scale."""
+        """Return the system font at a step of the type scale."""
         font = QFont(self._base_font)
         font.setPointSizeF(self._base_font.pointSizeF() * self.tokens.type[step])
         if bold:
@@ -107,7 +107,7 @@ class Theme(QObject):
         return ICON_PIXELS
 
     def icon(self, name: str, role: str = "text") -> QIcon:
-        """Return an icon of `resources/icons` in the colour of `role`; ask again after `changed`."""
+        """Return an icon of `resources/icons` in the color of `role`; it is outdated after `changed`."""
         icon = self._icons.get((name, role))
         if icon is None:
             icon = self._icons[name, role] = QIcon()
@@ -116,26 +116,26 @@ class Theme(QObject):
         return icon
 
     def pixmap(self, name: str, role: str, ratio: float, scale: float = 1.0) -> QPixmap:
-        """Return an icon as it is painted on a device of `ratio` pixels a logical one, `scale` times a small one."""
+        """Return an icon for a device with this pixel ratio, `scale` times as large as a small one."""
         side = round(ICON_PIXELS * scale)
         return self.icon(name, role).pixmap(QSize(side, side), ratio)
 
     def apply(self, scheme: Scheme) -> None:
-        """Switch to a scheme; `system` follows the desktop's."""
+        """Switch to a scheme; `system` follows the desktop."""
         self.scheme = scheme
         hints = {"system": Qt.ColorScheme.Unknown, "light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark}
         self._app.styleHints().setColorScheme(hints[scheme])
         self._restyle()
 
     def dress(self) -> None:
-        """Put the style sheet on, just before the first window is shown.
+        """Apply the style sheet just before the first window is shown.
 
-        Widgets that are built while it is on are styled again each time they get a parent, which takes as long as all
-        the rest of building them.
+        Widgets that are created under a style sheet are styled again whenever they get a parent, which doubles the time
+        of creating them.
         """
         self._dressed = True
         self._put_sheet_on()
-        self.changed.emit()  # what was measured without the sheet is measured again
+        self.changed.emit()  # sizes that were measured without the style sheet are measured again
 
     @Slot()
     def _on_system_changed(self) -> None:
@@ -155,16 +155,16 @@ class Theme(QObject):
 
 
 def mark(widget: QWidget, value: str, name: str = "role") -> None:
-    """Give a widget one of the roles of the style sheet, such as `muted` or `primary`."""
+    """Set the property `name` of a widget, by which the style sheet selects a role such as `muted` or `primary`."""
     if widget.property(name) != value:
         widget.setProperty(name, value)
-        if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):  # if not, its first show will
+        if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):  # otherwise its first show polishes it
             widget.style().unpolish(widget)
             widget.style().polish(widget)
 
 
 def contrast(first: QColor, second: QColor) -> float:
-    """Return the contrast ratio of two opaque colours, from 1 to 21.
+    """Return the contrast ratio of two opaque colors, from 1 to 21.
 
     **Source**: WCAG 2.2, definition of contrast ratio and relative luminance.
     """

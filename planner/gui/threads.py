@@ -1,4 +1,4 @@
-"""What has to happen on the window's thread: Qt's classes are made there, and what nobody holds is collected."""
+"""Background imports, and garbage collection on the window's thread."""
 
 import gc
 from collections.abc import Iterator, Sequence
@@ -13,26 +13,23 @@ from typing import Final
 from PySide6 import QtCore, QtGui, QtWidgets
 from PySide6.QtCore import QObject, QTimer, Slot
 
-# A module that was imported before is found by then; the window may wait for so long.
+# Enough time to find a module that was imported before, and short enough for the window to wait.
 _MOMENT_SECONDS: Final = 0.005
 _QT: Final = (QtCore, QtGui, QtWidgets)
 _EVERY_MS: Final = 1000
 
 
-def import_soon(modules: Sequence[str], parent: QtCore.QObject) -> None:
-    """Import `modules` one after the other, in a thread that the program's end waits for.
-
-    It begins when Qt's classes are made, which are made a few at a time while nothing else waits.
-    """
+def import_in_background(modules: Sequence[str], parent: QtCore.QObject) -> None:
+    """Import `modules` in a thread, once Qt's classes have been created in small batches while the window is idle."""
     timer = QtCore.QTimer(parent)
     timer.timeout.connect(partial(_make_or_import, timer, tuple(modules)))
     timer.start(0)
 
 
-def is_imported(module: str) -> bool:
-    """Return whether `module` can be had without waiting; the first time that it is asked for begins to import it.
+def import_finished(module: str) -> bool:
+    """Return whether `module` can be imported without waiting; the first call starts to import it in a thread.
 
-    One that cannot be imported counts as well: whoever goes on to import it is told why.
+    A failed import counts as finished: the caller's own import then raises the error.
     """
     make_classes()
     importing = _importing((module,))
@@ -41,9 +38,10 @@ def is_imported(module: str) -> bool:
 
 
 def make_classes(seconds: float = inf) -> bool:
-    """Make Qt's classes, for about so long; return whether all are made. They take a tenth of a second together.
+    """Create PySide6's lazy classes for about `seconds`; return whether all are created.
 
-    Call it on the window's thread, and have all made before another thread imports a module that uses Qt.
+    All of them take a tenth of a second. They must be created on the window's thread before another thread imports a
+    module that uses Qt.
     """
     until = perf_counter() + seconds
     for module, name in _unmade():
@@ -55,7 +53,7 @@ def make_classes(seconds: float = inf) -> bool:
 
 @cache
 def _unmade() -> Iterator[tuple[ModuleType, str]]:
-    """Return what is left to make: there is one iterator, which everybody goes on with."""
+    """Return the one iterator over the classes that are not created yet."""
     return iter([(module, name) for module in _QT for name in dir(module)])
 
 
@@ -78,29 +76,30 @@ def _import_all(modules: tuple[str, ...]) -> None:
         import_module(module)
 
 
-class Collector(QObject):
-    """Collects as often as Python would by itself, which collects in whatever thread makes the object that is too many.
+class GarbageCollector(QObject):
+    """Runs Python's garbage collection on the window's thread, about as often as Python would.
 
-    A widget in a cycle would then be destroyed beside the window's thread. The two can wait for each other for good:
-    one has the interpreter's lock and wants one of Qt's, the other has that one and wants the interpreter's.
+    Python itself collects in whichever thread allocates the object that exceeds the threshold. A widget in a cycle
+    would then be destroyed in another thread, which can deadlock: one thread holds the interpreter's lock and waits for
+    a lock of Qt, the other the reverse.
     """
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         gc.disable()
         self._timer = QTimer(self, interval=_EVERY_MS)
-        self._timer.timeout.connect(self.look)
+        self._timer.timeout.connect(self.collect)
         self._timer.start()
 
     @Slot()
-    def look(self) -> None:
-        """Collect the oldest generation that has grown beyond its threshold, with those below it."""
+    def collect(self) -> None:
+        """Collect the oldest generation that exceeds its threshold, with the younger ones."""
         grown = [count > threshold for count, threshold in zip(gc.get_count(), gc.get_threshold(), strict=True)]
         if any(grown):
             gc.collect(max(generation for generation, is_grown in enumerate(grown) if is_grown))
 
     @Slot()
     def close(self) -> None:
-        """Let Python collect by itself again."""
+        """Return garbage collection to Python."""
         self._timer.stop()
         gc.enable()

@@ -1,4 +1,4 @@
-"""The window: plan bar, tabs, status line, banner."""
+"""The main window: plan bar, tabs, status line and banner."""
 
 from collections.abc import Sequence
 from functools import cached_property, partial
@@ -26,8 +26,8 @@ from planner.gui.frame.plan_bar import PlanBar
 from planner.gui.frame.status_line import StatusLine
 from planner.gui.navigator import Navigator
 from planner.gui.palette import CommandPalette
-from planner.gui.settings import Scheme, Settings
-from planner.gui.tab import TABS, Tab, TabPlace
+from planner.gui.settings import Scheme, WindowSettings
+from planner.gui.tab import TABS, Tab, TabEntry
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.buttons import IconButton
@@ -36,7 +36,7 @@ from planner.gui.workspace import Workspace
 from planner.paths import resources_dir
 
 if TYPE_CHECKING:
-    # Imported when they are first shown, by `TabPlace.build`: together they take longer than all the rest of a start.
+    # Imported by `TabEntry.build` when first shown: together they take longer than the rest of a start.
     from planner.gui.catalog.tab import CatalogTab
     from planner.gui.cost.tab import CostTab
     from planner.gui.monitor.tab import MonitorTab
@@ -48,7 +48,7 @@ _SMALLEST_SIZE: Final = QSize(960, 600)
 
 
 class TabList(QWidget):
-    """One button a tab; the arrow keys move between them. `chosen` carries the tab's key."""
+    """A button for each tab; the arrow keys move between them. `chosen` carries the tab's key."""
 
     chosen = Signal(str)
 
@@ -80,7 +80,7 @@ class TabList(QWidget):
         self._tint()
 
     def set_current(self, key: str) -> None:
-        """Mark the tab that is shown."""
+        """Check the button of the current tab."""
         self._buttons[key].setChecked(True)
         self._tint()
 
@@ -90,7 +90,7 @@ class TabList(QWidget):
             button.setIcon(self._theme.icon(self._icons[key], "accent" if button.isChecked() else "muted"))
 
 
-class Window(QMainWindow):
+class MainWindow(QMainWindow):
     """The main window around one workspace."""
 
     tab_shown = Signal(str)
@@ -100,7 +100,7 @@ class Window(QMainWindow):
     plan_bar: PlanBar
 
     def __init__(
-        self, workspace: Workspace, theme: Theme, tasks: TaskRunner, places: Sequence[TabPlace] = TABS
+        self, workspace: Workspace, theme: Theme, tasks: TaskRunner, places: Sequence[TabEntry] = TABS
     ) -> None:
         super().__init__()
         self.places = tuple(places)
@@ -123,7 +123,7 @@ class Window(QMainWindow):
 
     @property
     def tab(self) -> Tab:
-        """Return the tab that is shown."""
+        """Return the current tab."""
         shown = self._pages.currentWidget()
         if not isinstance(shown, Tab):
             raise TypeError("no tab is shown")
@@ -131,7 +131,7 @@ class Window(QMainWindow):
 
     @Slot(str)
     def show_tab(self, key: str) -> None:
-        """Show a tab, building it the first time."""
+        """Show a tab, which is created the first time."""
         if key not in self._tabs:
             place = next(place for place in self.places if place.key == key)
             self._tabs[key] = place.build(self.workspace, self.theme, self.tasks)
@@ -142,7 +142,7 @@ class Window(QMainWindow):
         self.tab_shown.emit(key)
 
     def show_fitting_cards(self) -> None:
-        """Show the catalog with only the cards that the plan fits on."""
+        """Show the Catalog tab filtered to cards that the plan fits on."""
         self.show_tab("catalog")
         self.tab.show_fitting_cards()
 
@@ -162,7 +162,7 @@ class Window(QMainWindow):
         return cast("CostTab", self.tab)
 
     def choose_scheme(self, scheme: Scheme) -> None:
-        """Switch between the system's, the light and the dark look."""
+        """Switch to the system's, the light or the dark color scheme."""
         self.theme.apply(scheme)
         self.workspace.settings.update(scheme=scheme)
         self.commands.refresh()
@@ -178,16 +178,16 @@ class Window(QMainWindow):
 
     @Slot(object)
     def show_error(self, error: PlannerError) -> None:
-        """Show an error across the window until it is dismissed."""
+        """Show an error in the banner until it is dismissed."""
         self.banner.show_error(error)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Accept one file or folder from anywhere."""
+        """Accept a single file or folder."""
         if _dropped_path(event) is not None:
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Open what was dropped: a plan, a model, a training file, a folder, a trace, a log, a module, a recording."""
+        """Open the dropped plan, model, folder, training file, trace, log, module or recording."""
         path = _dropped_path(event)
         if path is None:
             return
@@ -202,7 +202,7 @@ class Window(QMainWindow):
             self.documents.open(path)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Ask about unsaved work in a file, and remember the window's place."""
+        """Ask about unsaved changes, and store the window's geometry."""
         if not self.documents.may_leave():
             event.ignore()
             return
@@ -230,7 +230,7 @@ class Window(QMainWindow):
         if settings.geometry is not None:
             self.restoreGeometry(QByteArray.fromBase64(settings.geometry.encode()))
         known = [place.key for place in self.places]
-        self.show_tab(settings.tab if settings.tab in known else Settings().tab)
+        self.show_tab(settings.tab if settings.tab in known else WindowSettings().tab)
 
     def _fill_menus(self) -> None:
         bar = self.menuBar()

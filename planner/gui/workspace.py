@@ -1,4 +1,4 @@
-"""The plan that the window works on: the one place where it is changed, undone, evaluated, opened and saved."""
+"""The window's plan: the only place where it is changed, undone, evaluated, opened and saved."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from planner.gui.settings import SettingsStore
 from planner.plan.answers.draft import WORKLOAD
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
-from planner.plan.files import load_plan, save_plan
+from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan
 from planner.trace.facts import TracedFacts
 from planner.workload.workload import Inference, Training, Workload
@@ -27,8 +27,8 @@ GESTURE_IDLE_MS: Final = 1000
 SAMPLE_PLAN: Final = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference(), gpu="rtx-4090")
 
 
-class State(NamedTuple):
-    """A plan evaluated with `catalog`; where it comes with a `pinned` plan, that is pinned together with it."""
+class PlanState(NamedTuple):
+    """A plan evaluated with `catalog`, and the `pinned` plan that an undo step restores with it, if any."""
 
     evaluation: Evaluation
     catalog: Catalog
@@ -39,8 +39,8 @@ class State(NamedTuple):
         """Return the plan."""
         return self.evaluation.plan
 
-    def drawn_on(self, catalog: Catalog) -> "State":
-        """Return the same plans as they are with `catalog`, evaluated anew where they were with another.
+    def with_catalog(self, catalog: Catalog) -> "PlanState":
+        """Return the same plans evaluated with `catalog`.
 
         Raises:
             PlannerError: If one of them cannot be evaluated with it.
@@ -48,16 +48,18 @@ class State(NamedTuple):
         if self.catalog is catalog:
             return self
         pinned = None if self.pinned is None else evaluate(self.pinned.plan, catalog)
-        return State(evaluate(self.plan, catalog), catalog, pinned)
+        return PlanState(evaluate(self.plan, catalog), catalog, pinned)
 
 
-class Change(QUndoCommand):
-    """One step of the history; it merges with the next one of the same label and gesture.
+class PlanChange(QUndoCommand):
+    """An undo step; it merges with the next one of the same label and gesture.
 
-    `take` shows a state and returns whether it could; a step to a state that cannot be shown leaves the history.
+    `take` shows a state and returns whether that succeeded; otherwise the step is removed from the history.
     """
 
-    def __init__(self, take: Callable[[State], bool], label: str, gesture: int, old: State, new: State) -> None:
+    def __init__(
+        self, take: Callable[[PlanState], bool], label: str, gesture: int, old: PlanState, new: PlanState
+    ) -> None:
         super().__init__(label)
         self._take = take
         self.gesture = gesture
@@ -72,12 +74,12 @@ class Change(QUndoCommand):
         self.setObsolete(not self._take(self.old))
 
     def id(self) -> int:
-        """Return the kind of step, of which there is one."""
+        """Return the only kind of step, as Qt needs for merging."""
         return 1
 
     def mergeWith(self, other: QUndoCommand) -> bool:
-        """Take over what `other` leads to, if it belongs to the same change."""
-        if not isinstance(other, Change) or (other.text(), other.gesture) != (self.text(), self.gesture):
+        """Merge `other` into this step if both have the same label and gesture."""
+        if not isinstance(other, PlanChange) or (other.text(), other.gesture) != (self.text(), self.gesture):
             return False
         self.new = other.new
         self.setObsolete(self.new.plan == self.old.plan)
@@ -85,7 +87,7 @@ class Change(QUndoCommand):
 
 
 class Pin(QObject):
-    """Stays as it is while the plan changes. `changed` says that another plan is pinned, or none."""
+    """The pinned plan, to which the current one is compared; `changed` is emitted when it is replaced or removed."""
 
     changed = Signal()
 
@@ -96,44 +98,43 @@ class Pin(QObject):
 
     @property
     def plan(self) -> Plan | None:
-        """Return the pinned plan, if there is one."""
+        """Return the pinned plan, or None."""
         return None if self.evaluation is None else self.evaluation.plan
 
     def put(self, plan: Plan | None) -> None:
-        """Pin `plan`, or nothing.
+        """Pin `plan`, or unpin with None.
 
         Raises:
-            PlannerError: If it cannot be evaluated; what was pinned stays.
+            PlannerError: If it cannot be evaluated; the pinned plan stays.
         """
         self.show(None if plan is None else evaluate(plan, self._workspace.catalog))
 
     def show(self, evaluation: Evaluation | None) -> None:
-        """Pin a plan that has been evaluated with the present catalog, or nothing."""
+        """Pin a plan evaluated with the current catalog, or unpin with None."""
         self.evaluation = evaluation
         self.changed.emit()
 
     def renew(self) -> None:
-        """Evaluate what is pinned with the present catalog; what cannot be is unpinned, and that is told."""
+        """Evaluate the pinned plan with the current catalog; unpin it with an error message if that fails."""
         try:
             self.put(self.plan)
         except PlannerError as error:
             self.put(None)
-            message = f"The pinned plan cannot be shown any more, and was unpinned: {error.message}."
+            message = f"The pinned plan was unpinned because it can no longer be shown: {error.message}."
             self._workspace.failed.emit(PlannerError(message, "Pin another plan to compare with."))
 
     def swap(self) -> None:
-        """Make the pinned plan the present one and pin that, as one undo step."""
+        """Swap the pinned and the current plan in one undo step."""
         if self.evaluation is not None and self.plan != self._workspace.plan:
             self._workspace.swap_pinned(self.evaluation)
 
 
 class Workspace(QObject):
-    """One window's plan with its evaluation and history.
+    """A window's plan with its evaluation and undo history.
 
-    `changed` carries the old and the new plan. `file_changed` says that the file or the modified state is another.
-    `failed` carries a `PlannerError` for the banner, `noticed` a message and its details, `adjusted` a sentence on what
-    moved along with an answer, empty where nothing did. `devices_found` says that this machine has other cards than was
-    known. What the parts of the window ask of each other goes through the `navigator`.
+    Signals: `changed` carries the old and the new plan; `file_changed` follows the file and its modified state;
+    `failed` carries a `PlannerError` for the banner, `noticed` a message and its details, `adjusted` a sentence about
+    fields adjusted by a change, or an empty string; `devices_found` follows changes of this machine's cards.
     """
 
     changed = Signal(object, object)
@@ -151,7 +152,7 @@ class Workspace(QObject):
         self.settings = settings
         self.path: Path | None = None
         self.devices: tuple[Device, ...] = ()
-        self._state = State(evaluate(plan, catalog), catalog)
+        self._state = PlanState(evaluate(plan, catalog), catalog)
         self._workloads: dict[str, Workload] = {
             "training": Training(),
             "inference": Inference(),
@@ -167,21 +168,21 @@ class Workspace(QObject):
 
     @property
     def plan(self) -> Plan:
-        """Return the plan, which is always valid."""
+        """Return the current plan, which is always valid."""
         return self._state.plan
 
     @property
     def evaluation(self) -> Evaluation:
-        """Return what follows from the plan."""
+        """Return the evaluation of the current plan."""
         return self._state.evaluation
 
     @property
     def modified(self) -> bool:
-        """Return whether the plan differs from its file, or from what it started as."""
+        """Return whether the plan differs from its file or, without one, from the initial plan."""
         return not self.undo_stack.isClean()
 
     def apply(self, label: str, **changes: object) -> None:
-        """Change fields of the plan as one undo step called `label`; the same label merges within a gesture.
+        """Change fields of the plan in an undo step; steps with the same label merge within a gesture.
 
         Raises:
             SpecError: If a value is not allowed; the plan stays as it was.
@@ -194,16 +195,16 @@ class Workspace(QObject):
         self._push(label, plan)
 
     def answer(self, label: str, answer: Mapping[str, object]) -> None:
-        """Change what a question is about, as `apply` does; what that makes impossible moves along in the same step.
+        """Change fields as `apply` does, and adjust other fields that conflict with them in the same step.
 
-        Fields of the workload are named as `workload.lora.rank`. What is still being typed counts from where the
-        gesture began: nothing is lost to a number that was never meant.
+        Fields of the workload are named like `workload.lora.rank`. Conflicts are resolved against the plan from before
+        the gesture, so that a half-typed number adjusts nothing for good.
 
         Raises:
-            SpecError: If the answer itself is not allowed; the plan stays as it was.
+            SpecError: If a value is not allowed; the plan stays as it was.
             PlannerError: If the changed plan cannot be evaluated; the plan stays as it was.
         """
-        # Imported here: the start of the window does not wait for what only a change needs.
+        # The start of the window does not wait for modules that only a change needs.
         from planner.plan.answers.conflicts import resolve_conflicts
         from planner.present.plan.settings import adjustments_sentence
 
@@ -217,7 +218,7 @@ class Workspace(QObject):
         self.adjusted.emit(adjustments_sentence(resolved.adjustments, resolved.plan.workload))
 
     def take_trace(self, facts: TracedFacts, label: str) -> None:
-        """Make a traced module the plan's model as one undo step; with several ranks, on as many cards.
+        """Make a traced module the plan's model in one undo step; several ranks set as many cards.
 
         Raises:
             PlannerError: If the plan cannot be evaluated with it.
@@ -229,9 +230,9 @@ class Workspace(QObject):
         self.end_gesture()
 
     def apply_workload(self, label: str, **changes: object) -> None:
-        """Change fields of the workload, as `apply` does.
+        """Change fields of the workload as `apply` does.
 
-        A change of `task` brings back the workload that the other task had last, on the cards that there are now.
+        A change of `task` restores the last workload of that task, on the current cards.
         """
         workload = self.workload_of(changes.pop("task", self.plan.workload.task))
         try:
@@ -242,7 +243,7 @@ class Workspace(QObject):
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
-        """Show a `PlannerError` that is raised inside to the person, across the window."""
+        """Show a `PlannerError` raised inside in the banner."""
         try:
             yield
         except PlannerError as error:
@@ -250,7 +251,7 @@ class Workspace(QObject):
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """Make what is changed inside one undo step of its own; a failure is shown to the person."""
+        """Combine the changes made inside into a separate undo step; a failure is shown in the banner."""
         self.end_gesture()
         with self.reporting():
             yield
@@ -258,22 +259,22 @@ class Workspace(QObject):
 
     @Slot()
     def end_gesture(self) -> None:
-        """Close the current undo step: call it on release and when a field loses the focus."""
+        """End the current undo step; call it on release and when a field loses the focus."""
         self._idle.stop()
         self._gesture += 1
 
     def set_catalog(self, catalog: Catalog) -> None:
-        """Draw on another catalog from now on, such as one with fresh prices; the plan stays as it is.
+        """Replace the catalog, for example by one with fresh prices, and evaluate the plan with it.
 
-        Where cards are gone the history is too: a step back could lead to one of them. A pinned plan that cannot be
-        evaluated is unpinned, and that is told across the window.
+        If a card is missing in it, the undo history is cleared, since a step could lead to that card. A pinned plan
+        that cannot be evaluated is unpinned with an error message.
 
         Raises:
             PlannerError: If the plan cannot be evaluated with it; the catalog stays.
         """
-        state = self._state.drawn_on(catalog)
-        kept = {gpu.id for gpu in catalog.hardware.gpus}
-        if any(gpu.id not in kept for gpu in self.catalog.hardware.gpus):
+        state = self._state.with_catalog(catalog)
+        known = {gpu.id for gpu in catalog.hardware.gpus}
+        if any(gpu.id not in known for gpu in self.catalog.hardware.gpus):
             self._forget_history(self.modified)
         self.catalog = catalog
         if self.pin.evaluation is not None:
@@ -281,26 +282,17 @@ class Workspace(QObject):
         self._take(state)
 
     def note_devices(self, devices: "tuple[Device, ...]") -> None:
-        """Take over which cards this machine has, as whoever looked at its driver found them; none says nothing."""
+        """Store the detected cards of this machine; an empty tuple is ignored."""
         if devices and devices != self.devices:
             self.devices = devices
             self.devices_found.emit()
 
     def new_plan(self) -> None:
-        """Start over with the sample plan."""
+        """Replace the plan with the sample plan."""
         self.replace(SAMPLE_PLAN, None)
 
-    def open_plan(self, path: Path) -> None:
-        """Open the plan at `path`.
-
-        Raises:
-            PlannerError: If the file is no plan, or its plan cannot be evaluated; the open plan stays.
-        """
-        self.replace(load_plan(path), path)
-        self.settings.add_recent(path)
-
     def save_plan(self, path: Path | None = None) -> None:
-        """Write the plan to `path`, which becomes its file, or to the file that it has.
+        """Save the plan to `path`, which becomes its file, or to its file.
 
         Raises:
             PlanFileError: If it cannot be written.
@@ -315,37 +307,37 @@ class Workspace(QObject):
         self.file_changed.emit()
 
     def replace(self, plan: Plan, path: Path | None, modified: bool = False) -> None:
-        """Take `plan`, which belongs to `path`, as a new document with an empty history."""
+        """Open `plan` of the file `path` with an empty history."""
         self._workloads = {"training": Training(), "inference": Inference()}
-        state = State(evaluate(plan, self.catalog), self.catalog)
+        state = PlanState(evaluate(plan, self.catalog), self.catalog)
         self._forget_history(modified)
         self.path = path
         self._take(state)
         self.file_changed.emit()
 
     def swap_pinned(self, pinned: Evaluation) -> None:
-        """Show the plan that is `pinned` and pin the present one, as one undo step."""
-        old = State(self.evaluation, self.catalog, pinned)
-        new = State(pinned, self.catalog, self.evaluation)
+        """Show the `pinned` plan and pin the current one in one undo step."""
+        old = PlanState(self.evaluation, self.catalog, pinned)
+        new = PlanState(pinned, self.catalog, self.evaluation)
         self.end_gesture()
-        self.undo_stack.push(Change(self._step, "swap of the plans", self._gesture, old, new))
+        self.undo_stack.push(PlanChange(self._step, "swap of the plans", self._gesture, old, new))
         self.end_gesture()
 
     def workload_of(self, task: object) -> Workload:
-        """Return the workload that `task` had last, with what the cards are and hold now."""
+        """Return the last workload of `task`, on the current cards and with their memory used by other programs."""
         workload, now = self._workloads.get(str(task)), self.plan.workload
         if workload is None:
             raise SpecError("workload.task", f"{task!r} is not a task", hint="Choose training or inference.")
         if workload is now:
             return now
-        held = {name: getattr(now, name) for name in ("gpus", "other_processes_bytes")}
-        changed = {name: value for name, value in held.items() if value != getattr(workload, name)}
+        cards = {name: getattr(now, name) for name in ("gpus", "other_processes_bytes")}
+        changed = {name: value for name, value in cards.items() if value != getattr(workload, name)}
         return workload.evolve(**changed) if changed else workload
 
     def before(self, label: str) -> Plan:
-        """Return the plan from before the open step called `label`, or the plan where there is none."""
+        """Return the plan from before the current gesture's step called `label`, or the current plan without one."""
         last = self.undo_stack.command(self.undo_stack.index() - 1)
-        if isinstance(last, Change) and (last.text(), last.gesture) == (label, self._gesture):
+        if isinstance(last, PlanChange) and (last.text(), last.gesture) == (label, self._gesture):
             return last.old.plan
         return self.plan
 
@@ -358,28 +350,28 @@ class Workspace(QObject):
     def _push(self, label: str, plan: Plan) -> None:
         if plan == self.plan:
             return
-        new = State(evaluate(plan, self.catalog), self.catalog)
+        new = PlanState(evaluate(plan, self.catalog), self.catalog)
         self._idle.start()
-        self.undo_stack.push(Change(self._step, label, self._gesture, self._state, new))
+        self.undo_stack.push(PlanChange(self._step, label, self._gesture, self._state, new))
 
-    def _step(self, state: State) -> bool:
-        """Show `state` as it is with the present catalog; say so and return False where it cannot be."""
+    def _step(self, state: PlanState) -> bool:
+        """Show `state` with the current catalog; report an error and return False if that fails."""
         try:
-            state = state.drawn_on(self.catalog)
+            state = state.with_catalog(self.catalog)
         except PlannerError as error:
-            # The step is about to leave the history: where it led to may have been what is in the file.
+            # The step is removed from the history, and it may have led to the state that is saved in the file.
             if self.modified:
                 self.undo_stack.resetClean()
-            message = f"This step leads to a plan that cannot be shown any more: {error.message}."
-            self.failed.emit(PlannerError(message, "The plan stays as it is, and the step is left out."))
+            message = f"This step leads to a plan that can no longer be shown: {error.message}."
+            self.failed.emit(PlannerError(message, "The plan is unchanged, and the step was removed."))
             return False
         if state.pinned is not None:
             self.pin.show(state.pinned)
-        # Without what is pinned: steps that start from here leave the pin alone.
+        # Without the pinned plan: later steps from here leave the pin alone.
         self._take(state._replace(pinned=None))
         return True
 
-    def _take(self, state: State) -> None:
+    def _take(self, state: PlanState) -> None:
         old, self._state = self._state, state
         self._workloads[state.plan.workload.task] = state.plan.workload
         self.changed.emit(old.plan, state.plan)

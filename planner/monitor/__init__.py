@@ -1,8 +1,9 @@
-"""What the machine does right now: its cards and the machine itself, and what goes wrong while asking.
+"""Live monitoring of this machine: its GPUs, its host, and the faults of reading them.
 
-A sampler in a process of its own (`sampler`) alone talks to the driver (`nvml`). A `Supervisor` keeps it running and
-tells two kinds of values, which are also the lines of a recording (`wire`): an `Inventory` (the driver, its cards, and
-what is wrong) whenever it changes, and a `Sample` (what was read at one time). Everything else is made of these two
-alone, live as in a recording: `Latest` (what stands now), `EventDetector` (what happened), `report` (JSON) and
-`check_up`. A value is a `Reading`: a number in its metric's unit (`metrics`), or None and the `Cause`.
+Only the sampler (`sampler`), a process of its own, calls the driver (`nvml`). A `Supervisor` keeps the sampler running
+and emits two kinds of updates, which are also the lines of a recording (`wire`): an `Inventory` (the driver, its cards
+and their faults) whenever it changes, and a `Sample` (the readings of one instant). Everything else is derived from
+these two, live and in recordings alike: `Latest` (the current state), `EventDetector` (the timeline), `report` (JSON)
+and `check_up` (the setup check). A value is a `Reading`: a number in its metric's unit (`metrics`), or None and the
+`Cause`.
 """

@@ -1,4 +1,4 @@
-"""What the person wants to be told of: settings hold it, so that a start need not load what looks for it."""
+"""Alert settings, kept apart from `alerts` so that reading the settings does not load the alert detection."""
 
 from pydantic import Field
 
@@ -6,9 +6,9 @@ from planner.base import Spec
 
 
 class AlertRules(Spec):
-    """What to speak up about; None switches a threshold off.
+    """Thresholds at which the monitor raises an alert; None switches a threshold off.
 
-    The temperature is in °C, the memory a fraction of the card's; both must be passed for `hold_seconds`.
+    The temperature is in °C, the memory a fraction of the card's; either must be exceeded for `hold_seconds`.
     """
 
     is_on: bool = False

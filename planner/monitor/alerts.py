@@ -1,4 +1,4 @@
-"""When to speak up by itself: thresholds that must be passed for a while, and that do not chatter."""
+"""Alerts on temperature, memory, idle cards, lost cards and ended processes, with hysteresis."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -9,15 +9,15 @@ from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import CardProcess, Sample
 
-# 5 % for 15 minutes as idle and 2 °C to take a temperature back are all-smi's own; 5 points of memory follow from them.
+# 5 % utilization as idle and 2 °C of hysteresis are all-smi's values; 5 points of memory are chosen to match them.
 _IDLE_BELOW: Final = 0.05
-_COOLER_BY: Final = 2.0
-_EMPTIER_BY: Final = 0.05
+_TEMPERATURE_HYSTERESIS: Final = 2.0
+_MEMORY_HYSTERESIS: Final = 0.05
 _ENGINES: Final = ("utilization_fraction", "encoder_fraction", "decoder_fraction")
 
 
 class AlertKind(StrEnum):
-    """What an alert is about; the values are names in recordings and settings."""
+    """Subject of an alert; the values are names in recordings and settings."""
 
     TEMPERATURE = "temperature"
     MEMORY = "memory"
@@ -27,7 +27,7 @@ class AlertKind(StrEnum):
 
 
 class Alert(NamedTuple):
-    """Something to tell, of one card, at a time by the monotonic clock; `seen` is the value that passed."""
+    """One alert about one card, at a monotonic time; `seen` is the value that passed the threshold."""
 
     kind: AlertKind
     device: Device
@@ -37,26 +37,26 @@ class Alert(NamedTuple):
 
 
 class _Level:
-    """A threshold that is passed once it holds for a while, and again only after it was clearly left."""
+    """State of one threshold, which fires once after it has held for a while and re-arms only when clearly left."""
 
     def __init__(self) -> None:
         self._since: float | None = None
-        self._is_told = False
+        self._has_fired = False
 
     def passed(self, now: float, *, over: bool, left: bool, seconds: float) -> bool:
-        """Return whether to tell now; between `over` and `left` everything stays as it was."""
+        """Return whether to alert now; between `over` and `left` the state stays as it is (hysteresis)."""
         if left:
-            self._since, self._is_told = None, False
+            self._since, self._has_fired = None, False
         elif over and self._since is None:
             self._since = now
-        if self._since is None or self._is_told or now - self._since < seconds:
+        if self._since is None or self._has_fired or now - self._since < seconds:
             return False
-        self._is_told = True
+        self._has_fired = True
         return True
 
 
 class AlertWatch:
-    """Looks at every update, and tells each alert once."""
+    """Checks every update against the rules and reports each alert once."""
 
     def __init__(self, rules: AlertRules) -> None:
         self.rules = rules
@@ -65,7 +65,7 @@ class AlertWatch:
         self._processes: dict[tuple[str, int], CardProcess] | None = None
 
     def note(self, update: Inventory | Sample, latest: Latest) -> tuple[Alert, ...]:
-        """Return what is to be told now; `latest` has taken `update` over already."""
+        """Return the new alerts; `latest` must already include `update`."""
         if not self.rules.is_on:
             return ()
         now = latest.monotonic_seconds or 0.0
@@ -81,10 +81,12 @@ class AlertWatch:
     def _of_levels(self, device: Device, latest: Latest, now: float) -> Iterator[Alert]:
         rules = self.rules
         heat = latest.reading(device.uuid, "temperature_celsius").value
-        yield from self._above(AlertKind.TEMPERATURE, device, now, heat, rules.temperature_celsius, _COOLER_BY)
+        yield from self._above(
+            AlertKind.TEMPERATURE, device, now, heat, rules.temperature_celsius, _TEMPERATURE_HYSTERESIS
+        )
         used, total = latest.reading(device.uuid, "memory_used_bytes").value, device.fact("memory_total_bytes")
         share = None if used is None or not total else used / total
-        yield from self._above(AlertKind.MEMORY, device, now, share, rules.memory_fraction, _EMPTIER_BY)
+        yield from self._above(AlertKind.MEMORY, device, now, share, rules.memory_fraction, _MEMORY_HYSTERESIS)
         use = _most_used(device, latest)
         if use is not None and rules.idle_minutes is not None:
             idle, seconds = use < _IDLE_BELOW, rules.idle_minutes * 60
@@ -119,6 +121,6 @@ class AlertWatch:
 
 
 def _most_used(device: Device, latest: Latest) -> float | None:
-    """Return the use of what is used most: a card that only encodes video looks idle by its utilisation."""
+    """Return the highest of the engines' utilizations: a card that only encodes video looks idle by the SMs alone."""
     readings = (latest.reading(device.uuid, name).value for name in _ENGINES)
     return max((value for value in readings if value is not None), default=None)

@@ -1,4 +1,4 @@
-"""What works on this machine, what does not, and why: a check-up of everything between a card and its readings."""
+"""Setup check: the binding, the driver, every card's readings, and active faults, each with advice."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _OUTCOMES: Final[Mapping[Severity, Outcome]] = {"error": "fails", "warning": "pa
 
 
 class Check(NamedTuple):
-    """One thing that was looked at: how it stands, what was found, and what to do where something is to be done."""
+    """Result of checking one part of the setup, with advice if something should be done."""
 
     subject: str
     outcome: Outcome
@@ -32,21 +32,21 @@ class Check(NamedTuple):
 def check_up(
     latest: Latest, surroundings: Surroundings, seen: Mapping[str, PowerState], binding_version: str | None
 ) -> tuple[Check, ...]:
-    """Return all checks; `seen` are the cards that the system sees without the driver."""
+    """Return all checks; `seen` are the cards that the system lists without the driver."""
     return (
         _binding(binding_version),
         _driver(latest),
-        _seen(latest, seen),
+        _pci(latest, seen),
         *(_card(latest, device) for device in latest.inventory.devices),
         *(_fault(latest, fault) for fault in latest.inventory.faults),
         _host(latest),
-        Check("System", "note", _place(surroundings)),
+        Check("System", "note", _system(surroundings)),
         *_cost(latest),
     )
 
 
 def binding_version() -> str | None:
-    """Return the version of nvidia-ml-py, none if it is not installed."""
+    """Return the version of nvidia-ml-py, None if it is not installed."""
     try:
         return metadata.version(_DISTRIBUTION)
     except metadata.PackageNotFoundError:
@@ -64,18 +64,18 @@ def _driver(latest: Latest) -> Check:
     if inventory.driver_version:
         versions = f"{inventory.driver_version}, NVML {inventory.nvml_version}, CUDA {inventory.cuda_version}"
         return Check("Driver", "works", versions)
-    return Check("Driver", "fails", "does not answer; see below")
+    return Check("Driver", "fails", "does not respond; see below")
 
 
-def _seen(latest: Latest, seen: Mapping[str, PowerState]) -> Check:
+def _pci(latest: Latest, seen: Mapping[str, PowerState]) -> Check:
     if not seen:
-        return Check("PCI", "note", "the system shows no NVIDIA card, or does not tell")
+        return Check("PCI", "note", "the system lists no NVIDIA card")
     listed = [device.pci_bus_id for device in latest.inventory.devices]
     unknown = [place for place in seen if not any(same_card(bus_id, place) for bus_id in listed)]
     places = ", ".join(f"{place} ({state})" for place, state in seen.items())
     if not unknown:
         return Check("PCI", "works", places)
-    return Check("PCI", "partly", places, f"The driver does not list {', '.join(unknown)}: see dmesg for NVRM lines.")
+    return Check("PCI", "partly", places, f"The driver does not list {', '.join(unknown)}: check dmesg for NVRM lines.")
 
 
 def _card(latest: Latest, device: Device) -> Check:
@@ -83,10 +83,10 @@ def _card(latest: Latest, device: Device) -> Check:
     if device.state != "running":
         return Check(subject, "note" if device.state == "asleep" else "fails", device.state)
     readings = {metric.title: latest.reading(device.uuid, metric.name) for metric in DEVICE_METRICS}
-    return _counted(subject, readings)
+    return _check_readings(subject, readings)
 
 
-def _counted(subject: str, readings: Mapping[str, Reading]) -> Check:
+def _check_readings(subject: str, readings: Mapping[str, Reading]) -> Check:
     by_cause: defaultdict[Cause, list[str]] = defaultdict(list)
     for title, reading in readings.items():
         if reading.value is None:
@@ -105,19 +105,19 @@ def _fault(latest: Latest, fault: Fault) -> Check:
 
 
 def _host(latest: Latest) -> Check:
-    return _counted(
+    return _check_readings(
         "Machine", {metric.title: latest.host[metric.name] for metric in HOST_METRICS if metric.name in latest.host}
     )
 
 
-def _place(surroundings: Surroundings) -> str:
+def _system(surroundings: Surroundings) -> str:
     parts = [surroundings.system]
     if surroundings.is_container:
         parts.append("in a container")
     if surroundings.is_wsl:
         parts.append("under WSL")
     if surroundings.has_own_pids:
-        parts.append("with process numbers of its own")
+        parts.append("in its own PID namespace")
     return ", ".join(parts)
 
 
@@ -126,33 +126,33 @@ def _cost(latest: Latest) -> tuple[Check, ...]:
     if cost is None:
         return ()
     found = (
-        f"{cost.sweep_seconds * 1e3:.1f} ms a look, of which {cost.driver_seconds * 1e3:.1f} ms in {cost.calls} calls "
-        f"into the driver; {cost.memory_bytes / 2**20:.0f} MiB"
+        f"a reading takes {cost.sweep_seconds * 1e3:.1f} ms, of which {cost.driver_seconds * 1e3:.1f} ms "
+        f"in {cost.calls} driver calls; {cost.memory_bytes / 2**20:.0f} MiB"
     )
     return (Check("This monitor", "note", found),)
 
 
 def what_blocks(latest: Latest) -> Fault | None:
-    """Return what keeps every card from being read, none if one can be or nothing is known to be wrong."""
+    """Return the fault that prevents reading every card; None if one can be read or no fault is known."""
     if latest.inventory.driver_version and any(device.state == "running" for device in latest.inventory.devices):
         return None
-    return _worst(latest)
+    return _worst_fault(latest)
 
 
 def what_blocked(latest: Latest) -> Fault | None:
-    """Return what kept every card from being read, after there was time for it."""
+    """Return the fault that prevented reading every card, once there was time for a reading."""
     if any(latest.readings(device.uuid) for device in latest.inventory.devices):
         return None
-    return _worst(latest)
+    return _worst_fault(latest)
 
 
 def unavailable(fault: Fault) -> MonitorUnavailableError:
-    """Return the error for a fault that keeps every card from being read."""
+    """Return the error for a fault that prevents reading every card."""
     detail = f" ({fault.detail})" if fault.detail else ""
     hint = f"{fault.about.advice} See also: gpu-planner monitor --doctor"
     return MonitorUnavailableError(f"{fault.about.title}{detail}", hint, fault.kind.value)
 
 
-def _worst(latest: Latest) -> Fault | None:
+def _worst_fault(latest: Latest) -> Fault | None:
     order: tuple[Severity, ...] = ("error", "warning", "note")
     return min(latest.inventory.faults, key=lambda fault: order.index(fault.about.severity), default=None)

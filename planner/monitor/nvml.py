@@ -1,9 +1,9 @@
-"""NVIDIA's management library through nvidia-ml-py: the only file that knows the binding.
+"""NVIDIA Management Library (NVML) through nvidia-ml-py: the only file that uses the binding.
 
-The calls for each metric are declared in `sampler/questions.py`; a new metric seldom changes this file.
+The calls for each metric are declared in `sampler/nvml_queries.py`; a new metric seldom changes this file.
 
-Each call is counted and named while it runs, so that another thread can tell where a driver hangs. A call that fails
-raises `NvmlFailure`; what that means for a reading is in `cause_of`.
+Each call is counted, and named while it runs, so that another thread can report where a driver hangs. A failed call
+raises `NvmlFailure`; `cause_of` maps it to the cause of a missing reading.
 """
 
 import ctypes
@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.reading import Cause
-from planner.monitor.readings.sample import Kind
-from planner.monitor.readings.wire import Busy
+from planner.monitor.readings.sample import ProcessKind
+from planner.monitor.readings.wire import PendingCall
 
 Handle = Any
 
@@ -39,12 +39,12 @@ NOT_READY: Final = 27
 GPU_NOT_FOUND: Final = 28
 UNKNOWN: Final = 999
 BAD_TEXT: Final = -1
-"""Our own code for a text that is none, beside NVML's own."""
+"""Our own code for a string that cannot be decoded, beside NVML's codes."""
 
 GONE: Final = frozenset({GPU_IS_LOST, GPU_NOT_FOUND})
-"""The card is not to be asked again."""
+"""Codes after which the card must not be queried again."""
 SESSION_OVER: Final = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH})
-"""The library must be opened anew."""
+"""Codes after which the library must be initialized again."""
 
 _CAUSES: Final = {
     INVALID_ARGUMENT: Cause.NOT_SUPPORTED,
@@ -67,7 +67,7 @@ _OPENING: Final = {
     LIBRARY_NOT_FOUND: FaultKind.NO_LIBRARY,
     LIB_RM_VERSION_MISMATCH: FaultKind.MISMATCH,
 }
-_PROCESS_CALLS: Final[Mapping[Kind, str]] = {
+_PROCESS_CALLS: Final[Mapping[ProcessKind, str]] = {
     "compute": "nvmlDeviceGetComputeRunningProcesses",
     "graphics": "nvmlDeviceGetGraphicsRunningProcesses",
     "mps": "nvmlDeviceGetMPSComputeRunningProcesses",
@@ -79,7 +79,7 @@ _MEMBERS: Final = dict(enumerate(("dVal", "uiVal", "ulVal", "ullVal", "sllVal", 
 
 
 class NvmlFailure(Exception):  # noqa: N818  # it is NVML's failure, not an error of this program
-    """A call that did not succeed, with NVML's code; `raw` is a text that cannot be decoded."""
+    """A failed call with NVML's code; `raw` is a string that cannot be decoded."""
 
     def __init__(self, call: str, code: int, raw: bytes = b"") -> None:
         super().__init__(f"{call} returned {code}")
@@ -94,8 +94,8 @@ class NoBindingError(Exception):
         self.kind, self.detail = kind, detail
 
 
-class Listed(NamedTuple):
-    """A process as the driver lists it; bytes are None where the driver keeps them to itself."""
+class ListedProcess(NamedTuple):
+    """A process as the driver lists it; bytes are None if the driver does not report them."""
 
     pid: int
     memory_bytes: int | None
@@ -108,27 +108,27 @@ class _ProcessV1(ctypes.Structure):
 
 
 class Nvml:
-    """The library; one call at a time, and from one thread only.
+    """The loaded library; one call at a time, from one thread only.
 
     Raises:
-        NoBindingError: If nvidia-ml-py is missing, or something else has its name.
+        NoBindingError: If nvidia-ml-py is missing, or another package has its module name.
     """
 
     def __init__(self) -> None:
         self._binding = _load_binding()
-        self._busy: tuple[str, str, float] | None = None
+        self._pending: tuple[str, str, float] | None = None
         self.calls = 0
         self.driver_seconds = 0.0
         self.field_microseconds = 0
 
     @property
-    def busy(self) -> Busy | None:
-        """Return the call that runs now; from any thread."""
-        busy = self._busy
-        return None if busy is None else Busy(*busy)
+    def pending_call(self) -> PendingCall | None:
+        """Return the call in progress; may be called from any thread."""
+        pending = self._pending
+        return None if pending is None else PendingCall(*pending)
 
     def call(self, name: str, subject: str, *arguments: Any) -> Any:
-        """Return what the binding's function of that name returns.
+        """Call the binding's function of that name.
 
         Raises:
             NvmlFailure: If it fails, or the driver or the binding has no such function.
@@ -140,10 +140,10 @@ class Nvml:
         return self._run(name, subject, function, arguments)
 
     def text(self, name: str, subject: str, *arguments: Any) -> str:
-        """Return a text, whatever type this binding gives it.
+        """Return a string, whether the binding returns bytes or text.
 
         Raises:
-            NvmlFailure: If the call fails, or what it gives is no UTF-8.
+            NvmlFailure: If the call fails, or its result is not UTF-8.
         """
         value = self.call(name, subject, *arguments)
         try:
@@ -152,10 +152,10 @@ class Nvml:
             raise NvmlFailure(name, BAD_TEXT, bytes(error.object)) from None
 
     def memory(self, subject: str, handle: Handle) -> tuple[float, float, float | None, float]:
-        """Return total, used, reserved and free bytes; in old drivers reserved is unknown and part of used.
+        """Return total, used, reserved and free bytes; old drivers do not report reserved and count it as used.
 
         Raises:
-            NvmlFailure: If the driver tells nothing of this card's memory.
+            NvmlFailure: If the driver does not report this card's memory.
         """
         try:
             info = self.call("nvmlDeviceGetMemoryInfo", subject, handle, self._binding.nvmlMemory_v2)
@@ -167,7 +167,7 @@ class Nvml:
         return info.total, info.used, None, info.free
 
     def fields(self, subject: str, handle: Handle, ids: Sequence[int | tuple[int, int]]) -> list[float | Cause]:
-        """Return field values, in the order of `ids`, each a number or why there is none; an id may have a scope.
+        """Return field values, in the order of `ids`, each a number or why it is missing; an id may have a scope.
 
         Raises:
             NvmlFailure: If the whole batch fails.
@@ -176,11 +176,11 @@ class Nvml:
         self.field_microseconds += sum(value.latencyUsec for value in values)
         return [_field_value(value) for value in values]
 
-    def processes(self, subject: str, handle: Handle, kind: Kind) -> list[Listed]:
-        """Return the processes of one kind on a card, by the newest layout that driver and binding share.
+    def processes(self, subject: str, handle: Handle, kind: ProcessKind) -> list[ListedProcess]:
+        """Return the processes of one kind on a card, by the newest structure that driver and binding share.
 
         Raises:
-            NvmlFailure: If no layout works.
+            NvmlFailure: If no structure works.
         """
         name = _PROCESS_CALLS[kind]
         for version in ("_v3", "_v2"):
@@ -190,20 +190,20 @@ class Nvml:
                 if failure.code != FUNCTION_NOT_FOUND:
                     raise
             else:
-                return [Listed(one.pid, one.usedGpuMemory) for one in found]
+                return [ListedProcess(one.pid, one.usedGpuMemory) for one in found]
         return self._first_processes(name, subject, handle)
 
     def process_use(self, subject: str, handle: Handle, since: int) -> list[tuple[int, int, int, int]]:
-        """Return pid, time in microseconds, and per cent of SMs and of memory traffic, of samples after `since`.
+        """Return (pid, time in µs, SM %, memory %) of the utilization samples after `since`.
 
         Raises:
-            NvmlFailure: If there are none, or the driver does not tell.
+            NvmlFailure: If there are none, or the driver does not report them.
         """
         found = self.call("nvmlDeviceGetProcessUtilization", subject, handle, since)
         return [(one.pid, one.timeStamp, one.smUtil, one.memUtil) for one in found]
 
     def gpm_request(self, ids: Sequence[int]) -> Any:
-        """Return a request for GPM metrics by NVIDIA's numbers, to be used again and again."""
+        """Return a reusable request for GPM metrics by NVIDIA's numbers."""
         request = self._binding.c_nvmlGpmMetricsGet_t()
         request.version = self._binding.NVML_GPM_METRICS_GET_VERSION
         request.numMetrics = len(ids)
@@ -215,7 +215,7 @@ class Nvml:
         """Return GPM metrics between two samples, in the order of the request.
 
         Raises:
-            NvmlFailure: If the driver cannot tell.
+            NvmlFailure: If the driver cannot compute them.
         """
         request.sample1, request.sample2 = first, second
         self.call("nvmlGpmMetricsGet", subject, request)
@@ -223,7 +223,7 @@ class Nvml:
         return [cause_of(one.nvmlReturn) if one.nvmlReturn else float(one.value) for one in metrics]
 
     def next_event(self, events: Any) -> tuple[Handle, int, int] | None:
-        """Return the card, the type and the data of an event that waits, without waiting for one."""
+        """Return the card, the type and the data of a pending event, without blocking; None if there is none."""
         with suppress(NvmlFailure):
             data = self.call("nvmlEventSetWait_v2", "", events, 0)
             return data.device, data.eventType, data.eventData
@@ -231,7 +231,7 @@ class Nvml:
 
     def _run(self, name: str, subject: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
         began = monotonic()
-        self._busy = (name, subject, began)
+        self._pending = (name, subject, began)
         self.calls += 1
         try:
             return function(*arguments)
@@ -240,10 +240,10 @@ class Nvml:
         except UnicodeDecodeError as error:
             raise NvmlFailure(name, BAD_TEXT, bytes(error.object)) from None
         finally:
-            self._busy = None
+            self._pending = None
             self.driver_seconds += monotonic() - began
 
-    def _first_processes(self, name: str, subject: str, handle: Handle) -> list[Listed]:
+    def _first_processes(self, name: str, subject: str, handle: Handle) -> list[ListedProcess]:
         function = self.call("_nvmlGetFunctionPointer", subject, name)
         count, found = ctypes.c_uint(_MOST_PROCESSES), (_ProcessV1 * _MOST_PROCESSES)()
         code = self._run(name, subject, function, (handle, ctypes.byref(count), found))
@@ -256,12 +256,12 @@ def _field_value(value: Any) -> float | Cause:
     if value.nvmlReturn:
         return cause_of(value.nvmlReturn)
     member = _MEMBERS.get(value.valueType)
-    # A driver that is newer than the binding may tell a value in a type of its own.
+    # A driver newer than the binding may use a value type that the binding does not know.
     return Cause.UNREADABLE if member is None else float(getattr(value.value, member))
 
 
-def _listed_first(one: _ProcessV1) -> Listed:
-    return Listed(one.pid, None if one.usedGpuMemory == _NOT_AVAILABLE else one.usedGpuMemory)
+def _listed_first(one: _ProcessV1) -> ListedProcess:
+    return ListedProcess(one.pid, None if one.usedGpuMemory == _NOT_AVAILABLE else one.usedGpuMemory)
 
 
 def cause_of(code: int) -> Cause:
@@ -270,12 +270,12 @@ def cause_of(code: int) -> Cause:
 
 
 def opening_fault(code: int) -> FaultKind:
-    """Return what it means when the library cannot be opened."""
+    """Return the fault when initializing the library returns `code`."""
     return _OPENING.get(code, FaultKind.DRIVER_ERROR)
 
 
 def same_handle(first: Handle, second: Handle) -> bool:
-    """Return whether two handles are the same card's."""
+    """Return whether two handles refer to the same card."""
     return ctypes.cast(first, ctypes.c_void_p).value == ctypes.cast(second, ctypes.c_void_p).value
 
 

@@ -1,4 +1,4 @@
-"""How often the machine is read, and how long an answer is waited for."""
+"""Sampling intervals and timeouts of the monitor."""
 
 from typing import Final, NamedTuple
 
@@ -7,10 +7,10 @@ SLOWEST_SECONDS: Final = 10.0
 
 
 class Settings(NamedTuple):
-    """Seconds between looks: at what changes quickly, at what the driver takes long to tell, and at processes.
+    """Sampling intervals in seconds: for fast quantities, for slow ones, and for processes.
 
-    `driver_after_seconds` is how long the driver is left alone at first. Where it cannot be opened it is tried again
-    after `retry_seconds`, and a lost card is looked for after `look_again_seconds`; both grow with each time.
+    The driver is not opened before `driver_after_seconds`. If it cannot be opened, it is retried after `retry_seconds`,
+    and lost cards are searched for after `look_again_seconds`; both grow with each attempt.
     """
 
     fast_seconds: float = 1.0
@@ -22,16 +22,17 @@ class Settings(NamedTuple):
 
 
 def bounded(seconds: float) -> float:
-    """Return the nearest interval that can be kept."""
+    """Return the nearest supported interval."""
     return min(max(seconds, FASTEST_SECONDS), SLOWEST_SECONDS)
 
 
 class Timeouts(NamedTuple):
-    """How long the supervisor waits, in seconds.
+    """Timeouts of the supervisor, in seconds.
 
-    After `quiet` beyond the interval the sampler is asked where it is, after `kill` it is ended; before its first
-    sample after `start`, since opening the driver of many cards without persistence takes long. The driver is tried
-    again after `first_retry`, then ever later up to `last_retry`; `healthy` is how long it must go well to forget that.
+    After `quiet` beyond the interval the sampler is asked for its driver call, after `kill` it is killed; before its
+    first sample after `start`, since opening the driver of many cards without persistence is slow. The driver is
+    retried after `first_retry`, then ever later up to `last_retry`; after `healthy` without trouble the pause is short
+    again.
     """
 
     start: float = 60.0
@@ -44,7 +45,7 @@ class Timeouts(NamedTuple):
 
     @property
     def stop(self) -> float:
-        """How long `stop` waits at the most: that long no end takes, unless something holds it up for good."""
+        """Return the longest duration of `stop`; only a process stuck in the kernel takes longer."""
         return 5.0 + 4 * self.end
 
 
@@ -56,11 +57,11 @@ class BackOff:
         self._next = first_seconds
 
     def next_seconds(self) -> float:
-        """Return how long to wait now; the next time it is twice as long."""
+        """Return the next pause, and double the one after it."""
         now = self._next
         self._next = min(self._next * 2, self._longest)
         return now
 
     def reset(self) -> None:
-        """Begin with the shortest pause again."""
+        """Start again with the shortest pause."""
         self._next = self._first

@@ -1,4 +1,4 @@
-"""What share of a card's figures work of a kind reaches: classes by family, format and size, each with its source."""
+"""Efficiency of training by card family, number format and size, with the source of each value."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
@@ -7,7 +7,7 @@ from planner.hardware.gpu import Gpu
 
 MatrixFormat = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
 Size = Literal["32", "19", "16", "8", "4"]
-"""Bits of what matrix units read: fp32, tf32, fp16 and bf16, fp8, fp4."""
+"""Bits of the inputs of matrix units: fp32, tf32, fp16 and bf16, fp8, fp4."""
 
 SIZES: Final[Mapping[MatrixFormat, Size]] = {
     "fp32": "32",
@@ -71,7 +71,7 @@ _BY_VENDOR: dict[str, Family] = {"Intel": "Intel", "Apple": "Apple", "Google": "
 
 
 def family_of(gpu: Gpu) -> Family:
-    """Return the family whose measurements speak for `gpu`: an architecture with its kind of memory and power."""
+    """Return the family whose measurements apply to `gpu`: an architecture with its kind of memory and power."""
     stacked = (gpu.memory_type or "").startswith("HBM")
     if gpu.architecture == "Ampere" and stacked:
         return "A100"
@@ -83,7 +83,7 @@ def family_of(gpu: Gpu) -> Family:
 
 
 def matrix_family(gpu: Gpu) -> MatrixFamily:
-    """Return the family whose measurements speak for the matrix units of `gpu`: its own, or that at the other rate."""
+    """Return the family whose measurements apply to the matrix units of `gpu`, by their full or half rate."""
     family, products, cores = family_of(gpu), gpu.rate("fp16"), gpu.rate("fp32")
     if family not in _AT_OTHER_RATE or products is None or cores is None:
         return family
@@ -92,16 +92,16 @@ def matrix_family(gpu: Gpu) -> MatrixFamily:
 
 
 class Classes(NamedTuple):
-    """Efficiencies and fixed costs of training by class.
+    """Efficiencies and fixed costs of training, by class of card.
 
     `matrix` is the share of the dense rate that large matrix products reach while a network trains, `attention` that of
-    fused attention kernels, of the 16-bit rate; `experts` what of `matrix` products of routed experts reach. `rows` is
-    how fast small products get better: a share 1 − exp(−rows ÷ r₀) of `matrix`. `passes` and `fused_passes` say how
-    often each byte that a layer keeps is moved through memory in a forward pass, `backward_passes` how much more often
-    in a backward one; `memory` is the share of the bandwidth that it has, where that is not the usual one. `recomputed`
-    is what of a forward pass a recomputation takes. `host`, `fused_host` and `expert_host` are seconds in which a host
-    launches a layer's forward pass, one whose kernels are fused, and what routing adds to it; `exposed` is the share of
-    communication that is not hidden, whatever there is to hide it behind.
+    fused attention kernels, of the 16-bit rate; `experts` the fraction of `matrix` for routed experts. `rows` is the
+    scale on which small products improve: a share 1 − exp(−rows ÷ r₀) of `matrix`. `passes` and `fused_passes` are how
+    often each byte that a layer saves is moved through memory in a forward pass, `backward_passes` how much more often
+    in a backward one; `memory` is the reached share of the bandwidth, if it differs from the default. `recomputed` is
+    the fraction of a forward pass that a recomputation takes. `host`, `fused_host` and `expert_host` are the seconds a
+    host needs to launch a layer's forward pass, one with fused kernels, and the extra of routing; `exposed` is the
+    share of communication that is never hidden.
 
     **Source**: not fitted are `rows` (GEMM tables of ai-dynamo/aiconfigurator 095f58a), `recomputed` (× 1.15 to × 1.27
     in torchtitan b5bcd76 and torchtune bd2a0fc), `fused_host` (0.07 to 0.10 ms a layer of engines with fused kernels,
@@ -153,7 +153,7 @@ SOURCES: Final[Mapping[tuple[MatrixFamily, Size], str]] = {
     ("Ada", "19"): _LAMBDA,
     ("Instinct", "8"): _MLPERF,
 }
-"""Whose measurements each class is fitted to; how far they lie apart is in `training.spread`."""
+"""Sources of the measurements that each class is fitted to; their deviations are in `training.spread`."""
 MEASURED_CARDS: Final = frozenset(
     (
         "a100-pcie-40gb",
@@ -175,7 +175,7 @@ MEASURED_CARDS: Final = frozenset(
         "tesla-v100-sxm2-32gb",
     )
 )
-"""The cards whose measurements the classes are fitted to."""
+"""Cards whose measurements the classes are fitted to."""
 MEASURED: Final = Classes(
     matrix={
         ("A100", "16"): 0.71,
@@ -230,24 +230,24 @@ ALONE: Final[Mapping[tuple[MatrixFamily, Size], float]] = {
     ("Instinct", "16"): 0.60,
     ("Intel", "16"): 0.74,
 }
-"""What large products alone reach: stas00/ml-engineering 744d01e (maximum achievable matmul FLOPS; of several cards the
-middle) and ai-dynamo/aiconfigurator 095f58a (L40S, RTX PRO 6000, NVFP4)."""
+"""Share that large products alone reach: stas00/ml-engineering 744d01e (maximum achievable matmul FLOPS; of several
+cards the middle) and ai-dynamo/aiconfigurator 095f58a (L40S, RTX PRO 6000, NVFP4)."""
 TRAINED_OF_ALONE: Final = 0.75
-"""What of that products reach while a network trains: 0.60 to 0.95 where both were measured in 16 and 8 bits."""
+"""Fraction of that reached by products in training: 0.60 to 0.95 where both were measured in 16 and 8 bits."""
 _ALIKE: Final[Mapping[MatrixFamily, MatrixFamily]] = {
     "Turing half rate": "Ampere GDDR",
     "Ampere GDDR": "Ada",
     "Ada": "Ampere GDDR",
     "Blackwell GDDR": "Ada",
 }
-"""Families that halve the same rate as another one, which speaks for them where nobody trained on their own cards."""
+"""Families that halve the same rate as another one, whose measurements they use if they have none of their own."""
 
 
 def matrix_share(classes: Classes, family: MatrixFamily, size: Size) -> float:
-    """Return what large products in numbers of `size` reach on cards of `family`.
+    """Return the share of the dense rate that large products of numbers of `size` reach on cards of `family`.
 
-    Where nobody measured training, it is that of a family that is built alike, follows from products alone, or is the
-    middle of the other families; sizes that were measured on none reach half.
+    Without measurements of training, it is that of a similar family, follows from products alone, or is the
+    median of the other families; sizes that were never measured reach half.
     """
     found = classes.matrix.get((family, size)) or classes.matrix.get((_ALIKE.get(family, family), size))
     if found is not None:
@@ -259,13 +259,13 @@ def matrix_share(classes: Classes, family: MatrixFamily, size: Size) -> float:
 
 
 def attention_share(classes: Classes, family: Family) -> float:
-    """Return what fused attention reaches on cards of `family`; on unmeasured ones as in the middle of the others."""
+    """Return the share that fused attention reaches on cards of `family`; the median for unmeasured families."""
     found = classes.attention.get(family)
     return _middle(list(classes.attention.values())) if found is None else found
 
 
 def memory_share(classes: Classes, family: Family) -> float:
-    """Return what element-wise operations reach of the bandwidth.
+    """Return the share of the bandwidth that element-wise operations reach.
 
     **Source**: 0.80 is the factor of ai-dynamo/aiconfigurator 095f58a; other families are fitted.
     """
@@ -277,15 +277,15 @@ def _middle(shares: list[float]) -> float:
 
 
 def class_source(family: MatrixFamily, size: Size) -> str:
-    """Return whose measurements speak for products in numbers of `size` on cards of `family`."""
+    """Return the source of the measurements for products of numbers of `size` on cards of `family`."""
     for own in (family, _ALIKE.get(family, family)):
         if (own, size) in SOURCES:
             return SOURCES[own, size]
     if (family, size) in ALONE:
         return f"products alone (ml-engineering 744d01e, aiconfigurator 095f58a), × {TRAINED_OF_ALONE:g} in training"
-    return "no measurement of this family: as in the middle of the others"
+    return "no measurement of this family: the median of the others"
 
 
-def is_measured(family: MatrixFamily, size: Size) -> bool:
+def is_training_measured(family: MatrixFamily, size: Size) -> bool:
     """Return whether training in numbers of `size` was measured on cards of `family`."""
     return (family, size) in MEASURED.matrix

@@ -1,4 +1,4 @@
-"""How long a workload takes on the chosen cards."""
+"""Time of a workload on the chosen cards."""
 
 from typing import TypeAlias
 
@@ -11,7 +11,7 @@ from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 CardCounts: TypeAlias = tuple[tuple[Gpu, int], ...]
-"""Kinds of cards, each with the number of them."""
+"""Kinds of cards, each with its count."""
 
 _AS_IS = TimeSetting()
 
@@ -23,14 +23,14 @@ def estimate_time(
     setting: TimeSetting = _AS_IS,
     measured_on: Gpu | None = None,
 ) -> TimeResult:
-    """Return how long one step of `workload`, or one request, takes on `cards`.
+    """Return the time of one step of `workload`, or one request, on `cards`.
 
-    `workload` has its open choices filled in by `with_defaults`. What cannot be estimated has no figures and says why.
-    A measured speed of `setting` takes the place of the estimate; `measured_on` is the kind of card that it is of where
+    `workload` has its open choices filled in by `with_defaults`. If there is no estimate, the result has the reason.
+    A measured speed in `setting` replaces the estimate; `measured_on` is the card that it was measured on if
     that is another one.
     """
     architecture = at_image_size(architecture, workload.image_size)
-    # Each is imported where it is used: a plan needs one of them, and most of the time they take is to import them.
+    # Imported lazily: a plan needs only one of them, and importing takes longer than estimating.
     if isinstance(workload, Training):
         from planner.performance.training.estimate import training_time
 

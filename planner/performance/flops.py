@@ -1,8 +1,8 @@
-"""How much a network computes and moves in one forward pass, by the kind of operation.
+"""Operations and bytes moved in one forward pass of a network, by kind of operation.
 
 A multiplication and an addition are two operations. Attention is counted as it is computed: a causal layer reads half
 of the square of its context, a window no more than the window. Figures that count the full square, as those of PaLM's
-appendix do, are higher at great lengths.
+appendix do, are higher for long sequences.
 """
 
 from functools import lru_cache
@@ -34,20 +34,20 @@ class Product(NamedTuple):
 
     @property
     def flops(self) -> float:
-        """Return the operations of all of them."""
+        """Return the operations of all products."""
         return 2 * self.rows * self.inputs * self.outputs * self.number
 
     def moved_bytes(self, size: float) -> float:
-        """Return the bytes of both factors and the result, with `size` bytes an element."""
+        """Return the bytes of both factors and the result, with `size` bytes per element."""
         read = self.inputs * self.outputs + self.rows * self.inputs
         return size * self.number * (read + self.rows * self.outputs)
 
 
-class Work(NamedTuple):
+class ForwardWork(NamedTuple):
     """One forward pass over a number of sequences.
 
     `products` are those of the layers, `head` those behind them; `attention_flops` the products of queries, keys and
-    values with each other; `logits` the numbers that the head puts out.
+    values with each other; `logits` the number of outputs of the head.
     """
 
     products: tuple[Product, ...]
@@ -74,10 +74,10 @@ class Work(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def forward_work(architecture: Architecture, sequences: float, length: int, outputs: int | None = None) -> Work:
-    """Return what a forward pass over `sequences` of `length` tokens computes; the head reads `outputs` of each.
+def forward_work(architecture: Architecture, sequences: float, length: int, outputs: int | None = None) -> ForwardWork:
+    """Return the work of a forward pass over `sequences` of `length` tokens; the head reads `outputs` of each.
 
-    **Formula**: Σ 2 · rows · inputs · outputs over the matrices that a token visits, plus attention
+    **Formula**: Σ 2 · rows · inputs · outputs over the matrices that a token passes through, plus attention
     2 · context · (width of the queries + width of the values) for each token, with a context of (s + 1) / 2 where it is
     causal, s where it is not, and no more than a window.
 
@@ -106,7 +106,7 @@ def forward_work(architecture: Architecture, sequences: float, length: int, outp
     read = sequences * min(outputs or source, source)
     head = tuple(_head(architecture, read))
     logits = sum([product.rows * product.outputs for product in head])
-    return Work(
+    return ForwardWork(
         tuple([Product(*key[:3], number, key[3]) for key, number in products.items()]),
         head,
         attention,
@@ -117,7 +117,7 @@ def forward_work(architecture: Architecture, sequences: float, length: int, outp
 
 
 def _layer_products(layer: Layer, rows: float, source_rows: float) -> list[Product]:
-    """Return the matrix products of one layer, of which keys and values of cross-attention read the encoder."""
+    """Return the matrix products of one layer; keys and values of cross-attention read the encoder."""
     return [product for tensor in layer.tensors if (product := _product(tensor, layer, rows, source_rows)) is not None]
 
 
@@ -137,7 +137,7 @@ def _product(tensor: Tensor, layer: Layer, rows: float, source_rows: float) -> P
 
 
 def _reads_the_encoder(name: str) -> bool:
-    """Return whether a projection of cross-attention makes keys or values, which are those of the encoder."""
+    """Return whether a cross-attention projection computes keys or values, which come from the encoder."""
     crossed = "encoder_attn" in name or "EncDecAttention" in name or "cross" in name
     return crossed and any(part in name for part in ("k_proj", "v_proj", ".k.", ".v."))
 
@@ -153,7 +153,7 @@ def _head(architecture: Architecture, rows: float) -> list[Product]:
 
 
 def _attention(group: LayerGroup, stack: Stack, tokens: int, source: int) -> float:
-    """Return the operations of attention for one token in one layer of `group`."""
+    """Return the operations of attention per token in one layer of `group`."""
     layer, causal = group.layer, stack.name == "decoder"
     found = 0.0
     for mixer in (layer.mixer, layer.second_mixer):
@@ -170,7 +170,7 @@ def _attention(group: LayerGroup, stack: Stack, tokens: int, source: int) -> flo
 
 
 def context_read(tokens: int, window: int | None, *, causal: bool) -> float:
-    """Return how many tokens each of `tokens` looks at on average.
+    """Return the mean number of tokens that each of `tokens` attends to.
 
     **Formula**: causal (s + 1) / 2; within a window w the mean of min(i, w) over i = 1 … s.
     """

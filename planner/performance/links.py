@@ -1,4 +1,4 @@
-"""What connects the cards, and how long collective operations over it take."""
+"""Links between cards, and the time of collective operations over them."""
 
 import re
 from functools import lru_cache
@@ -12,7 +12,7 @@ _TABLES: Final = (
     "bus bandwidth of large messages on 2, 4 and 8 cards: ai-dynamo/aiconfigurator 095f58a, NCCL tables (512 Mi half "
     "elements)"
 )
-_SHARED: Final = "aiconfigurator 095f58a: the share of its links that NCCL reaches on A100 SXM, 222 of 300 GB/s"
+_SHARED: Final = "aiconfigurator 095f58a: the share of link bandwidth that NCCL reaches on A100 SXM, 222 of 300 GB/s"
 _MEASURED: Final[dict[str, tuple[float, float, float]]] = {
     "NVLink3": (193e9, 217e9, 222e9),
     "NVLink4": (318e9, 350e9, 445e9),
@@ -27,23 +27,23 @@ _GATHERED: Final[dict[str, tuple[float, float, float]]] = {
     "NVLink4": (258e9, 318e9, 335e9),
     "NVLink5": (438e9, 567e9, 617e9),
 }
-"""All-gather and reduce-scatter; over PCIe they are as quick as all-reduce."""
+"""All-gather and reduce-scatter; over PCIe they are as fast as all-reduce."""
 _REACHED: Final = 222 / 300
 _LANE_BYTES_PER_S: Final = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9}
-"""One lane each way: PCI-SIG, after line coding."""
+"""One lane in each direction: PCI-SIG, after line coding."""
 _PCIE_SHARES: Final = (0.63, 0.41, 0.40)
 """Shares of a PCIe 5.0 link on 2, 4 and 8 cards (RTX PRO 6000: 39, 26 and 25 of 63 GB/s)."""
 _COPY_SHARE: Final = 0.8
-"""What a copy from or to pinned memory reaches of its PCIe link; NVIDIA bandwidthTest: 25 of 31.5 GB/s."""
+"""Share of its PCIe link that a copy from or to pinned memory reaches; NVIDIA bandwidthTest: 25 of 31.5 GB/s."""
 _HOPS: Final = {"nvlink": 3e-6, "xgmi": 3e-6, "nvlink-pair": 5e-6, "pcie": 10e-6}
-"""Seconds for each hop of a ring: 5 to 26 µs for small messages on 2 to 8 cards over NVLink, 70 and more over PCIe."""
+"""Seconds per hop of a ring: 5 to 26 µs for small messages on 2 to 8 cards over NVLink, 70 and more over PCIe."""
 _NETWORK_HOP: Final = 10e-6
 """Seconds from one node to another: aiconfigurator 095f58a, point to point."""
 NETWORK_SHARE: Final = 0.6
 """What collectives reach of network ports, assumed: 0.90 in Calculon's model (caa4b11), but 92 GB/s of all ports of a
 node with 4 GiB messages in ml-engineering 744d01e, and 17.5 over two DGX A100 in Vidur 7d47513."""
 _NODE: Final = 8
-"""Cards of makers' reference machines (HGX, DGX, OAM baseboards)."""
+"""Cards in vendors' reference machines (HGX, DGX, OAM baseboards)."""
 _RACK: Final = {"gb200-186gb": 72, "gb300-288gb": 72}
 """Cards that one NVLink domain joins in a rack (NVIDIA GB200 and GB300 NVL72)."""
 _PORTS: Final = (
@@ -55,16 +55,16 @@ _PORTS: Final = (
     ("Ampere", 25e9),
     ("Volta", 6.25e9),
 )
-"""Network ports by the card in makers' reference machines: 50 Gbit/s in DGX-1, 200 in DGX A100, later 400 and 800."""
+"""Network bandwidth per card in vendors' reference machines: 50 Gbit/s in DGX-1, 200 in DGX A100, then 400 and 800."""
 _DESK_PORT: Final = 1.25e9
 """10 Gbit Ethernet, shared by the cards of a workstation."""
 
 
 class Links(NamedTuple):
-    """How the cards of a job reach each other.
+    """Links between the cards of a job.
 
     `within` and `gathering` are bus bandwidths of all-reduce and all-gather on 2, 4 and 8 cards of one node;
-    `network_bytes_per_s` is what each card has towards other nodes, and `host_bytes_per_s` towards the host's memory.
+    `network_bytes_per_s` is each card's bandwidth to other nodes, and `host_bytes_per_s` that to host memory.
     """
 
     kind: CardLink
@@ -79,7 +79,7 @@ class Links(NamedTuple):
     def bus_bytes_per_s(self, cards: int, *, gathers: bool = False) -> float:
         """Return the bus bandwidth of a ring over `cards`, which fill one node before the next.
 
-        **Formula**: within a node as measured; over several the slower of that and the ports of the cards of a node.
+        **Formula**: within a node as measured; over several nodes the slower of that and the ports of a node's cards.
 
         **Source**: NVIDIA nccl-tests doc/PERFORMANCE.md (bus bandwidth).
         """
@@ -92,7 +92,7 @@ class Links(NamedTuple):
         return min(own, ports) if inside > 1 else ports
 
     def ring_seconds(self, cards: int, wire_bytes: float, *, gathers: bool = False) -> float:
-        """Return how long a ring over `cards` takes that sends `wire_bytes` from each.
+        """Return the time of a ring over `cards` in which each sends `wire_bytes`.
 
         **Formula**: bytes ÷ bus bandwidth + (g − 1) · hop, with the network's hop between nodes.
         """
@@ -101,28 +101,28 @@ class Links(NamedTuple):
         return wire_bytes / self.bus_bytes_per_s(cards, gathers=gathers) + self.latency_seconds(cards)
 
     def latency_seconds(self, cards: int) -> float:
-        """Return what the hops of one ring over `cards` take."""
+        """Return the latency of the hops of one ring over `cards`."""
         nodes = -(-cards // self.node)
         return (cards - nodes) * _HOPS[self.kind] + (nodes - 1 and nodes) * _NETWORK_HOP
 
     def tree_seconds(self, cards: int) -> float:
-        """Return what the hops of one all-reduce take: a ring within a node, a tree up and down between nodes."""
+        """Return the latency of one all-reduce: a ring within a node, a tree up and down between nodes."""
         nodes = -(-cards // self.node)
         between = 2 * ceil(log2(nodes)) * _NETWORK_HOP if nodes > 1 else 0.0
         return 2 * (min(cards, self.node) - 1) * _HOPS[self.kind] + between
 
     def point_bytes_per_s(self, cards_apart: int) -> float:
-        """Return what one card sends to another that is `cards_apart` ranks away."""
+        """Return the bandwidth from one card to another that is `cards_apart` ranks away."""
         return self.within[0] if cards_apart < self.node else self.network_bytes_per_s * NETWORK_SHARE
 
 
 @lru_cache(maxsize=512)
 def links_of(gpu: Gpu, setting: TimeSetting) -> Links:
-    """Return how cards of `gpu` are connected, as `setting` says or as they usually are.
+    """Return the links between cards of `gpu`, from `setting` or the usual ones.
 
-    Bridges between pairs are there only where `setting` says so.
+    Bridges between pairs are used only if `setting` has them.
 
-    **Assumes** eight cards a node with one network port each, as in makers' reference machines; workstations and
+    **Assumes** eight cards per node with one network port each, as in vendors' reference machines; workstations and
     consumer cards share one port of 10 Gbit/s.
     """
     kind = setting.link or usual_link(gpu)
@@ -133,7 +133,7 @@ def links_of(gpu: Gpu, setting: TimeSetting) -> Links:
 
 
 def usual_link(gpu: Gpu) -> CardLink:
-    """Return what connects such cards in one machine unless somebody says otherwise."""
+    """Return the default link between such cards in one machine."""
     text = gpu.interconnect or ""
     if text.startswith(("NVLink", "NVLink-C2C")) and "bridge" not in text:
         return "nvlink"
@@ -161,7 +161,7 @@ _DEFAULT_FABRIC: Final = 56.25e9
 
 
 def _one_way_bytes_per_s(text: str) -> float | None:
-    """Return what a card sends over its links in one direction: catalogs state both together."""
+    """Return the bandwidth of a card's links in one direction; catalogs state the sum of both."""
     both = links_bytes_per_s(text)
     return None if both is None else both / 2
 
@@ -179,13 +179,13 @@ def _pcie(gpu: Gpu) -> tuple[str, tuple[float, float, float], tuple[float, float
 
 
 def _pcie_link(gpu: Gpu) -> tuple[int, int]:
-    """Return the generation and the lanes of the card's PCIe link, 4.0 × 16 where the catalog does not say."""
+    """Return the generation and lanes of the card's PCIe link, 4.0 × 16 if the catalog has none."""
     found = re.search(r"PCIe (\d)\.\d x(\d+)", gpu.interconnect or "")
     return (int(found[1]), int(found[2])) if found else (4, 16)
 
 
 def host_bytes_per_s(gpu: Gpu) -> float:
-    """Return what a card reads from or writes to the host's memory."""
+    """Return the bandwidth between a card and host memory."""
     chip = re.search(r"NVLink-C2C (\d+) GB/s", gpu.interconnect or "")
     if chip:
         return float(chip[1]) * 1e9 / 2 * _COPY_SHARE

@@ -1,32 +1,32 @@
-"""A measured speed in the place of the estimate: every time scaled alike."""
+"""Calibration of a time estimate with a measured speed: all times are scaled alike."""
 
 from typing import Final
 
 from planner.performance.result import TimeResult
 from planner.performance.setting import MeasuredSpeed
 
-CALIBRATED: Final = 1.1
-"""Four of five steps lie within this factor of a speed measured in the same set-up: per-model calibration leaves 2 to
+CALIBRATED_SPREAD: Final = 1.1
+"""Four of five steps lie within this factor of a speed measured in the same setup: per-model calibration leaves 2 to
 5 %, other nodes of the same kind differ by 4 % (MLPerf) to 11 % (community runs)."""
-CARRIED_OVER: Final = 1.15
-"""The same on another card: a ratio of two cards predicts other models within 4 to 7 % (timm, 3090 to 5090)."""
+CARRIED_OVER_SPREAD: Final = 1.15
+"""The same for another card: a ratio of two cards predicts other models within 4 to 7 % (timm, 3090 to 5090)."""
 _TIMES: Final = ("seconds", "first_token_seconds", "output_token_seconds")
 _RATES: Final = ("tokens_per_second", "samples_per_second", "mfu_fraction")
 
 
 def scaled(estimated: TimeResult, there: TimeResult, measured: MeasuredSpeed, *, is_same: bool) -> TimeResult:
-    """Return `estimated` as long as `measured` says, which `there` was the estimate for.
+    """Return `estimated` scaled so that its counterpart `there` would match `measured`.
 
-    Tokens a second are those of answers while they are written; a step is a whole request.
+    Tokens per second are those of answers during generation; a step is a whole request.
     """
     ratio = _ratio(there, measured)
-    spread = CALIBRATED if is_same else CARRIED_OVER
+    spread = CALIBRATED_SPREAD if is_same else CARRIED_OVER_SPREAD
     terms = tuple(
         term.evolve(seconds=term.seconds * ratio, overlapped_seconds=term.overlapped_seconds * ratio)
         for term in estimated.terms
     )
-    where = "on these cards" if is_same else "on other cards, carried over by the ratio of both estimates"
-    note = f"Measured {where}; the estimate was {1 / ratio:.2f} times as long, and its parts are scaled alike."
+    where = "on these cards" if is_same else "on other cards, scaled by the ratio of both estimates"
+    note = f"Measured {where}; the estimate was {1 / ratio:.2f} times as long; all its parts are scaled alike."
     return estimated.evolve(
         **_figures(estimated, _TIMES, ratio, spread),
         **_figures(estimated, _RATES, 1 / ratio, spread),
@@ -44,7 +44,7 @@ def _ratio(there: TimeResult, measured: MeasuredSpeed) -> float:
 
 
 def _figures(estimated: TimeResult, names: tuple[str, ...], factor: float, spread: float) -> dict[str, float]:
-    """Return each figure that there is times `factor`, with its interval where it has one."""
+    """Return each known figure times `factor`, with its interval if it has one."""
     found = {}
     for name in names:
         value = getattr(estimated, name)

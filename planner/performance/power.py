@@ -1,4 +1,4 @@
-"""Cards whose power limit holds their matrix units far below the rate that their makers state."""
+"""Cards whose power limit keeps their matrix units far below the stated rate."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from planner.hardware.gpu import Gpu
 
 _SHARES: Final[Mapping[str, float]] = {"tesla-t4": 24 / 65}
-"""Share of the 16-bit dense rate that large products hold.
+"""Share of the 16-bit dense rate that large products sustain.
 
 **Source**: forums.developer.nvidia.com/t/about-gpu-peak-performance/264462: a T4 multiplies matrices of 4,096 rows at
 24 TFLOP/s, its clock lowered to stay within 70 W.
@@ -14,5 +14,5 @@ _SHARES: Final[Mapping[str, float]] = {"tesla-t4": 24 / 65}
 
 
 def within_power(gpu: Gpu, share: float) -> float:
-    """Return `share` of the 16-bit rate, or what the card's power lets it hold where that is less."""
+    """Return `share` of the 16-bit rate, or the share that the card's power limit sustains if that is less."""
     return min(share, _SHARES.get(gpu.id, share))

@@ -1,4 +1,4 @@
-"""What a card reaches of its bandwidth and its rates, by kind of memory, family and number format."""
+"""Achievable shares of a card's bandwidth and rates, by kind of memory, family and number format."""
 
 from typing import Final, Literal, NamedTuple
 
@@ -19,9 +19,9 @@ class Share(NamedTuple):
 
 
 OLDER_HOSTS: Final = ("Pascal", "Volta", "Turing", "Ampere", "CDNA", "CDNA2")
-"""Cards that stand in hosts of their time, whose processors launch fewer kernels a second."""
+"""Architectures whose cards are usually in older hosts, whose processors launch fewer kernels per second."""
 _FEWER_MULTIPROCESSORS: Final = {"h20-96gb": 78 / 132, "h20-141gb": 78 / 132}
-"""Cards that kept the memory of a larger one but not its multiprocessors, which can have so many reads under way each.
+"""Fraction of multiprocessors of cards with a larger card's memory; each can have a limited number of reads in flight.
 
 **Source**: the H20 has 78 of the 132 of an H100, and reads no faster than that share of an H100 (QwenLM/Qwen3@7a2f61f).
 """
@@ -51,14 +51,14 @@ _CEILINGS: Final[dict[tuple[Family, str], float]] = {
     ("Apple", "16"): 0.75,
 }
 _HALVED: Final = 3.0
-"""8-bit integers are twice as quick as 16 bits, and four times where those are halved."""
+"""Ratio of 8-bit integers to 16 bits above which 16 bits are halved: twice is usual, four times if halved."""
 _HALVED_CEILING: Final = 0.85
 """Halved units are kept busy more easily: pytorch/torchtune@bd2a0fc reaches 0.84 to 0.90 of that rate on RTX 4090."""
 _USUAL_CEILING: Final = 0.55
 
 
 def reachable_bandwidth(gpu: Gpu) -> float | None:
-    """Return the bytes a second that the card's multiprocessors can ask for: its own, less on cards that lack some."""
+    """Return the bytes per second that the card's multiprocessors can request; less on cut-down cards."""
     if gpu.bandwidth_bytes_per_s is None:
         return None
     whole = gpu.bandwidth_bytes_per_s / gpu.device_count
@@ -67,7 +67,7 @@ def reachable_bandwidth(gpu: Gpu) -> float | None:
 
 
 def memory_class(gpu: Gpu) -> MemoryClass:
-    """Return the kind of memory that decides how much of its bandwidth is reached."""
+    """Return the kind of memory, which determines the achievable share of its bandwidth."""
     if gpu.unified_memory:
         return "unified"
     return "HBM" if (gpu.memory_type or "").startswith("HBM") else "GDDR"
@@ -85,13 +85,13 @@ def width_of(weights: str) -> Width:
 
 
 def full_rate(gpu: Gpu, dtype: str) -> float | None:
-    """Return the dense operations a second of one device for a format, with the fallbacks of cards that lack it."""
+    """Return the dense operations per second of one device for a format, with fallbacks if the card lacks it."""
     order = {"fp16": ("fp16", "bf16", "fp32"), "fp32": ("fp32",)}.get(dtype, (dtype, "fp16"))
     found = next((rate for rate in map(gpu.rate, order) if rate is not None), None)
     return found.ops_per_s / gpu.device_count if found else None
 
 
-def ceiling(gpu: Gpu, dtype: str) -> float:
+def product_ceiling(gpu: Gpu, dtype: str) -> float:
     """Return the share of its dense rate that a card reaches with large products in `dtype`."""
     width = {"fp8": "8", "fp4": "4"}.get(dtype, "16")
     if width == "16" and _is_halved(gpu):
@@ -100,6 +100,6 @@ def ceiling(gpu: Gpu, dtype: str) -> float:
 
 
 def _is_halved(gpu: Gpu) -> bool:
-    """Return whether a card multiplies 16 bits at half of its units' rate when it sums in 32: GeForce cards."""
+    """Return whether a card halves its 16-bit rate when accumulating in 32 bits, as GeForce cards do."""
     wide, narrow = gpu.rate("fp16"), gpu.rate("int8")
     return wide is not None and narrow is not None and narrow.ops_per_s > _HALVED * wide.ops_per_s

@@ -1,4 +1,4 @@
-"""The answer about time: how long a step or a request takes, what it is made of, and how sure that is."""
+"""Result of a time estimate: the time of a step or a request, its parts and its uncertainty."""
 
 from typing import Literal
 
@@ -33,13 +33,13 @@ TimeTermName = Literal[
 ]
 Bound = Literal["compute", "memory bandwidth", "communication", "host", "input"]
 Basis = Literal["measured", "same card", "family"]
-"""measured: the person's own figure; otherwise what the efficiencies of the nearest measurements were taken on."""
+"""measured: the user's own figure; otherwise the nearest cards on which the efficiencies were measured."""
 
 
 class TimeTerm(Spec):
-    """A named part of the time and how it was found.
+    """A named part of the time with its formula.
 
-    `overlapped_seconds` of `seconds` pass while something else is worked on, and so do not lengthen the whole.
+    `overlapped_seconds` of `seconds` overlap with other work and so do not lengthen the whole.
     """
 
     name: TimeTermName
@@ -52,16 +52,16 @@ class TimeTerm(Spec):
 
     @property
     def exposed_seconds(self) -> float:
-        """Return the seconds by which it lengthens the whole."""
+        """Return the seconds by which the term lengthens the whole."""
         return self.seconds - self.overlapped_seconds
 
 
 class TimeResult(Spec):
-    """How long one step of training takes, or one request of a service, on all cards together.
+    """Time of one training step, or of one request to a service, on all cards together.
 
-    The exposed seconds of `terms` sum to `seconds`. One case in ten lies below the `low_…` figures and one above the
-    `high_…` ones. Tokens and samples per second are those of all cards together. Figures that are not known, or make no
-    sense for the workload, are `None`; `unsupported` says why where there is no time at all.
+    The exposed seconds of `terms` sum to `seconds`. One case in ten is below the `low_…` figures and one above the
+    `high_…` ones. Tokens and samples per second are those of all cards together. Figures that are unknown, or make no
+    sense for the workload, are `None`; `unsupported` is the reason if there is no time at all.
     """
 
     task: Literal["training", "inference"]
@@ -89,5 +89,5 @@ class TimeResult(Spec):
     notes: tuple[str, ...] = ()
 
     def term(self, name: str) -> TimeTerm | None:
-        """Return the term called `name`, if there is one."""
+        """Return the term called `name`, None if there is none."""
         return next((term for term in self.terms if term.name == name), None)

@@ -1,4 +1,4 @@
-"""What decides the time of a workload besides the workload and the cards: links, input, and what was measured."""
+"""Settings that affect the time of a workload but not its memory: links, input, and measured speeds."""
 
 from typing import Literal
 
@@ -10,10 +10,10 @@ CardLink = Literal["nvlink", "nvlink-pair", "xgmi", "pcie"]
 
 
 class MeasuredSpeed(Spec):
-    """A speed that somebody measured, which takes the place of the estimate.
+    """A speed measured by the user, which replaces the estimate.
 
-    It is of the same plan on `count` cards of `gpu`, by default those of the plan. On other cards it is scaled by the
-    ratio of both estimates.
+    It was measured with the same plan on `count` cards of `gpu`, by default those of the plan. For other cards it is
+    scaled by the ratio of both estimates.
     """
 
     value: float = Field(gt=0, description="in `unit`")
@@ -24,7 +24,7 @@ class MeasuredSpeed(Spec):
 
 
 class TimeSetting(Spec):
-    """Choices that lengthen or shorten the time and take no memory; what is `None` follows from the cards."""
+    """Settings that affect the time but not the memory; what is `None` follows from the cards."""
 
     cards_per_node: int | None = Field(default=None, ge=1, le=1024, description="by default 8, or the whole of a rack")
     link: CardLink | None = Field(default=None, description="between the cards of one node; by default the card's own")

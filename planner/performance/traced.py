@@ -1,4 +1,4 @@
-"""The time of a step of any traced module, and of the images of a diffusion pipeline, by what they compute."""
+"""Time of a step of any traced module, and of diffusion images, from operation counts."""
 
 from typing import Final, Literal, NamedTuple
 
@@ -12,32 +12,32 @@ from planner.performance.vision import Counts, Kind, ModuleTime, Precision, modu
 
 _DATA_CENTRE: Final = ("A100", "Hopper SXM", "Hopper PCIe", "Blackwell data centre")
 SPREAD: Final = 1.3
-"""Four of five held-out rows lie within this factor, with some to spare for networks of other kinds.
+"""Four of five held-out rows lie within this factor, with a margin for other kinds of networks.
 
 **Source**: benchmarks/throughput_left_out.py, one source left out at a time: 1.11 to 1.22 in reading and making images,
 1.08 to 1.13 in training.
 """
 UNMEASURED_SPREAD: Final = 1.6
-"""The same of a family that no such network was measured on: the survey's factor for unknown cards."""
+"""The same for a family on which no such network was measured: the survey's factor for unknown cards."""
 _MEASURED: Final[dict[Kind, tuple[Family, ...]]] = {
     "convolutions": (*_DATA_CENTRE, "Ada", "Ampere GDDR", "Blackwell GDDR", "Turing", "Volta"),
     "attention": ("Ada", "Ampere GDDR", "Blackwell GDDR"),
     "diffusion": (*_DATA_CENTRE, "Ada", "Ampere GDDR", "Blackwell GDDR"),
 }
-_GUESSED: Final = "No such network was measured on this family of cards; the interval is wider for that."
+_GUESSED: Final = "No such network was measured on this family of cards, so the interval is wider."
 _OVERLAPPED: Final = 2 / 3
-"""Share of a training step behind which gradients are exchanged: its backward pass.
+"""Share of a training step with which the gradient exchange can overlap: its backward pass.
 
-**Source**: torch DistributedDataParallel sends each bucket as soon as its gradients are there.
+**Source**: torch DistributedDataParallel sends each bucket as soon as its gradients are ready.
 """
 _FITTED: Final = "huggingface/pytorch-image-models@aa4b585: t = a · 2 · MAC ÷ rate + b · bytes ÷ bandwidth"
 _NORMALISED: Final = "lambdal/deeplearning-benchmark@aa5addb: ResNet-50 on A100, H100 and B200, channels first"
 
 
 class Step(NamedTuple):
-    """What a step does on one card: its counts, its samples, and the bytes of gradients that cards sum.
+    """One step on one card: operation counts, samples, and bytes of gradients to reduce.
 
-    `channels_last` says that images lie in memory pixel by pixel (torch.channels_last), not channel by channel.
+    `channels_last` means that images are stored pixel by pixel (torch.channels_last), not channel by channel.
     """
 
     task: Literal["training", "inference"]
@@ -52,14 +52,14 @@ class Step(NamedTuple):
 def step_time(
     step: Step, gpu: Gpu, links: Links, cards: int = 1, input_samples_per_second: float | None = None
 ) -> TimeResult:
-    """Return how long a step takes that each of `cards` does with samples of its own.
+    """Return the time of a step in which each of `cards` processes its own samples.
 
-    **Formula**: F ÷ (a · C) + max(b · n · w ÷ B, n ÷ e), the calls of operators and the loading of samples where
-    these take longer, and what of the exchange of gradients does not hide behind the backward pass.
+    **Formula**: F ÷ (a · C) + max(b · n · w ÷ B, n ÷ e), the calls of operators and the loading of samples if
+    these take longer, and the exposed part of the gradient exchange.
     """
     time = module_time(step.counts, gpu, step.precision, compiled=step.compiled, channels_last=step.channels_last)
     if time is None:
-        reason = f"the memory bandwidth or the arithmetic rate of {gpu.name} is not known"
+        reason = f"the memory bandwidth or the arithmetic rate of {gpu.name} is unknown"
         return TimeResult(task=step.task, kind=_kind(step), unsupported=reason)
     terms = [*_device_terms(step, gpu, time), *_exchange(step, links, cards, time.seconds)]
     seconds = sum(term.exposed_seconds for term in terms)
@@ -108,19 +108,17 @@ def _device_terms(step: Step, gpu: Gpu, time: ModuleTime) -> list[TimeTerm]:
     ]
     if time.host > 0:
         found.append(
-            _term(
-                "host", time.host, "k × t, less what it hides behind", (traced("k", counts.calls, "operators called"),)
-            )
+            _term("host", time.host, "k × t, minus the overlap", (traced("k", counts.calls, "operators called"),))
         )
     return found
 
 
 def _elements(counts: Counts, gpu: Gpu, time: ModuleTime, moved: float) -> TimeTerm:
-    outputs = traced("n", counts.elements, "elements that products put out")
+    outputs = traced("n", counts.elements, "output elements of products")
     if time.by_element is not None:
-        handled = library("e", time.by_element, "of them that the multiprocessors normalise in a second")
+        handled = library("e", time.by_element, "elements per second that the multiprocessors normalise")
         return _term("elementwise", time.memory, "n ÷ e", (outputs, handled), _NORMALISED)
-    passed = library("b", moved, "passes over memory for each element that a product puts out")
+    passed = library("b", moved, "passes over memory per output element of a product")
     bandwidth = card("B", gpu.bandwidth_bytes_per_s or 0.0, "bytes a second of the card's memory")
     return _term("elementwise", time.memory, "b × n × w ÷ B", (passed, outputs, bandwidth))
 
@@ -160,9 +158,9 @@ def _waiting(seconds: float) -> TimeTerm:
     return TimeTerm(
         name="input",
         seconds=seconds,
-        formula="samples ÷ what loading brings − the above",
+        formula="samples ÷ loading rate − the above",
         symbols=(),
-        source="the rate that was given for loading",
+        source="the given loading rate",
         certainty="assumed",
     )
 
@@ -178,7 +176,7 @@ _BOUNDS: Final[dict[str, Bound]] = {
 
 
 def _bound(terms: list[TimeTerm], time: ModuleTime) -> Bound:
-    """Return what takes most; what waits for loading is bound by it, however short the wait."""
+    """Return the resource that takes most of the time; a step that waits for loading is bound by input."""
     if terms[-1].name == "input":
         return "input"
     longest = max(terms, key=lambda term: term.exposed_seconds).name

@@ -1,6 +1,6 @@
-"""The time of a network that is known by its counts: operations, what its products put out, and operators.
+"""Time of a network from its counts: operations, output elements of products, and operators.
 
-That is all that convolutional networks, and any other traced module, have in common.
+These counts exist for convolutional networks and any other traced module.
 """
 
 from typing import Final, Literal, NamedTuple
@@ -8,13 +8,13 @@ from typing import Final, Literal, NamedTuple
 from planner.hardware.gpu import Gpu
 from planner.performance.efficiency import Family, family_of
 from planner.performance.power import within_power
-from planner.performance.reach import OLDER_HOSTS, ceiling
+from planner.performance.reach import OLDER_HOSTS, product_ceiling
 
 Precision = Literal["fp32", "tf32", "fp16", "fp8"]
 Kind = Literal["convolutions", "attention", "diffusion"]
 
 _SHARE_OF_RATE: Final = 0.95
-"""Share of the dense rate that the products reach beside the passes over memory.
+"""Share of the dense rate that products reach, passes over memory not counted.
 
 **Source**: a of 1.0 to 1.1 in t = a · 2 · MAC ÷ rate + b · bytes ÷ bandwidth, fitted on some 1,440 networks of
 huggingface/pytorch-image-models@aa4b585 for each of four cards.
@@ -27,29 +27,29 @@ _PASSES: Final[dict[tuple[Kind, bool], float]] = {
     ("diffusion", False): 18.0,
     ("diffusion", True): 4.2,
 }
-"""How often memory is passed over for each element that a product puts out, eager and compiled.
+"""Passes over memory per output element of a product, eager and compiled.
 
 **Source**: b of the same fit, on RTX 5090: normalisation, activation and residual sums read and write it several times;
 diffusion on LambdaLabsML/lambda-diffusers@8571d8d, whose U-Net also changes layouts and normalises groups in fp32.
 """
 _STACKED_MEMORY: Final = 1.35
-"""How many more passes of that many bytes a card with stacked memory seems to make: it reaches less of its bandwidth.
+"""Factor of apparent passes on cards with stacked memory, which reach less of their bandwidth.
 
 **Source**: lambdal/deeplearning-benchmark@aa5addb and NVIDIA/DeepLearningExamples@729963d, ResNet-50 on A100 and H100.
 """
 _CALL_SECONDS: Final = 10e-6
-"""What PyTorch takes to hand one operator to the card.
+"""Time that PyTorch needs to launch one operator.
 
 **Source**: 0.61 ms for the 60 operators of a layer, QwenLM/Qwen3@7a2f61f with Transformers.
 """
 _OLDER_CALL_SECONDS: Final = 14e-6
-"""The same in the hosts of earlier cards: 0.84 ms, Qwen2.5 benchmark on A100."""
+"""The same in the hosts of older cards: 0.84 ms, Qwen2.5 benchmark on A100."""
 _ELEMENTS_PER_CLOCK: Final = 0.37
-"""Elements that one multiprocessor handles in a clock while images are normalised in training, channels first.
+"""Elements that one multiprocessor handles per clock in training with batch norm, channels first.
 
-**Source**: lambdal/deeplearning-benchmark@aa5addb, ResNet-50 with data that lies on the card: 0.35 to 0.40 on A100,
-H100 and B200, what is left beside the products; B200 and GH200 are no quicker for their memory, and B200 is as quick in
-TF32 as in 16 bits. With the channels last NVIDIA/DeepLearningExamples@729963d is 1.6 times as quick on A100.
+**Source**: lambdal/deeplearning-benchmark@aa5addb, ResNet-50 with data stored on the card: 0.35 to 0.40 on A100,
+H100 and B200, without the products; B200 and GH200 gain nothing from their memory, and B200 is as fast in
+TF32 as in 16 bits. With channels last NVIDIA/DeepLearningExamples@729963d is 1.6 times as fast on A100.
 """
 _OPERATIONS_PER_CLOCK: Final[dict[Family, int]] = {
     "Volta": 128,
@@ -62,9 +62,9 @@ _OPERATIONS_PER_CLOCK: Final[dict[Family, int]] = {
     "Ada": 256,
     "Blackwell GDDR": 256,
 }
-"""Of one multiprocessor in fp32: twice its 64 or 128 cores (NVIDIA's whitepapers)."""
+"""fp32 operations of one multiprocessor per clock: twice its 64 or 128 cores (NVIDIA's whitepapers)."""
 _BACKWARD: Final = 3.0
-"""A step of training beside a forward pass: the products again for the inputs and for the weights.
+"""Cost of a training step in forward passes: the backward pass repeats the products for inputs and for weights.
 
 **Source**: measured 3.43 (3.04 to 4.92) on pytorch-image-models.
 """
@@ -77,13 +77,13 @@ _RATES: Final[dict[Precision, tuple[str, ...]]] = {
     "tf32": ("tf32", "fp32"),
     "fp32": ("fp32",),
 }
-"""What each precision is multiplied as, first where the card can."""
+"""Formats used for each precision, in order of preference."""
 
 
 class Counts(NamedTuple):
-    """What one pass computes and puts out; `calls` are the operators that Python hands over, 0 where not known.
+    """Operations and output elements of one pass; `calls` is the number of operator launches, 0 if unknown.
 
-    `trains` says that it is a whole step of training.
+    `trains` means that it is a whole training step.
     """
 
     flops: float
@@ -93,14 +93,14 @@ class Counts(NamedTuple):
     trains: bool = False
 
     def of_training(self) -> "Counts":
-        """Return a whole step of training for counts of a forward pass."""
+        """Return the counts of a whole training step from those of a forward pass."""
         return self._replace(flops=_BACKWARD * self.flops, elements=_BACKWARD * self.elements, trains=True)
 
 
 class ModuleTime(NamedTuple):
-    """Seconds of the products, of the passes over memory, and of what Python takes beyond both.
+    """Seconds of the products, of the passes over memory, and of the host beyond both.
 
-    `by_element` is how many elements a second the multiprocessors normalise, where that and not the memory takes
+    `by_element` is how many elements per second the multiprocessors normalise, if that and not the memory takes
     longest.
     """
 
@@ -111,17 +111,17 @@ class ModuleTime(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Return all of them."""
+        """Return the sum."""
         return self.products + self.memory + self.host
 
 
 def module_time(
     counts: Counts, gpu: Gpu, precision: Precision, *, compiled: bool = False, channels_last: bool = False
 ) -> ModuleTime | None:
-    """Return the time of a network by its counts, or none where the card's rate or bandwidth is not known.
+    """Return the time of a network from its counts, or None if the card's rate or bandwidth is unknown.
 
-    **Formula**: F ÷ (a · C) + max(b · n · w ÷ B, n ÷ e), or the operators' calls where these take longer. The steps of
-    diffusion wait for the scheduler in between, so that the calls of each come on top
+    **Formula**: F ÷ (a · C) + max(b · n · w ÷ B, n ÷ e), or the operators' calls if these take longer. The steps of
+    diffusion wait for the scheduler in between, so the calls of each are added
     (LambdaLabsML/lambda-diffusers@8571d8d: 13 to 29 ms a step beside what grows with the batch).
     """
     rate = _rate(gpu, precision)
@@ -142,7 +142,7 @@ def module_time(
 
 
 def _elements_per_s(gpu: Gpu) -> float | None:
-    """Return how many elements a second the card's multiprocessors normalise; other vendors' were not measured."""
+    """Return the elements per second that the card's multiprocessors normalise; None for other vendors, unmeasured."""
     rate, each = gpu.rate("fp32"), _OPERATIONS_PER_CLOCK.get(family_of(gpu))
     return _ELEMENTS_PER_CLOCK * rate.ops_per_s / each / gpu.device_count if rate and each else None
 
@@ -152,14 +152,14 @@ def _call_seconds(gpu: Gpu) -> float:
 
 
 def product_share(gpu: Gpu, precision: Precision) -> float:
-    """Return the share of the dense rate that products reach: less with 8 bits, where large ones reach less, too."""
+    """Return the share of the dense rate that products reach, which is lower in 8 bits."""
     if precision == "fp8" and gpu.rate("fp8"):
-        return ceiling(gpu, "fp8")
+        return product_ceiling(gpu, "fp8")
     return within_power(gpu, _SHARE_OF_RATE) if precision in ("fp16", "fp8") else _SHARE_OF_RATE
 
 
 def passes(gpu: Gpu, kind: Kind, *, compiled: bool) -> float:
-    """Return how often memory seems to be passed over for each element that a product puts out."""
+    """Return the apparent passes over memory per output element of a product."""
     stacked = (gpu.memory_type or "").startswith("HBM") and family_of(gpu) != "Volta"
     return _PASSES[kind, compiled] * (_STACKED_MEMORY if stacked else 1.0)
 

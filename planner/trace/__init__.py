@@ -1,1 +1,1 @@
-"""The exact peak of any PyTorch module, with no GPU. Only `worker`, which runs in a child process, imports torch."""
+"""Exact peak memory of any PyTorch module, without a GPU. Only `worker`, a child process, imports torch."""

@@ -1,4 +1,4 @@
-"""Which classes and functions of a Python file can be traced, found by reading the file, never by running it."""
+"""Traceable classes and functions of a Python file, found by parsing it, never by running it."""
 
 import ast
 import warnings
@@ -13,17 +13,17 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Parameter(NamedTuple):
-    """A parameter by its name; `default` is how it is written, none where a value has to be given."""
+    """A parameter; `default` is its source text, None if a value is required."""
 
     name: str
     default: str | None
 
 
 class Candidate(NamedTuple):
-    """Something that can be traced.
+    """A class or function that can be traced.
 
-    `arguments` are those of the constructor or of the function, `inputs` those of `forward` where it is in the file.
-    `brings_inputs` says that the function returns inputs beside the module.
+    `arguments` are those of the constructor or function, `inputs` those of `forward` if it is in the file.
+    `brings_inputs` means that the function returns inputs along with the module.
     """
 
     name: str
@@ -36,25 +36,27 @@ class Candidate(NamedTuple):
 
 
 def find_candidates(path: Path) -> tuple[Candidate, ...]:
-    """Return what the file at `path` offers, in its order: modules by what they inherit or define, and functions.
+    """Return the traceable classes and functions of a file, in source order.
 
     Raises:
-        ModelFileError: If it cannot be read, is too large or is no Python.
+        ModelFileError: If it cannot be read, is too large or is not Python.
     """
     try:
         if path.stat().st_size > _LARGEST_BYTES:
-            raise ModelFileError(path, "is too large for a Python file of one's own", "Choose a file of at most 1 MiB.")
+            raise ModelFileError(path, "is too large for a Python file", "Choose a file of at most 1 MiB.")
         tree = _parse(path.read_bytes())
     except OSError as error:
-        raise ModelFileError(path, f"cannot be read ({error.strerror})", "Check the path and its rights.") from error
+        raise ModelFileError(
+            path, f"cannot be read ({error.strerror})", "Check the path and its permissions."
+        ) from error
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ModelFileError(path, f"is not Python: {_problem(error)}", "Choose a file that Python runs.") from error
+        raise ModelFileError(path, f"is not Python: {_problem(error)}", "Choose a Python file.") from error
     return tuple(_candidates(tree))
 
 
 def _parse(source: bytes) -> ast.Module:
     with warnings.catch_warnings():
-        # What Python has to say about the file's style is not for whoever only looks into it.
+        # Warnings about the file's style are irrelevant when it is only parsed.
         warnings.simplefilter("ignore")
         return ast.parse(source)
 
@@ -112,7 +114,7 @@ def _of_function(node: _Function) -> Candidate:
 
 
 def _inherited(node: ast.ClassDef, name: str, classes: dict[str, ast.ClassDef]) -> _Function | None:
-    """Return the method called `name` of the class, or of the first base in the file that has it."""
+    """Return the method `name` of the class, or of the first base class in the file that has it."""
     seen, waiting = set(), [node]
     while waiting:
         here = waiting.pop(0)
@@ -130,7 +132,7 @@ def _method(node: ast.ClassDef, name: str) -> _Function | None:
 
 
 def _parameters(node: _Function | None) -> tuple[Parameter, ...]:
-    """Return the parameters that have a name of their own, in order; `*args` and `**kwargs` have none."""
+    """Return the named parameters, in order; `*args` and `**kwargs` are left out."""
     if node is None:
         return ()
     places = [*node.args.posonlyargs, *node.args.args]

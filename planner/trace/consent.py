@@ -1,4 +1,4 @@
-"""Which files of the person's own a trace runs, and what they hold, so that they are asked once for each content."""
+"""User files that a trace runs, and a digest of their contents for asking consent once per version."""
 
 import hashlib
 import os
@@ -12,9 +12,9 @@ from planner.trace.request import TraceRequest
 
 
 def content_digest(request: TraceRequest) -> str | None:
-    """Return the SHA-256 of the content of the files of the person's own that would run; None if none would.
+    """Return the SHA-256 of the contents of the user's files that would run; None if none would.
 
-    What those files import is not in it. An import path that leads to no readable file counts by its name.
+    Files imported by them are not included. An import path without a readable file counts by its name.
 
     Raises:
         TraceError: If a named file cannot be read.
@@ -29,9 +29,9 @@ def content_digest(request: TraceRequest) -> str | None:
 
 
 def own_files(request: TraceRequest) -> tuple[Path, ...]:
-    """Return the files of the person's own that `request` names, each once and by its whole path.
+    """Return the absolute paths of the user's files named by `request`, each once.
 
-    They need not exist, but for that of an import path, which is left out where it cannot be found.
+    They need not exist; an import path without a source file is left out.
     """
     named = [Path(os.path.abspath(place)) for place in _named_files(request)]
     found = find_module(request.target.place) if request.target.kind == "import" else None
@@ -39,7 +39,7 @@ def own_files(request: TraceRequest) -> tuple[Path, ...]:
 
 
 def absolute(request: TraceRequest) -> TraceRequest:
-    """Return the same request with whole paths, so that it means the same in any folder."""
+    """Return the request with absolute paths, so that it is valid in any working directory."""
     target = request.target
     if target.kind == "file":
         target = target.evolve(place=os.path.abspath(target.place))
@@ -47,7 +47,7 @@ def absolute(request: TraceRequest) -> TraceRequest:
 
 
 def find_module(name: str) -> Path | None:
-    """Return the source file of the module `name`, without running it or the packages that hold it."""
+    """Return the source file of a module, without running it or its parent packages."""
     first, *inner = name.split(".")
     spec = PathFinder.find_spec(first, [os.getcwd()]) or _find_installed(first)
     for part in inner:

@@ -1,4 +1,4 @@
-"""The summary of a trace that travels in a plan: enough to judge any card, without the timeline."""
+"""Compact summary of a trace for use in a plan: enough to check any card, without the timeline."""
 
 from typing import Final, Literal, Self, get_args
 
@@ -24,9 +24,9 @@ CATEGORIES: Final[tuple[Category, ...]] = get_args(Category)
 
 
 class Difference(Spec):
-    """Something the trace assumed, or that no dispatcher sees, with how much it may matter.
+    """An assumption of the trace, or memory that no dispatcher sees, with bounds on its effect.
 
-    `bytes` are in the recording already; the truth lies between `low_bytes` and `high_bytes` instead of them.
+    `bytes` are included in the recording; the true value lies between `low_bytes` and `high_bytes`.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Difference(Spec):
 
 
 class CategoryShare(Spec):
-    """What is alive of one category: `count` allocations, `bytes` together."""
+    """Live allocations of one category: `count` allocations with `bytes` in total."""
 
     category: Category
     bytes: int = Field(ge=0)
@@ -47,7 +47,7 @@ class CategoryShare(Spec):
 
 
 class TracedPhase(Spec):
-    """A phase at its highest moment over all steps."""
+    """Highest memory of one phase over all steps."""
 
     name: PhaseName
     explanation: str
@@ -55,15 +55,15 @@ class TracedPhase(Spec):
 
     @property
     def bytes(self) -> int:
-        """Return what is alive, together."""
+        """Return the total live bytes."""
         return sum(share.bytes for share in self.shares)
 
 
 class TracedFacts(Spec):
-    """What a trace found, card or no card. `digest` is the SHA-256 of its recording, to find that again.
+    """Results of a trace that do not depend on the card. `digest` is the SHA-256 of its recording.
 
-    `reserved_bytes` are what the caching allocator takes from a card that is large enough. With
-    `least_reserved_bytes` it gets through on a small one, where it gives back what it only keeps for later.
+    `reserved_bytes` is what the caching allocator reserves on a card that is large enough. With `least_reserved_bytes`
+    the run still completes on a small card, where the allocator releases cached memory.
     """
 
     request: TraceRequest
@@ -85,26 +85,26 @@ class TracedFacts(Spec):
 
     @property
     def peak(self) -> TracedPhase:
-        """Return the phase with the most bytes alive, the earliest of equals."""
+        """Return the phase with the most live bytes, the earliest of equals."""
         return max(self.phases, key=lambda phase: phase.bytes)
 
     @property
     def allocated_bytes(self) -> int:
-        """Return the bytes alive at the peak."""
+        """Return the live bytes at the peak."""
         return self.peak.bytes
 
     @property
     def below_bytes(self) -> int:
-        """Return how much less than traced it may be, by the differences."""
+        """Return by how many bytes the peak may be lower than traced, from the differences."""
         return sum(max(difference.bytes - difference.low_bytes, 0) for difference in self.differences)
 
     @property
     def above_bytes(self) -> int:
-        """Return how much more than traced it may be, by the differences."""
+        """Return by how many bytes the peak may be higher than traced, from the differences."""
         return sum(max(difference.high_bytes - difference.bytes, 0) for difference in self.differences)
 
     def reserved_within(self, available_bytes: int) -> int:
-        """Return what the allocator takes where it may have `available_bytes`, or the least it needs to get through."""
+        """Return the bytes reserved with a limit of `available_bytes`, at least the minimum that the run needs."""
         return min(self.reserved_bytes, max(self.least_reserved_bytes, available_bytes))
 
     @model_validator(mode="after")

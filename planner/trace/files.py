@@ -1,4 +1,4 @@
-"""Recordings on disk: saved, reopened with every problem named, exported for spreadsheets, and kept by their digest."""
+"""Trace recordings on disk: saving, loading with validation, CSV export, and storage by digest."""
 
 import csv
 import gzip
@@ -22,30 +22,30 @@ from planner.trace.result import Timeline
 from planner.units import MIB
 
 _LARGEST_BYTES: Final = 256 * MIB
-"""Some millions of allocations, packed or not: as text it is read into about ten times as much memory."""
+"""Enough for some millions of allocations; parsing takes about ten times as much memory."""
 _BEGINNING_BYTES: Final = 4096
 _GZIP: Final = b"\x1f\x8b"
-_OWN_FILE: Final = "Open a recording that GPU Planner has saved."
+_OWN_FILE: Final = "Open a recording saved by GPU Planner."
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _KEPT_RECORDINGS: Final = 50
 
 
 def save_recording(path: Path | str, recording: Recording) -> None:
-    """Write `recording` to `path` as JSON, packed with gzip if the name ends in .gz, in one step.
+    """Write `recording` atomically as JSON, compressed with gzip if the name ends in .gz.
 
     Raises:
         PlannerError: If the file cannot be written.
     """
     file, text = Path(path), recording.model_dump_json()
-    # Without a time in it, the same recording is always the same file.
+    # Without a timestamp, the same recording always gives the same file.
     _write(file, gzip.compress(text.encode(), mtime=0) if file.suffix.lower() == ".gz" else text)
 
 
 def load_recording(path: Path | str) -> Recording:
-    """Return the recording in the file at `path`, packed or not.
+    """Load a recording, compressed or not.
 
     Raises:
-        PlannerError: If it cannot be read, is too large or damaged, is no recording, or comes from a newer version.
+        PlannerError: If it cannot be read, is too large, damaged, not a recording, or from a newer version.
     """
     file = Path(path)
     content = _unpacked(file, _read(file))
@@ -58,7 +58,7 @@ def load_recording(path: Path | str) -> Recording:
 
 
 def is_recording_file(path: Path) -> bool:
-    """Return whether the file says of itself that it is a recording; what cannot be read is none."""
+    """Return whether the file identifies itself as a trace recording; False if it cannot be read."""
     try:
         if not path.is_file():
             return False
@@ -71,7 +71,7 @@ def is_recording_file(path: Path) -> bool:
 
 
 def store_recording(folder: Path, recording: Recording) -> str:
-    """Keep `recording` in `folder` and return its digest; of all that are kept there, the 50 newest stay.
+    """Store `recording` in `folder` and return its digest; only the 50 newest recordings are kept.
 
     Raises:
         PlannerError: If it cannot be written.
@@ -84,19 +84,19 @@ def store_recording(folder: Path, recording: Recording) -> str:
 
 
 def find_recording(folder: Path, digest: str) -> Recording | None:
-    """Return the recording that `folder` keeps under `digest`, or None if it is not there any more.
+    """Return the recording stored under `digest`, or None if it is no longer there.
 
     Raises:
-        PlannerError: If it is there and damaged.
+        PlannerError: If it is damaged.
     """
-    # A digest may come from a plan by another's hand: it must not lead to other files.
+    # A digest may come from an untrusted plan: it must not lead to other files.
     if not _DIGEST.fullmatch(digest) or not (place := _place(folder, digest)).exists():
         return None
     return load_recording(place)
 
 
 def export_timeline_csv(path: Path, timeline: Timeline) -> None:
-    """Write the points of `timeline` to `path`: live bytes in all and by category, and what was allocated last.
+    """Write a timeline as CSV: live bytes in total and by category, and the last allocation's origin.
 
     Raises:
         PlannerError: If the file cannot be written.
@@ -105,7 +105,7 @@ def export_timeline_csv(path: Path, timeline: Timeline) -> None:
 
 
 def export_allocations_csv(path: Path, recording: Recording) -> None:
-    """Write each allocation of `recording` to `path`; what is alive at the end has no event of its being freed.
+    """Write every allocation as CSV; allocations alive at the end have no event of being freed.
 
     Raises:
         PlannerError: If the file cannot be written.
@@ -114,7 +114,7 @@ def export_allocations_csv(path: Path, recording: Recording) -> None:
 
 
 def timeline_rows(timeline: Timeline) -> Iterator[tuple[object, ...]]:
-    """Yield a header and a row a point: live bytes in all and by category, and what was allocated last."""
+    """Yield a header and one row per point: live bytes in total and by category, and the last allocation's origin."""
     columns = [f"{series.category}_bytes" for series in timeline.series]
     yield ("event", "step", "phase", "live_bytes", *columns, "operator", "module", "line")
     for point, time in enumerate(timeline.times):
@@ -153,7 +153,7 @@ def _read(path: Path) -> bytes:
 
 
 def _unpacked(path: Path, content: bytes) -> bytes:
-    """Return the text in `content`, unpacked no further than one byte beyond what is allowed."""
+    """Return the decompressed content, at most one byte beyond the allowed size."""
     if not content.startswith(_GZIP):
         return content
     try:
@@ -193,7 +193,7 @@ def _place(folder: Path, digest: str) -> Path:
 
 
 def _modified_at(path: Path) -> float:
-    """Return when the file was written; one that another process removes meanwhile counts as the oldest."""
+    """Return the modification time; a file that another process just removed counts as the oldest."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:

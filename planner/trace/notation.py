@@ -1,4 +1,4 @@
-"""Inputs and arguments as people write them.
+"""Parsing and formatting of inputs and arguments written as text.
 
 Arguments are `width=64, bias=False`. Inputs are `x=8x3x224x224:float32`, `ids=4x512:int64<50257`,
 `state=(8x128,8x128)`, `scale=0.5`:
@@ -6,7 +6,7 @@ Arguments are `width=64, bias=False`. Inputs are `x=8x3x224x224:float32`, `ids=4
 - A tensor is its sizes with `x` between them, then `:` and its element type, by default float32; `8:float32` has one
   dimension, `:float32` none. `<50257` bounds the random values of integers.
 - `( , )` is a tuple and `[ , ]` a list, of tensors, values and further tuples and lists.
-- A number alone, `True`, `False`, `None` or a text in quotes is that value.
+- A number alone, `True`, `False`, `None` or a quoted text is that value.
 """
 
 import ast
@@ -45,20 +45,20 @@ _ALIASES: Final = {
     "int": "int32",
     "short": "int16",
 }
-"""Our own short names, and those that `torch` has beside the full ones."""
+"""Our own short names of element types, and those that `torch` has in addition to the full ones."""
 
-_WORDS: Final = {"true": "True", "false": "False", "none": "None", "null": "None"}
-"""Values as JSON and people write them."""
+_CONSTANTS: Final = {"true": "True", "false": "False", "none": "None", "null": "None"}
+"""Spellings of constants in JSON and lower case."""
 
 _DEEPEST: Final = 20
-_HINT: Final = "Write it such as x=8x3x224x224:float32, ids=4x512:int64 or state=(8x128,8x128)."
+_HINT: Final = "Examples: x=8x3x224x224:float32, ids=4x512:int64 or state=(8x128,8x128)."
 
 
 def parse_input(text: str) -> Input:
-    """Return the input that `text` describes.
+    """Parse one input.
 
     Raises:
-        SpecError: If it is not understood.
+        SpecError: If it is not valid.
     """
     match = _NAMED.fullmatch(text)
     name, value = (match["name"] or "", match["value"]) if match else ("", text)
@@ -67,12 +67,12 @@ def parse_input(text: str) -> Input:
 
 
 def input_text(given: Input) -> str:
-    """Return an input as `parse_input` reads it."""
+    """Format an input so that `parse_input` reads it."""
     return f"{given.name}={_value_text(given.value)}" if given.name else _value_text(given.value)
 
 
 class _Tokens:
-    """The parts of an input's text, read from the left."""
+    """Recursive-descent parser over the tokens of an input."""
 
     def __init__(self, text: str, tokens: list[str]) -> None:
         self._text = text
@@ -80,10 +80,10 @@ class _Tokens:
         self._place = 0
 
     def whole(self) -> InputValue:
-        """Return the value that all tokens make."""
+        """Return the value of all tokens."""
         value = self._value(0)
         if self._place < len(self._tokens):
-            self._fail(f"{self._tokens[self._place].strip()!r} is too much")
+            self._fail(f"{self._tokens[self._place].strip()!r} is unexpected")
         return value
 
     def _value(self, depth: int) -> InputValue:
@@ -107,7 +107,7 @@ class _Tokens:
         if tensor is not None and (tensor["dtype"] or not (tensor["shape"] or "").isdigit()):
             return self._tensor(tensor)
         try:
-            value = ast.literal_eval(_WORDS.get(token.strip(), token))
+            value = ast.literal_eval(_CONSTANTS.get(token.strip(), token))
         except (ValueError, SyntaxError):
             self._fail(f"{token!r} is neither a shape nor a value")
         if value is not None and not isinstance(value, bool | int | float | str):
@@ -131,12 +131,12 @@ class _Tokens:
     def _next(self) -> str:
         token = self._peek()
         if not token:
-            self._fail("it ends too early")
+            self._fail("it is incomplete")
         self._place += 1
         return token
 
     def _fail(self, reason: str, hint: str = _HINT) -> NoReturn:
-        raise SpecError("input", f"{self._text[:80]!r} is not understood: {reason}", hint)
+        raise SpecError("input", f"{self._text[:80]!r} is not valid: {reason}", hint)
 
 
 def _value_text(value: InputValue) -> str:
@@ -149,26 +149,26 @@ def _value_text(value: InputValue) -> str:
     return f"({items})" if value.kind == "tuple" else f"[{items}]"
 
 
-_EXAMPLE = "Write them such as width=64, bias=False."
+_EXAMPLE = "Example: width=64, bias=False."
 
 
 def parse_arguments(text: str) -> tuple[Argument, ...]:
-    """Return the arguments that `text` lists, without running anything.
+    """Parse a list of named arguments, without evaluating any code.
 
     Raises:
-        SpecError: If it is no list of names with numbers, texts, truth values, None, or tuples of these.
+        SpecError: If it is not a list of names with numbers, texts, booleans, None, or tuples of these.
     """
     try:
         call = ast.parse(f"f({text.strip()})", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise SpecError("arguments", f"{text!r} is not understood", _EXAMPLE) from error
+        raise SpecError("arguments", f"{text!r} is not valid", _EXAMPLE) from error
     if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
         raise SpecError("arguments", "each argument needs its name", _EXAMPLE)
     return tuple(_argument(word) for word in call.keywords)
 
 
 def arguments_text(arguments: tuple[Argument, ...]) -> str:
-    """Return arguments as `parse_arguments` reads them."""
+    """Format arguments so that `parse_arguments` reads them."""
     return ", ".join(f"{argument.name}={argument.value!r}" for argument in arguments)
 
 
@@ -177,4 +177,4 @@ def _argument(word: ast.keyword) -> Argument:
         value = ast.literal_eval(word.value)
         return Argument.model_validate({"name": word.arg, "value": tuple(value) if isinstance(value, list) else value})
     except (ValueError, ValidationError) as error:
-        raise SpecError("arguments", f"the value of {word.arg or '**'} is not understood", _EXAMPLE) from error
+        raise SpecError("arguments", f"the value of {word.arg or '**'} is not valid", _EXAMPLE) from error

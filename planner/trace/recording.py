@@ -1,4 +1,4 @@
-"""What one traced run did: every allocation and free, in order, with where it came from."""
+"""Recording of one traced run: every allocation and free, in order, with its origin."""
 
 from typing import Final, Literal, Self
 
@@ -14,10 +14,10 @@ NEVER_FREED: Final = -1
 
 
 class Allocations(Spec):
-    """The allocations as columns, in the order they were made; all have one entry for each allocation.
+    """Allocations as columns of equal length, in the order in which they were made.
 
-    Times count allocations and frees: each event has a time of its own, from 0 on. `freed` is -1 for what is alive at
-    the end. `category`, `operator`, `module`, `line` and `shape` are places in the recording's lists of names.
+    Times count allocations and frees: each event has its own time, from 0 on. `freed` is -1 for allocations alive at
+    the end. `category`, `operator`, `module`, `line` and `shape` are indices into the recording's lists of names.
     """
 
     model_config = ConfigDict(defer_build=True)
@@ -39,12 +39,12 @@ class Allocations(Spec):
         if min((*self.bytes, *self.made), default=0) < 0:
             raise ValueError("bytes and times cannot be negative")
         if any(freed <= made and freed != NEVER_FREED for made, freed in zip(self.made, self.freed, strict=True)):
-            raise ValueError("an allocation is freed before it is made")
+            raise ValueError("an allocation is freed before it is allocated")
         return self
 
 
 class Span(Spec):
-    """A phase of the run: the events from `start` up to, but without, `end`. Steps and answered tokens count from 0."""
+    """A phase: the events from `start` up to, but excluding, `end`. Steps and generated tokens count from 0."""
 
     name: PhaseName
     step: int = Field(ge=0)
@@ -53,18 +53,18 @@ class Span(Spec):
 
 
 class Environment(Spec):
-    """What the trace was made with."""
+    """Versions that the trace was made with."""
 
     planner: str
     python: str
     torch: str
     transformers: str | None
     tested: bool
-    """Whether this version of PyTorch is one that tracing was tested with."""
+    """Whether tracing was tested with this version of PyTorch."""
 
 
 class ModuleInfo(Spec):
-    """A module of the traced network: its path, its class and its own parameters (not those of its children)."""
+    """A module of the traced network: its path, class and own parameters, excluding those of its children."""
 
     path: str
     class_name: str
@@ -73,7 +73,7 @@ class ModuleInfo(Spec):
 
 
 class Recording(Spec):
-    """One traced run, as it is saved: facts only; what follows from them is computed when it is read."""
+    """One traced run as it is saved: raw facts only; everything else is computed from them."""
 
     model_config = ConfigDict(defer_build=True)
 
@@ -92,15 +92,15 @@ class Recording(Spec):
     differences: tuple[Difference, ...] = ()
     notes: tuple[str, ...] = ()
     flops: int | None = None
-    """Floating-point operations of the last step: two for each multiplication with addition."""
+    """Floating-point operations of the last step; a multiply-add counts as two."""
     convolution_flops: int | None = None
-    """Those of convolutions among them."""
+    """Floating-point operations of the convolutions among them."""
     product_elements: int | None = None
-    """Elements that products, convolutions and attention put out in the last step."""
+    """Output elements of matrix products, convolutions and attention in the last step."""
     operator_calls: int | None = None
-    """Operators that ran in the last step."""
+    """Operators run in the last step."""
     seconds: float = 0.0
-    """How long the trace itself took."""
+    """Duration of the trace itself."""
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:

@@ -1,4 +1,4 @@
-"""What to trace: a module, its inputs, their sizes, and how it is run."""
+"""Trace requests: a module, its inputs and sizes, and how it is run."""
 
 import re
 from collections.abc import Callable
@@ -22,7 +22,7 @@ DTYPES: Final = (
     "bool",
     "complex64",
 )
-"""The element types of inputs, by PyTorch's names."""
+"""Element types of inputs, by PyTorch's names."""
 
 Value = None | bool | int | float | str
 Precision = Literal["fp32", "fp64", "bf16", "fp16"]
@@ -45,7 +45,7 @@ class ListInput(Spec):
 
 
 class PlainInput(Spec):
-    """A number, a truth value, a text or None."""
+    """A number, boolean, text or None."""
 
     kind: Literal["plain"] = "plain"
     value: Value = None
@@ -55,21 +55,21 @@ InputValue = Annotated[TensorInput | ListInput | PlainInput, Field(discriminator
 
 
 class Input(Spec):
-    """An argument of `forward`: by its name, or by its place if `name` is empty."""
+    """An argument of `forward`: by keyword, or positional if `name` is empty."""
 
     name: str = ""
     value: InputValue
 
 
 class Argument(Spec):
-    """A named argument of a constructor, a function or an optimizer; the value is JSON."""
+    """A named argument of a constructor, function or optimizer, with a JSON value."""
 
     name: str = Field(min_length=1)
     value: Value | tuple[Value, ...]
 
 
 class Target(Spec):
-    """Where the module comes from.
+    """Source of the module.
 
     `file`: `place` is a Python file and `name` a class or function in it. `import`: `place` is a package's module.
     `config`: `place` names a Hugging Face model, and `config` is the text of its config.json.
@@ -82,7 +82,7 @@ class Target(Spec):
 
     @property
     def short_title(self) -> str:
-        """Return what people call it, a file without its folders: `net.py:ConvNet`."""
+        """Return the title without the folders of a file: `net.py:ConvNet`."""
         if self.kind != "file":
             return self.title
         file = re.split(r"[/\\]", self.place)[-1]
@@ -90,7 +90,7 @@ class Target(Spec):
 
     @property
     def title(self) -> str:
-        """Return what people call it."""
+        """Return the title for display."""
         return f"{self.place}:{self.name}" if self.name else self.place
 
 
@@ -104,12 +104,12 @@ class Lora(Spec):
 
 
 class Parallel(Spec):
-    """Ranks of a process group, of which one is traced."""
+    """Data-parallel ranks of a process group, of which one is traced."""
 
     ranks: int = Field(default=1, ge=1, le=100_000)
     strategy: Literal["none", "ddp", "fsdp"] = "none"
     units: tuple[str, ...] = Field(
-        default=(), description="class names of the modules sharded one by one; by default those that repeat"
+        default=(), description="class names of the modules that are sharded individually; by default repeating blocks"
     )
     reshard_after_forward: bool = True
 
@@ -121,10 +121,10 @@ class Parallel(Spec):
 
 
 class TraceRequest(Spec):
-    """A whole run to trace; sizes that are `None` follow from the target's own inputs.
+    """A complete run to trace; sizes that are `None` follow from the target's own inputs.
 
-    `batch` and `sequence_length` are for Hugging Face models, and replace the first and the second dimension of the
-    inputs that a target's function brings, where they are given.
+    `batch` and `sequence_length` are for Hugging Face models; for a target function that returns inputs they replace
+    the first and second dimension of those inputs.
     """
 
     target: Target
@@ -132,9 +132,11 @@ class TraceRequest(Spec):
     inputs: tuple[Input, ...] = ()
     task: Literal["training", "inference"] = "inference"
     batch: int | None = Field(default=None, ge=1, le=1_000_000_000)
-    sequence_length: int | None = Field(default=None, ge=1, le=1_000_000_000, description="when answering: the prompt")
-    decode_tokens: int = Field(default=0, ge=0, le=100_000, description="tokens answered one by one, with the cache")
-    dtype: Precision | None = Field(default=None, description="parameters are cast to it; by default as built")
+    sequence_length: int | None = Field(
+        default=None, ge=1, le=1_000_000_000, description="for generation: of the prompt"
+    )
+    decode_tokens: int = Field(default=0, ge=0, le=100_000, description="tokens generated one by one, with the cache")
+    dtype: Precision | None = Field(default=None, description="parameters are cast to it; unchanged by default")
     autocast: Literal["bf16", "fp16"] | None = None
     attention: Literal["sdpa", "eager"] = Field(default="sdpa", description="of Hugging Face models")
     optimizer: str = Field(default="AdamW", description="a class of torch.optim")
@@ -145,11 +147,11 @@ class TraceRequest(Spec):
         description="gradients are freed after the step, or before the next backward; zeros: they are kept",
     )
     checkpointing: Literal["none", "selective", "full"] = Field(
-        default="none", description="selective: by operators, as torchtitan chooses them"
+        default="none", description="selective: by operator, as in torchtitan"
     )
     loss: str | None = Field(default=None, description="cross_entropy, mse, … of torch.nn.functional, or file.py:name")
-    step: str | None = Field(default=None, description="file.py:function, which does a whole step of its own")
-    freeze: tuple[str, ...] = Field(default=(), description="patterns of parameter names that are not trained")
+    step: str | None = Field(default=None, description="file.py:function that runs a complete training step")
+    freeze: tuple[str, ...] = Field(default=(), description="patterns of parameter names to freeze")
     lora: Lora | None = None
     steps: int = Field(default=2, ge=1, le=100)
     parallel: Parallel = Parallel()
@@ -158,7 +160,7 @@ class TraceRequest(Spec):
 
     @property
     def runs_own_code(self) -> bool:
-        """Return whether tracing runs code of the person's own."""
+        """Return whether tracing runs the user's code."""
         return self.target.kind != "config" or any(":" in place for place in (self.loss or "", self.step or ""))
 
 
@@ -167,13 +169,13 @@ _Resize = Callable[[TensorInput], TensorInput]
 
 
 def batch_of(request: TraceRequest) -> int | None:
-    """Return the batch: the first dimension of the first input, or the field; none where the target decides."""
+    """Return the batch size: the first dimension of the first input, or the field; None if the target decides."""
     first = _first_tensor(request)
     return request.batch if first is None else first.shape[0]
 
 
 def with_batch(request: TraceRequest, batch: int | None) -> TraceRequest:
-    """Return the request with another batch; every input of the same first dimension follows."""
+    """Return the request with another batch size; every input with the same first dimension is resized."""
     old = _first_tensor(request)
     if old is None or batch is None:
         return request.evolve(batch=batch)
@@ -181,18 +183,18 @@ def with_batch(request: TraceRequest, batch: int | None) -> TraceRequest:
 
 
 def has_sequence(request: TraceRequest) -> bool:
-    """Return whether the request says a sequence length: models do, and inputs of token numbers, batch × tokens."""
+    """Return whether the request has a sequence length: models do, and inputs of token ids, batch × tokens."""
     return request.target.kind == "config" or request.sequence_length is not None or _tokens(request) is not None
 
 
 def sequence_of(request: TraceRequest) -> int | None:
-    """Return the sequence length: the second dimension of token numbers, or the field; none where the model decides."""
+    """Return the sequence length: the second dimension of token ids, or the field; None if the model decides."""
     tokens = _tokens(request)
     return request.sequence_length if tokens is None else tokens.shape[1]
 
 
 def with_sequence(request: TraceRequest, length: int | None) -> TraceRequest:
-    """Return the request with another sequence length; every input of the same second dimension follows."""
+    """Return the request with another sequence length; inputs with the same second dimension are resized."""
     old = _tokens(request)
     if old is None or length is None:
         return request.evolve(sequence_length=length)
@@ -233,7 +235,7 @@ def _first_tensor(request: TraceRequest) -> TensorInput | None:
 
 
 MOMENTUM: Final = 0.9
-"""Whatever momentum is, as long as it is not zero: SGD then keeps one buffer for each parameter."""
+"""Any momentum other than zero: SGD then keeps one buffer per parameter."""
 TORCH_NAMES: Final[dict[str, str]] = {
     "adamw": "AdamW",
     "sgd": "SGD",
@@ -244,7 +246,7 @@ TORCH_NAMES: Final[dict[str, str]] = {
     "rmsprop": "RMSprop",
     "adagrad": "Adagrad",
 }
-"""The classes of torch.optim, with the arguments that make them the workload's optimizer."""
+"""Classes of torch.optim, with the arguments that reproduce the workload's optimizer."""
 _STEPS: Final[dict[OptimizerStep, Argument]] = {
     "fused": Argument(name="fused", value=True),
     "foreach": Argument(name="foreach", value=True),
@@ -253,7 +255,7 @@ _STEPS: Final[dict[OptimizerStep, Argument]] = {
 
 
 def torch_optimizer(name: Optimizer, step: OptimizerStep) -> tuple[str, tuple[Argument, ...]] | None:
-    """Return the class of torch.optim and its arguments for an optimizer that steps so; none if PyTorch has none."""
+    """Return the class of torch.optim and its arguments for an optimizer and step; None if PyTorch has none."""
     written = TORCH_NAMES.get(name)
     if written is None:
         return None

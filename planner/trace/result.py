@@ -1,4 +1,4 @@
-"""The answer of a trace: the estimator's result, with the timeline and what only a trace can tell."""
+"""Result of a trace: the estimator's result, with the timeline and details that only a trace has."""
 
 from planner.base import Spec
 from planner.memory.result import MemoryResult, PhaseName
@@ -7,8 +7,8 @@ from planner.trace.recording import Environment, Span
 from planner.trace.request import TraceRequest
 
 
-class Series(Spec):
-    """The live bytes of one category at each point of the timeline."""
+class CategorySeries(Spec):
+    """Live bytes of one category at each point of the timeline."""
 
     category: Category
     bytes: tuple[int, ...]
@@ -17,12 +17,12 @@ class Series(Spec):
 class Timeline(Spec):
     """Live bytes over the run.
 
-    `times` count allocations and frees. Between two points the course is left out, but never its highest moment:
-    `operators`, `modules` and `lines` say what made the last allocation before each point.
+    `times` count allocations and frees. Points are reduced, but never the highest one: `operators`, `modules` and
+    `lines` are the origin of the last allocation before each point.
     """
 
     times: tuple[int, ...]
-    series: tuple[Series, ...]
+    series: tuple[CategorySeries, ...]
     operators: tuple[str, ...]
     modules: tuple[str, ...]
     lines: tuple[str, ...]
@@ -30,7 +30,7 @@ class Timeline(Spec):
 
 
 class Alive(Spec):
-    """Allocations of one kind that are alive at the peak: `count` of them, `bytes` together."""
+    """Allocations with the same origin that are alive at the peak: `count` of them with `bytes` in total."""
 
     bytes: int
     count: int
@@ -42,7 +42,7 @@ class Alive(Spec):
 
 
 class PeakMoment(Spec):
-    """Where the most bytes were alive, and what reached it."""
+    """Time of the most live bytes, and the allocation that reached it."""
 
     bytes: int
     time: int
@@ -55,18 +55,18 @@ class PeakMoment(Spec):
 
 
 class ModuleShare(Spec):
-    """What one module, with all inside it, holds at the peak, by category."""
+    """Memory of one module and its submodules at the peak, by category."""
 
     path: str
     class_name: str
     parameters: int
     bytes: int
-    shares: tuple[Series, ...]
-    """One entry each: the bytes of a category at the peak."""
+    shares: tuple[CategorySeries, ...]
+    """One entry per category: its bytes at the peak."""
 
 
 class OutOfMemory(Spec):
-    """The first allocation that a card of `capacity_bytes` cannot serve."""
+    """First allocation that a card of `capacity_bytes` cannot serve."""
 
     time: int
     step: int
@@ -80,10 +80,10 @@ class OutOfMemory(Spec):
 
 
 class Reservation(Spec):
-    """What the caching allocator takes from the card to serve the run.
+    """Memory that the caching allocator reserves on the card for the run.
 
-    `reserved_bytes` is the most it held at once (`torch.cuda.max_memory_reserved`); the other figures are of that
-    moment. `largest_free_block_bytes` is what could be served without asking the card again.
+    `reserved_bytes` is the maximum (`torch.cuda.max_memory_reserved`); the other figures are of that time.
+    `largest_free_block_bytes` could be served without reserving more memory.
     """
 
     settings: str
@@ -96,7 +96,7 @@ class Reservation(Spec):
 
 
 class TraceResult(MemoryResult):
-    """The peak of one rank, traced: the keys of the estimator's result, and what led to them."""
+    """Traced peak of one rank: the keys of the estimator's result, and the trace's details."""
 
     request: TraceRequest
     environment: Environment

@@ -1,4 +1,4 @@
-"""Runs a trace in a child process, within limits of time and memory; whatever the module does, this process goes on."""
+"""Runs a trace in a child process, with limits of time and memory; the parent survives whatever the module does."""
 
 import importlib.util
 from collections.abc import Callable
@@ -11,8 +11,8 @@ from pydantic import Field
 
 from planner.base import Spec
 from planner.errors import TraceError
-from planner.trace.child.messages import Answer, Failure, Progress, explain_ending, listen
-from planner.trace.child.process import Child, available_memory
+from planner.trace.child.messages import Progress, TraceFailure, WorkerOutcome, explain_exit, read_messages
+from planner.trace.child.worker_process import WorkerProcess, available_memory
 from planner.trace.consent import absolute, own_files
 from planner.trace.recording import Recording
 from planner.trace.request import TraceRequest
@@ -21,7 +21,7 @@ from planner.units import GIB
 __all__ = ["Limits", "Progress", "Tracing", "start_trace", "torch_missing", "trace"]
 
 START_SECONDS: Final = 120.0
-"""How long loading PyTorch may take, from a cold disk too."""
+"""Time limit for loading PyTorch, even from a cold disk."""
 
 _MOST_MEMORY: Final = 8 * GIB
 _INTERVAL_SECONDS: Final = 0.1
@@ -29,15 +29,15 @@ _INTERVAL_SECONDS: Final = 0.1
 _GRACE_SECONDS: Final = 1.0
 _CLOSING_SECONDS: Final = 10.0
 _PRINTED_BYTES: Final = 1 << 16
-_HUNG: Final = "Allow more time."
-_GREW: Final = "Tensors take none of it while they are traced; see what else the module makes, or allow more."
-_WROTE: Final = "The module's own code writes to files that it did not open."
+_TIMEOUT_HINT: Final = "Raise the time limit."
+_MEMORY_HINT: Final = "Traced tensors use no memory; check what else the module allocates, or raise the limit."
+_BROKEN_PIPE_HINT: Final = "The module's code writes to files that it did not open."
 
 
 class Limits(Spec):
-    """What a trace may take: `seconds` once PyTorch is loaded, and real memory of all its processes together.
+    """Limits of a trace: `seconds` once PyTorch is loaded, and real memory of all its processes together.
 
-    By default the memory is half of what the machine has available, and 8 GiB at most: fake tensors take none.
+    The default memory limit is half of the available memory, at most 8 GiB: fake tensors need none.
     """
 
     seconds: float = Field(default=600, gt=0, le=86_400)
@@ -48,7 +48,7 @@ _DEFAULT_LIMITS: Final = Limits()
 
 
 class Tracing:
-    """A trace that runs in the background; see `start_trace`."""
+    """A trace running in the background; see `start_trace`."""
 
     def __init__(
         self,
@@ -57,30 +57,30 @@ class Tracing:
         on_progress: Callable[[Progress], None] | None = None,
         worker: str = "planner.trace.worker",
     ) -> None:
-        self._asked, self._request = request, absolute(request)
+        self._original_request, self._request = request, absolute(request)
         self._seconds = limits.seconds
         self._memory_bytes = limits.memory_bytes or min(_MOST_MEMORY, available_memory() // 2)
         self._on_progress = on_progress
         self._stage = "start"
         self._deadline = monotonic() + START_SECONDS + _GRACE_SECONDS
-        self._answer = Answer()
+        self._answer = WorkerOutcome()
         self._printed = b""
         self._error: Exception | None = None
         self._over, self._cancelled, self._done = Event(), Event(), Event()
         try:
-            self._child = Child(self._request, worker, (START_SECONDS, self._seconds, self._memory_bytes))
+            self._child = WorkerProcess(self._request, worker, (START_SECONDS, self._seconds, self._memory_bytes))
         except OSError as error:
             raise TraceError("start", f"no process can be started: {error}", environment=True) from error
-        self._readers = (_start(self._converse), _start(self._collect_printed))
+        self._readers = (_start(self._exchange_messages), _start(self._collect_printed))
         self._guard = _start(self._watch)
 
     def cancel(self) -> None:
-        """End the trace and all its processes soon; `result` then raises. From any thread, and more than once."""
+        """Cancel the trace and all its processes; `result` then raises. Thread-safe and idempotent."""
         self._cancelled.set()
         self._over.set()
 
     def result(self) -> Recording:
-        """Wait for the trace to end, and return what it recorded.
+        """Wait for the trace to end, and return its recording.
 
         Raises:
             TraceError: If there is no recording; its stage is `cancelled` after `cancel`.
@@ -95,8 +95,8 @@ class Tracing:
         self._guard.join()
         recording = self._answer.recording
         if self._error is not None or recording is None:
-            raise self._error or TraceError(self._stage, "the trace was not watched to its end")
-        return recording.model_copy(update={"request": self._asked})
+            raise self._error or TraceError(self._stage, "the trace ended without a result")
+        return recording.model_copy(update={"request": self._original_request})
 
     def _watch(self) -> None:
         try:
@@ -106,7 +106,7 @@ class Tracing:
         finally:
             self._done.set()
 
-    def _wait_for_ending(self) -> Failure | None:
+    def _wait_for_ending(self) -> TraceFailure | None:
         exceeded = None
         while not (exceeded or self._child.exit_code is not None or self._over.wait(_INTERVAL_SECONDS)):
             exceeded = self._find_exceeded()
@@ -119,43 +119,49 @@ class Tracing:
             reader.join(_CLOSING_SECONDS)
         return self._find_failure(exceeded, code)
 
-    def _find_exceeded(self) -> Failure | None:
+    def _find_exceeded(self) -> TraceFailure | None:
         if monotonic() > self._deadline:
-            return Failure(
-                stage=self._stage, reason=f"the module did not end within {self._seconds:g} seconds", hint=_HUNG
+            return TraceFailure(
+                stage=self._stage,
+                reason=f"the module did not finish within {self._seconds:g} seconds",
+                hint=_TIMEOUT_HINT,
             )
         if self._child.memory_bytes() > self._memory_bytes:
             limit = f"{self._memory_bytes / GIB:.1f} GiB"
-            return Failure(
-                stage=self._stage, reason=f"the module took more than {limit} of this machine's memory", hint=_GREW
+            return TraceFailure(
+                stage=self._stage,
+                reason=f"the module took more than {limit} of this machine's memory",
+                hint=_MEMORY_HINT,
             )
         return None
 
-    def _find_failure(self, exceeded: Failure | None, code: int | None) -> Failure | None:
+    def _find_failure(self, exceeded: TraceFailure | None, code: int | None) -> TraceFailure | None:
         answer = self._answer
         if self._cancelled.is_set():
-            return Failure(stage="cancelled", reason="the trace was cancelled")
+            return TraceFailure(stage="cancelled", reason="the trace was cancelled")
         if answer.is_complete:
             return answer.failure
         if answer.broken:
-            return Failure(stage=self._stage, reason=f"its answer cannot be read: {answer.broken}", hint=_WROTE)
+            return TraceFailure(
+                stage=self._stage, reason=f"its result cannot be read: {answer.broken}", hint=_BROKEN_PIPE_HINT
+            )
         files = own_files(self._request)
-        return exceeded or explain_ending(self._stage, code, answer.report, self._seconds, files)
+        return exceeded or explain_exit(self._stage, code, answer.report, self._seconds, files)
 
-    def _converse(self) -> None:
+    def _exchange_messages(self) -> None:
         try:
             # A child that ended before it read its request is explained by how it ended.
             with suppress(OSError):
                 self._child.requests.write(self._request.model_dump_json().encode() + b"\n")
                 self._child.requests.flush()
             with self._child.messages as messages:
-                self._answer = listen(messages, self._hear)
+                self._answer = read_messages(messages, self._note_progress)
         except Exception as error:  # noqa: BLE001  # what `on_progress` raises belongs to the caller of `result`
             self._error = error
         finally:
             self._over.set()
 
-    def _hear(self, progress: Progress) -> None:
+    def _note_progress(self, progress: Progress) -> None:
         if self._stage == "start" != progress.stage:
             self._deadline = monotonic() + self._seconds + _GRACE_SECONDS
         self._stage = progress.stage
@@ -171,26 +177,26 @@ class Tracing:
 def start_trace(
     request: TraceRequest, limits: Limits = _DEFAULT_LIMITS, on_progress: Callable[[Progress], None] | None = None
 ) -> Tracing:
-    """Start a trace in a child process and return at once; `on_progress` is called from a thread of its own.
+    """Start a trace in a child process and return at once; `on_progress` is called from another thread.
 
-    This runs the person's own code: ask them first (`content_digest` tells whether they were asked already).
+    This runs the user's code: ask for consent first (`content_digest` identifies the version that was agreed to).
 
     Raises:
-        TraceError: If PyTorch is not installed (its `environment` is then true), or a named file is not there.
+        TraceError: If PyTorch is not installed (its `environment` is then true), or a named file does not exist.
     """
     missing = torch_missing(config=request.target.kind == "config")
     if missing is not None:
         raise TraceError("start", missing, environment=True)
     for file in own_files(request):
         if not file.is_file():
-            raise TraceError("load", f"there is no file {file}", "Check its spelling, or name its whole path.")
+            raise TraceError("load", f"there is no file {file}", "Check the spelling, or give the full path.")
     return Tracing(request, limits, on_progress)
 
 
 def trace(
     request: TraceRequest, limits: Limits = _DEFAULT_LIMITS, on_progress: Callable[[Progress], None] | None = None
 ) -> Recording:
-    """Trace and wait for what was recorded; see `start_trace`.
+    """Run a trace and return its recording; see `start_trace`.
 
     Raises:
         TraceError: If there is no recording: its stage, reason, hint and traceback say why.
@@ -199,7 +205,7 @@ def trace(
 
 
 def torch_missing(config: bool = False) -> str | None:
-    """Return what to install where PyTorch is missing, and for a `config` target transformers; None if all is there."""
+    """Return an installation hint if PyTorch, or transformers for a `config` target, is missing; else None."""
     needed = {"torch": "PyTorch", "transformers": "Hugging Face transformers"} if config else {"torch": "PyTorch"}
     missing = [title for name, title in needed.items() if importlib.util.find_spec(name) is None]
     if not missing:

@@ -68,7 +68,7 @@ def test_once_shows_cards_processes_and_what_is_wrong(near, capsys):
     ]
     assert "idle" in next(line for line in printed.splitlines() if "00000000:01:00.0" in line)
     assert f"{os.getpid()}" in printed
-    assert "· card 1: the driver's name for the card is no text (\\xf8)" in printed
+    assert "· card 1: the driver's name for the card is not valid text (\\xf8)" in printed
 
 
 def test_once_as_json_has_devices_host_and_state(near, capsys):
@@ -109,7 +109,7 @@ def test_the_check_up_is_no_failure_without_a_driver(near, capsys):
     near.say(error__nvmlInitWithFlags=9)
     assert cli.main(["monitor", "--doctor"]) == 0
     printed = capsys.readouterr().out
-    assert "✗ Driver: does not answer; see below" in printed
+    assert "✗ Driver: does not respond; see below" in printed
     assert "✗ State: the NVIDIA driver is not loaded (nvmlInit returned 9)\n    Load it" in printed
     assert "✓ Machine: 9 of 9 quantities" in printed
 
@@ -213,7 +213,7 @@ def test_what_shows_at_once_is_said_of_a_card_with_what_helps(near, capsys):
     assert cli.main(["monitor", "--once"]) == 0
     lines = capsys.readouterr().out.splitlines()
     place = next(place for place, line in enumerate(lines) if line.startswith("! card 0: Nearly out of memory."))
-    assert lines[place + 1].startswith("    Checkpoint activations")
+    assert lines[place + 1].startswith("    Use activation checkpointing")
     assert not any("card 1:" in line for line in lines)
 
 

@@ -77,7 +77,7 @@ def test_a_disk_that_is_full_ends_the_run_and_says_so(fake_nvml, tmp_path):
 
 def test_a_file_that_is_there_is_not_written_over(run, capsys):
     assert cli.main(["monitor", "--record", run]) == 2
-    assert "there is a file of that name" in capsys.readouterr().err
+    assert "the file already exists" in capsys.readouterr().err
 
 
 def test_a_log_is_replayed_at_its_pace(log, capsys):
@@ -127,7 +127,7 @@ def test_export_and_import(log, tmp_path, capsys):
     assert capsys.readouterr().out.startswith(f"{kept}: 2")
     assert read_recording(kept).samples == 3
     assert cli.main(["monitor", "--import", log, "--record", str(kept)]) == 2
-    assert "kept.gpurec: there is a file of that name" in capsys.readouterr().err
+    assert "kept.gpurec: the file already exists" in capsys.readouterr().err
     assert cli.main(["monitor", "--import", str(kept), "--record", str(tmp_path / "other.gpurec")]) == 2
     assert "kept.gpurec: is a recording already" in capsys.readouterr().err
 
@@ -144,7 +144,7 @@ def test_an_export_writes_over_nothing(log, tmp_path, capsys):
     out = tmp_path / "out.csv"
     out.write_text("precious")
     assert cli.main(["monitor", "--replay", log, "--export", str(out)]) == 2
-    assert "out.csv: there is a file of that name" in capsys.readouterr().err
+    assert "out.csv: the file already exists" in capsys.readouterr().err
     assert out.read_text() == "precious"
 
 

@@ -73,7 +73,7 @@ def test_a_config_that_is_not_estimated_is_traced_all_the_same(target, tmp_path)
         ("net.py", "net.py needs the name of a module or a function", "Use net.py:Net or net.py:make."),
         ("net.py:", "net.py needs the name", "Use net.py:Net or net.py:make."),
         ("empty.py", "empty.py needs the name", "no module class"),
-        ("broken.py", "is not Python", "Choose a file"),
+        ("broken.py", "is not Python", "Choose a Python file"),
         ("missing.py:Net", "there is no file missing.py", "Check the path"),
         ("missing.json", "missing.json: cannot be read", "Check the path"),
         ("nobody/nothing", "no model is called 'nobody/nothing'", "gpu-planner models"),

@@ -15,8 +15,8 @@ from shell_fakes import PLACES
 from planner.gui.settings import SettingsStore
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.threads import is_imported
-from planner.gui.window import Window
+from planner.gui.threads import import_finished
+from planner.gui.window import MainWindow
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog, load_catalog
 
@@ -38,7 +38,7 @@ def theme(qapp: QApplication) -> Theme:
 @pytest.fixture(scope="session", autouse=True)
 def plots_imported() -> None:
     """Import what the plots draw with before the first test, which may be over before its thread is."""
-    while not is_imported("planner.gui.monitor.plots.metric_plot"):
+    while not import_finished("planner.gui.monitor.plots.metric_plot"):
         continue
 
 
@@ -61,9 +61,9 @@ def tasks(qapp: QApplication) -> Iterator[TaskRunner]:
 
 
 @pytest.fixture
-def window(qtbot: QtBot, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> Window:
+def window(qtbot: QtBot, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> MainWindow:
     """The window around plain tabs, shown."""
-    made = Window(workspace, theme, tasks, PLACES)
+    made = MainWindow(workspace, theme, tasks, PLACES)
     qtbot.addWidget(made, before_close_func=lambda _window: workspace.undo_stack.setClean())
     made.show()
     return made

@@ -2,7 +2,7 @@
 
 from PySide6.QtWidgets import QLabel, QLineEdit, QVBoxLayout
 
-from planner.gui.tab import Tab, TabPlace
+from planner.gui.tab import Tab, TabEntry
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
@@ -55,6 +55,6 @@ class BytesTab(PlainTab):
 
 
 PLACES = (
-    TabPlace("catalog", "Catalog", "catalog", "shell_fakes", "CardsTab"),
-    TabPlace("memory", "Memory", "memory", "shell_fakes", "BytesTab"),
+    TabEntry("catalog", "Catalog", "catalog", "shell_fakes", "CardsTab"),
+    TabEntry("memory", "Memory", "memory", "shell_fakes", "BytesTab"),
 )

@@ -87,7 +87,7 @@ def test_damaged_files_of_its_own_do_not_stop_it(tmp_path):
 def test_a_crash_of_the_last_run_is_told(tmp_path):
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "crash.log").write_text("Fatal Python error")
-    assert "broke off" in run(LOOK + QUIT, tmp_path)["banner"]
+    assert "crashed the last time" in run(LOOK + QUIT, tmp_path)["banner"]
 
 
 MONITOR = """
@@ -198,7 +198,7 @@ def test_a_plan_on_an_own_card_outlives_a_broken_file_of_them(tmp_path, catalog)
     told = run(LOOK + QUIT, tmp_path)
     assert told["card"] == SAMPLE_PLAN.gpu
     assert "hardware.json: is no JSON" in told["banner"]
-    assert "The plan of the last time cannot be shown" in told["banner"]
+    assert "The plan of your last session cannot be shown" in told["banner"]
     (kept,) = (tmp_path / "autosave" / "kept").iterdir()
     (tmp_path / "hardware.json").write_text(own)
     assert load_plan(kept).gpu == "mine"

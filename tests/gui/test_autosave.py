@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QTimer
 
-from planner.gui.autosave import KEEP_SECONDS, Autosave, Session
+from planner.gui.autosave import KEEP_SECONDS, Autosave, SavedSession
 from planner.gui.settings import SettingsStore
 from planner.gui.workspace import SAMPLE_PLAN, Workspace
 from planner.plan.catalog import Catalog
@@ -35,8 +35,8 @@ def open_window(catalog: Catalog, folder: Path) -> Iterator[tuple[Workspace, Aut
     autosave.close()
 
 
-def sessions(folder: Path) -> list[Session]:
-    return [Session.model_validate_json(file.read_bytes()) for file in folder.glob("*.json")]
+def sessions(folder: Path) -> list[SavedSession]:
+    return [SavedSession.model_validate_json(file.read_bytes()) for file in folder.glob("*.json")]
 
 
 def counts(folder: Path) -> list[int]:
@@ -131,7 +131,7 @@ def test_what_nobody_came_back_for_is_cleared_away(qapp, catalog, folder):
     folder.mkdir(parents=True)
     for count, age in ((2, KEEP_SECONDS + 60), (3, 60)):
         file = folder / f"{count}.json"
-        file.write_text(Session(plan=SAMPLE_PLAN.evolve(count=count)).model_dump_json())
+        file.write_text(SavedSession(plan=SAMPLE_PLAN.evolve(count=count)).model_dump_json())
         os.utime(file, (time.time() - age, time.time() - age))
     with open_window(catalog, folder) as (workspace, _):
         assert workspace.plan.count == 3
@@ -151,17 +151,17 @@ def test_a_damaged_session_is_set_aside(qapp, catalog, folder, content):
 def test_a_plan_that_the_catalog_no_longer_knows_is_kept_where_it_can_be_opened(qapp, catalog, folder, closed):
     folder.mkdir(parents=True)
     plan, pinned = SAMPLE_PLAN.evolve(gpu="gone"), SAMPLE_PLAN.evolve(gpu="gone", count=2)
-    (folder / "x.json").write_text(Session(plan=plan, pinned=pinned, closed=closed).model_dump_json())
+    (folder / "x.json").write_text(SavedSession(plan=plan, pinned=pinned, closed=closed).model_dump_json())
     with open_window(catalog, folder) as (workspace, autosave):
         assert (workspace.plan, workspace.pin.plan, workspace.path) == (SAMPLE_PLAN, None, None)
         second, first = (Path(name) for name in workspace.settings.current.recent)
         assert [load_plan(first), load_plan(second)] == [plan, pinned]
         told = autosave.unrestored
-    assert [error.message.partition(" of the last time cannot be shown: gpu: ")[0] for error in told] == [
+    assert [error.message.partition(" of your last session cannot be shown: gpu: ")[0] for error in told] == [
         "The plan",
         "The pinned plan",
     ]
-    assert f"The plan is kept in {first}." in told[0].hint
+    assert f"The plan is saved in {first}." in told[0].hint
     with open_window(catalog, folder) as (_, autosave):
         assert autosave.unrestored == []
     assert {first, second} == set((folder / "kept").iterdir())
@@ -172,14 +172,14 @@ def test_where_a_plan_cannot_be_kept_elsewhere_the_session_is_set_aside(qapp, ca
     folder.mkdir(parents=True)
     (folder / "kept").write_text("in the way")
     plans = {"plan": SAMPLE_PLAN.evolve(count=3), "pinned": SAMPLE_PLAN, gone: SAMPLE_PLAN.evolve(gpu="gone")}
-    session = Session(closed=True, **plans)
+    session = SavedSession(closed=True, **plans)
     (folder / "x.json").write_text(session.model_dump_json())
-    (folder / "older.json").write_text(Session(plan=SAMPLE_PLAN.evolve(count=8)).model_dump_json())
+    (folder / "older.json").write_text(SavedSession(plan=SAMPLE_PLAN.evolve(count=8)).model_dump_json())
     os.utime(folder / "older.json", (time.time() - 60, time.time() - 60))
     with open_window(catalog, folder) as (workspace, autosave):
         assert workspace.plan.count == (8 if gone == "plan" else 3)
-        assert [error.hint for error in autosave.unrestored] == [f"The {words} is kept in {folder / 'x.json.kept'}."]
-    assert Session.model_validate_json((folder / "x.json.kept").read_bytes()) == session
+        assert [error.hint for error in autosave.unrestored] == [f"The {words} is saved in {folder / 'x.json.kept'}."]
+    assert SavedSession.model_validate_json((folder / "x.json.kept").read_bytes()) == session
 
 
 def test_a_folder_that_cannot_be_written_to_is_survived(qapp, catalog, folder, caplog):
@@ -190,7 +190,7 @@ def test_a_folder_that_cannot_be_written_to_is_survived(qapp, catalog, folder, c
         folder.write_text("in the way")
         workspace.apply("number of cards", count=2)
         autosave.flush()
-        assert "could not be kept" in caplog.text
+        assert "could not be saved" in caplog.text
 
 
 def test_the_pinned_plan_is_found_again(qapp, catalog, folder):
@@ -208,7 +208,7 @@ def test_a_pinned_plan_that_cannot_be_evaluated_costs_nothing_else(qapp, catalog
     with open_window(catalog, folder) as (workspace, _):
         workspace.apply("number of cards", count=3)
     (file,) = folder.glob("*.json")
-    session = Session.model_validate_json(file.read_bytes())
+    session = SavedSession.model_validate_json(file.read_bytes())
     file.write_text(session.evolve(pinned=SAMPLE_PLAN.evolve(gpu="gtx-0")).model_dump_json())
     with open_window(catalog, folder) as (workspace, _):
         assert workspace.plan.count == 3

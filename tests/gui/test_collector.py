@@ -7,7 +7,7 @@ import weakref
 import pytest
 from PySide6.QtCore import QObject
 
-from planner.gui.threads import Collector
+from planner.gui.threads import GarbageCollector
 
 
 class Knot:
@@ -22,7 +22,7 @@ class Knot:
 @pytest.fixture
 def collector(qapp):
     parent = QObject()
-    made = Collector(parent)
+    made = GarbageCollector(parent)
     yield made
     made.close()
 
@@ -38,20 +38,20 @@ def test_what_another_thread_makes_is_collected_on_the_windows(collector):
     worker.start()
     worker.join()
     assert told == []
-    collector.look()
+    collector.collect()
     assert told == [threading.current_thread().name]
 
 
 def test_nothing_is_looked_for_where_little_was_made(collector):
     gc.collect()
     told = Knot().let_go_by
-    collector.look()
+    collector.collect()
     assert told == []
 
 
 def test_python_collects_by_itself_again_afterwards(qapp):
     parent = QObject()
-    made = Collector(parent)
+    made = GarbageCollector(parent)
     assert not gc.isenabled()
     made.close()
     assert gc.isenabled()

@@ -6,7 +6,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox
 from pytestqt.qtbot import QtBot
 
-from planner.gui.window import Window
+from planner.gui.window import MainWindow
 from planner.gui.workspace import SAMPLE_PLAN
 from planner.plan.files import load_plan
 from planner.trace.request import TraceRequest
@@ -60,7 +60,7 @@ def choose(monkeypatch, method: str, path: Path | None) -> None:
     monkeypatch.setattr(QFileDialog, method, lambda *_: (str(path) if path else "", ""))
 
 
-def test_a_plan_is_opened(window: Window, plan_file, qtbot: QtBot):
+def test_a_plan_is_opened(window: MainWindow, plan_file, qtbot: QtBot):
     window.documents.open(plan_file)
     qtbot.waitUntil(lambda: window.workspace.plan.count == 4)
     assert window.workspace.path == plan_file
@@ -68,7 +68,7 @@ def test_a_plan_is_opened(window: Window, plan_file, qtbot: QtBot):
 
 
 @pytest.mark.parametrize("as_folder", [False, True])
-def test_a_configuration_becomes_the_plans_model(window: Window, config, qtbot: QtBot, as_folder):
+def test_a_configuration_becomes_the_plans_model(window: MainWindow, config, qtbot: QtBot, as_folder):
     window.documents.open(config.parent if as_folder else config)
     qtbot.waitUntil(lambda: window.workspace.plan.model.architecture is not None)
     assert window.workspace.plan.model.id == "tiny-llama"
@@ -87,7 +87,7 @@ def test_a_configuration_becomes_the_plans_model(window: Window, config, qtbot: 
         b'{"schema_version": 1}',
     ],
 )
-def test_what_cannot_be_read_is_told_and_nothing_is_lost(window: Window, tmp_path, qtbot: QtBot, content):
+def test_what_cannot_be_read_is_told_and_nothing_is_lost(window: MainWindow, tmp_path, qtbot: QtBot, content):
     file = tmp_path / "x.json"
     file.write_bytes(content)
     window.workspace.apply("number of cards", count=3)
@@ -97,13 +97,13 @@ def test_what_cannot_be_read_is_told_and_nothing_is_lost(window: Window, tmp_pat
     assert window.workspace.plan.count == 3
 
 
-def test_a_file_that_is_not_there_is_told(window: Window, tmp_path, qtbot: QtBot):
+def test_a_file_that_is_not_there_is_told(window: MainWindow, tmp_path, qtbot: QtBot):
     window.documents.open(tmp_path / "gone.json")
     qtbot.waitUntil(window.banner.isVisible)
     assert "gone.json" in window.banner.text
 
 
-def test_a_plan_for_an_unknown_card_is_told(window: Window, tmp_path, qtbot: QtBot):
+def test_a_plan_for_an_unknown_card_is_told(window: MainWindow, tmp_path, qtbot: QtBot):
     file = tmp_path / "x.json"
     file.write_text(SAMPLE_PLAN.evolve(gpu="gtx-0").model_dump_json())
     window.documents.open(file)
@@ -112,7 +112,7 @@ def test_a_plan_for_an_unknown_card_is_told(window: Window, tmp_path, qtbot: QtB
     assert window.banner._hint.text().startswith("The window's Catalog tab, or `gpu-planner gpus` in a shell, ")
 
 
-def test_files_are_chosen_in_the_platforms_dialog(window: Window, plan_file, config, qtbot, monkeypatch):
+def test_files_are_chosen_in_the_platforms_dialog(window: MainWindow, plan_file, config, qtbot, monkeypatch):
     choose(monkeypatch, "getOpenFileName", plan_file)
     window.commands["file.open"].trigger()
     qtbot.waitUntil(lambda: window.workspace.plan.count == 4)
@@ -121,7 +121,7 @@ def test_files_are_chosen_in_the_platforms_dialog(window: Window, plan_file, con
     qtbot.waitUntil(lambda: window.workspace.plan.model.id == "tiny-llama")
 
 
-def test_a_cancelled_dialog_changes_nothing(window: Window, monkeypatch):
+def test_a_cancelled_dialog_changes_nothing(window: MainWindow, monkeypatch):
     choose(monkeypatch, "getOpenFileName", None)
     choose(monkeypatch, "getSaveFileName", None)
     for action in ("file.open", "file.open-model", "file.save", "file.save-as"):
@@ -130,7 +130,7 @@ def test_a_cancelled_dialog_changes_nothing(window: Window, monkeypatch):
     assert window.workspace.path is None
 
 
-def test_saving_asks_for_a_name_once(window: Window, tmp_path, monkeypatch):
+def test_saving_asks_for_a_name_once(window: MainWindow, tmp_path, monkeypatch):
     choose(monkeypatch, "getSaveFileName", tmp_path / "mine.json")
     window.commands["file.save"].trigger()
     assert window.workspace.path == tmp_path / "mine.json"
@@ -141,28 +141,28 @@ def test_saving_asks_for_a_name_once(window: Window, tmp_path, monkeypatch):
     assert not window.commands["file.save"].isEnabled()
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(window: Window, tmp_path, monkeypatch):
+def test_a_folder_that_cannot_be_written_to_is_told(window: MainWindow, tmp_path, monkeypatch):
     choose(monkeypatch, "getSaveFileName", tmp_path / "gone" / "mine.json")
     window.commands["file.save-as"].trigger()
     assert "mine.json" in window.banner.text
     assert window.workspace.path is None
 
 
-def test_work_without_a_file_needs_no_question(window: Window):
+def test_work_without_a_file_needs_no_question(window: MainWindow):
     window.workspace.apply("number of cards", count=2)
     window.commands["file.new"].trigger()
     assert window.workspace.plan == SAMPLE_PLAN
 
 
 @pytest.fixture
-def edited(window: Window, tmp_path) -> Window:
+def edited(window: MainWindow, tmp_path) -> MainWindow:
     """A window with a plan that differs from its file."""
     window.workspace.save_plan(tmp_path / "mine.json")
     window.workspace.apply("number of cards", count=2)
     return window
 
 
-def test_cancelling_keeps_the_window_and_the_work(edited: Window):
+def test_cancelling_keeps_the_window_and_the_work(edited: MainWindow):
     asked = answer(QMessageBox.StandardButton.Cancel)
     assert not edited.close()
     assert asked == ["Save the changes to mine.json?"]
@@ -170,20 +170,20 @@ def test_cancelling_keeps_the_window_and_the_work(edited: Window):
     assert edited.workspace.plan.count == 2
 
 
-def test_saving_on_the_way_out(edited: Window, tmp_path):
+def test_saving_on_the_way_out(edited: MainWindow, tmp_path):
     answer(QMessageBox.StandardButton.Save)
     assert edited.close()
     assert load_plan(tmp_path / "mine.json").count == 2
 
 
-def test_discarding_leaves_the_file_as_it_is(edited: Window, tmp_path):
+def test_discarding_leaves_the_file_as_it_is(edited: MainWindow, tmp_path):
     answer(QMessageBox.StandardButton.Discard)
     edited.commands["file.new"].trigger()
     assert edited.workspace.plan == SAMPLE_PLAN
     assert load_plan(tmp_path / "mine.json").count == 1
 
 
-def test_opening_another_plan_asks_first(edited: Window, plan_file, qtbot: QtBot):
+def test_opening_another_plan_asks_first(edited: MainWindow, plan_file, qtbot: QtBot):
     answers = []
 
     def press() -> None:
@@ -201,7 +201,7 @@ def test_opening_another_plan_asks_first(edited: Window, plan_file, qtbot: QtBot
     assert edited.workspace.plan.count == 2
 
 
-def test_a_network_without_a_formula_goes_to_the_trace(window: Window, tmp_path, qtbot: QtBot):
+def test_a_network_without_a_formula_goes_to_the_trace(window: MainWindow, tmp_path, qtbot: QtBot):
     file = tmp_path / "config.json"
     file.write_text('{"model_type": "wav2vec2"}')
     requests: list[object] = []

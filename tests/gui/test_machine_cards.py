@@ -3,7 +3,7 @@
 import pytest
 
 from planner.errors import PlannerError
-from planner.gui.app import Machine, look_here
+from planner.gui.app import CardDetector, detect_cards
 from planner.monitor.readings.inventory import Device
 
 CARD = Device("GPU-1", "NVIDIA GeForce RTX 4090", 0)
@@ -25,7 +25,7 @@ class Looked:
 
 def test_the_catalog_is_what_it_looks_for_and_once_is_enough(qtbot, workspace, tasks):
     look = Looked()
-    machine = Machine(workspace, tasks, look)
+    machine = CardDetector(workspace, tasks, look)
     machine.on_tab("memory")
     assert not tasks.busy
     with qtbot.waitSignal(workspace.devices_found):
@@ -37,12 +37,12 @@ def test_the_catalog_is_what_it_looks_for_and_once_is_enough(qtbot, workspace, t
 def test_what_the_monitor_has_told_is_not_looked_for(workspace, tasks):
     workspace.note_devices((CARD,))
     look = Looked()
-    Machine(workspace, tasks, look).on_tab("catalog")
+    CardDetector(workspace, tasks, look).on_tab("catalog")
     assert (tasks.busy, look.count) == (False, 0)
 
 
 def test_a_machine_that_cannot_be_looked_at_has_no_cards(qtbot, workspace, tasks):
-    Machine(workspace, tasks, Looked(PlannerError("no driver"))).on_tab("catalog")
+    CardDetector(workspace, tasks, Looked(PlannerError("no driver"))).on_tab("catalog")
     qtbot.waitUntil(lambda: not tasks.busy)
     assert workspace.devices == ()
 
@@ -55,4 +55,4 @@ def test_no_look_forgets_what_another_found(workspace):
 
 @pytest.mark.oracle
 def test_a_look_ends_by_itself():
-    assert isinstance(look_here(), tuple)
+    assert isinstance(detect_cards(), tuple)

@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 
 from planner.gui.choices import hub_choice
 from planner.gui.memory.subject import Subject
-from planner.gui.window import Window
+from planner.gui.window import MainWindow
 from planner.gui.workspace import SAMPLE_PLAN
 
 NAME = "someone/tiny"
@@ -38,19 +38,19 @@ def hub(tmp_path, monkeypatch):
         close()
 
 
-def drop(window: Window, path: Path) -> None:
+def drop(window: MainWindow, path: Path) -> None:
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(path))])
     copy, left, none = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
     window.dropEvent(QDropEvent(QPointF(1, 1), copy, data, left, none))
 
 
-def wait_for_model(window: Window, qtbot: QtBot, name: str) -> None:
+def wait_for_model(window: MainWindow, qtbot: QtBot, name: str) -> None:
     qtbot.waitUntil(lambda: window.workspace.plan.model.id == name)
 
 
 @pytest.mark.parametrize("kind", ["gguf", "safetensors", "folder"])
-def test_weights_are_dropped_into_the_window(window: Window, tmp_path, qtbot: QtBot, kind):
+def test_weights_are_dropped_into_the_window(window: MainWindow, tmp_path, qtbot: QtBot, kind):
     folder = write_model(tmp_path / "tiny-llama", tiny_tensors())
     gguf = write_gguf(tmp_path / "tiny-Q8_0.gguf")
     drop(window, {"gguf": gguf, "safetensors": folder / "model.safetensors", "folder": folder}[kind])
@@ -61,7 +61,7 @@ def test_weights_are_dropped_into_the_window(window: Window, tmp_path, qtbot: Qt
     assert window.workspace.undo_stack.undoText() == "model"
 
 
-def test_a_damaged_file_is_told_and_changes_nothing(window: Window, tmp_path, qtbot: QtBot):
+def test_a_damaged_file_is_told_and_changes_nothing(window: MainWindow, tmp_path, qtbot: QtBot):
     file = tmp_path / "x.gguf"
     file.write_bytes(b"GGUF\3\0\0\0")
     with qtbot.waitSignal(window.workspace.failed) as failed:
@@ -70,7 +70,7 @@ def test_a_damaged_file_is_told_and_changes_nothing(window: Window, tmp_path, qt
     assert window.workspace.plan == SAMPLE_PLAN
 
 
-def test_a_model_of_the_hub_is_opened_by_its_name(window: Window, hub, qtbot: QtBot, monkeypatch):
+def test_a_model_of_the_hub_is_opened_by_its_name(window: MainWindow, hub, qtbot: QtBot, monkeypatch):
     monkeypatch.setattr(QInputDialog, "getText", lambda *_: (f" {NAME} ", True))
     window.commands["file.open-hub"].trigger()
     wait_for_model(window, qtbot, NAME)
@@ -79,13 +79,13 @@ def test_a_model_of_the_hub_is_opened_by_its_name(window: Window, hub, qtbot: Qt
 
 
 @pytest.mark.parametrize("answer", [("", True), (NAME, False)])
-def test_no_name_asks_nothing(window: Window, hub, monkeypatch, answer):
+def test_no_name_asks_nothing(window: MainWindow, hub, monkeypatch, answer):
     monkeypatch.setattr(QInputDialog, "getText", lambda *_: answer)
     window.commands["file.open-hub"].trigger()
     assert hub.asked == []
 
 
-def test_a_name_typed_into_the_plan_bar_is_read(window: Window, hub, qtbot: QtBot):
+def test_a_name_typed_into_the_plan_bar_is_read(window: MainWindow, hub, qtbot: QtBot):
     window.plan_bar.pick_model()
     listed = window.plan_bar._models.list
     qtbot.keyClicks(listed.focusProxy(), f"hf:{NAME}")
@@ -94,7 +94,7 @@ def test_a_name_typed_into_the_plan_bar_is_read(window: Window, hub, qtbot: QtBo
     wait_for_model(window, qtbot, NAME)
 
 
-def test_the_memory_tab_keeps_its_model_until_another_was_read(window: Window, hub, qtbot: QtBot):
+def test_the_memory_tab_keeps_its_model_until_another_was_read(window: MainWindow, hub, qtbot: QtBot):
     subject = Subject(window.workspace, window.theme)
     qtbot.addWidget(subject)
     subject.refresh(window.workspace.evaluation)
@@ -108,7 +108,7 @@ def test_the_memory_tab_keeps_its_model_until_another_was_read(window: Window, h
     qtbot.waitUntil(lambda: not window.findChildren(QProgressDialog))
 
 
-def test_reading_from_the_hub_can_be_cancelled(window: Window, hub, qtbot: QtBot):
+def test_reading_from_the_hub_can_be_cancelled(window: MainWindow, hub, qtbot: QtBot):
     go = threading.Event()
     content = hub.files[f"{NAME}/config.json"]
 

@@ -25,7 +25,7 @@ def bar(qtbot: QtBot, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> 
 
 
 def parts(bar: PlanBar) -> list[str]:
-    return [part.words for part in bar.findChildren(PartButton)]
+    return [part.full_text for part in bar.findChildren(PartButton)]
 
 
 def popup_edit(nth: int = 0) -> QLineEdit:
@@ -142,24 +142,24 @@ def test_the_verdict_leads_to_its_reasons(bar: PlanBar, qtbot: QtBot):
 
 def test_time_is_said_at_once_and_cost_when_the_plan_rests(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
     pace, money = bar.findChildren(PartButton)[4:]
-    assert pace.words == pace_phrase(workspace.evaluation.time)
+    assert pace.full_text == pace_phrase(workspace.evaluation.time)
     qtbot.waitUntil(money.isVisible)
-    assert money.words.startswith("$")
-    assert money.words.endswith(("per month", "owned"))
+    assert money.full_text.startswith("$")
+    assert money.full_text.endswith(("per month", "owned"))
 
 
 def test_answers_are_said_in_full_where_questions_are_shortened(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
     sharded = Training(activation_checkpointing="full", parallel=Parallel(zero=3))
     workspace.apply("work", workload=sharded, gpu="h100-sxm5-80gb", count=8)
     qtbot.waitUntil(bar.findChildren(PartButton)[5].isVisible)
-    assert all(part.text() == part.words for part in bar.findChildren(PartButton)[3:])
+    assert all(part.text() == part.full_text for part in bar.findChildren(PartButton)[3:])
 
 
 def test_a_run_has_an_end(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
     workspace.apply("job", cost=CostTerms(job=Run(amount=6, unit="hours")))
     pace, money = bar.findChildren(PartButton)[4:]
-    qtbot.waitUntil(lambda: pace.words == "6.00\u202fh" or pace.words.replace("\u2009", " ") == "6.00 h")
-    assert "per run" in money.words
+    qtbot.waitUntil(lambda: pace.full_text == "6.00\u202fh" or pace.full_text.replace("\u2009", " ") == "6.00 h")
+    assert "per run" in money.full_text
 
 
 def test_what_does_not_fit_has_neither_time_nor_cost(bar: PlanBar, workspace: Workspace, qtbot: QtBot):

@@ -2,13 +2,13 @@
 
 from pytestqt.qtbot import QtBot
 
-from planner.gui.window import Window
+from planner.gui.window import MainWindow
 from planner.gui.workspace import SAMPLE_PLAN
 
 RECIPE = "base_model: Qwen/Qwen2.5-0.5B\nmicro_batch_size: 2\nsequence_len: 1024\ntorch_compile: true\n"
 
 
-def test_a_training_file_is_one_step_that_says_what_was_read(window: Window, tmp_path, qtbot: QtBot):
+def test_a_training_file_is_one_step_that_says_what_was_read(window: MainWindow, tmp_path, qtbot: QtBot):
     file = tmp_path / "full.yml"
     file.write_text(RECIPE)
     window.documents.open(file)
@@ -21,7 +21,7 @@ def test_a_training_file_is_one_step_that_says_what_was_read(window: Window, tmp
     assert not window.workspace.undo_stack.canUndo()
 
 
-def test_a_file_without_a_model_keeps_the_plans_own(window: Window, tmp_path, qtbot: QtBot):
+def test_a_file_without_a_model_keeps_the_plans_own(window: MainWindow, tmp_path, qtbot: QtBot):
     file = tmp_path / "ddp.yaml"
     file.write_text("distributed_type: MULTI_GPU\nnum_processes: 2\nmixed_precision: bf16\n")
     window.documents.open(file)
@@ -30,7 +30,7 @@ def test_a_file_without_a_model_keeps_the_plans_own(window: Window, tmp_path, qt
     assert (window.workspace.plan.count, window.workspace.plan.workload.task) == (2, "training")
 
 
-def test_a_broken_training_file_is_told_and_nothing_changes(window: Window, tmp_path, qtbot: QtBot):
+def test_a_broken_training_file_is_told_and_nothing_changes(window: MainWindow, tmp_path, qtbot: QtBot):
     file = tmp_path / "broken.yml"
     file.write_text("base_model: [")
     window.documents.open(file)

@@ -6,7 +6,7 @@ from pytestqt.qtbot import QtBot
 
 from planner.gui.theme import Theme
 from planner.gui.widgets.popover import Popover, SearchPopover
-from planner.gui.widgets.search_list import Choice, SearchList, match_rank, search
+from planner.gui.widgets.search_list import Choice, SearchList, match_rank, search_choices
 
 CARDS = (
     Choice("a100", "A100 SXM 80 GB", "80.0 GiB"),
@@ -44,7 +44,7 @@ def keys(found) -> list[object]:
     ],
 )
 def test_letters_find_in_their_order_best_first(query, found):
-    assert keys(search(CARDS, query)) == found
+    assert keys(search_choices(CARDS, query)) == found
 
 
 def test_runs_of_letters_rank_above_scattered_ones():

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.gui.settings import Settings, SettingsStore
+from planner.gui.settings import SettingsStore, WindowSettings
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def test_what_is_changed_is_found_again(file: Path):
     store = SettingsStore(file)
     store.update(scheme="dark", tab="catalog")
     store.flush()
-    assert SettingsStore(file).current == Settings(scheme="dark", tab="catalog")
+    assert SettingsStore(file).current == WindowSettings(scheme="dark", tab="catalog")
 
 
 def test_changes_are_written_soon_by_themselves(file: Path, qtbot):
@@ -27,20 +27,20 @@ def test_changes_are_written_soon_by_themselves(file: Path, qtbot):
 def test_a_change_to_the_same_writes_nothing(file: Path):
     store = SettingsStore(file)
     store.update(scheme="system")
-    assert store.current == Settings()
+    assert store.current == WindowSettings()
     assert not file.exists()
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe\x00", b"[1, 2]", b'"x"', b"null"])
 def test_garbage_is_set_aside_and_forgotten(file: Path, content: bytes):
     file.write_bytes(content)
-    assert SettingsStore(file).current == Settings()
+    assert SettingsStore(file).current == WindowSettings()
     assert file.with_suffix(".json.bad").read_bytes() == content
 
 
 def test_fields_that_are_not_understood_do_not_spoil_the_others(file: Path):
     file.write_text('{"scheme": "dark", "tab": 7, "from_the_future": true}')
-    assert SettingsStore(file).current == Settings(scheme="dark")
+    assert SettingsStore(file).current == WindowSettings(scheme="dark")
     assert file.with_suffix(".json.bad").exists()
 
 

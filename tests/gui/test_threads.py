@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.gui.threads import import_soon, is_imported
+from planner.gui.threads import import_finished, import_in_background
 
 
 @pytest.fixture
@@ -26,20 +26,20 @@ def end_imports() -> None:
 
 
 def test_a_module_is_there_once_it_was_imported_elsewhere(module, tmp_path):
-    assert not is_imported(module)
+    assert not import_finished(module)
     (tmp_path / "go").touch()
     end_imports()
-    assert is_imported(module)
+    assert import_finished(module)
     assert module in sys.modules
 
 
 def test_what_is_known_already_need_not_be_waited_for():
-    assert is_imported("json")
+    assert import_finished("json")
 
 
 def test_modules_are_imported_soon(qapp, qtbot, module, tmp_path):
     (tmp_path / "go").touch()
-    import_soon([module], qapp)
+    import_in_background([module], qapp)
     qtbot.waitUntil(lambda: module in sys.modules)
     end_imports()
 
@@ -68,8 +68,8 @@ before, threads.Thread = unmade(), Watched
 @pytest.mark.parametrize(
     "begin",
     [
-        "print(threads.is_imported('json'))",
-        "app = QtCore.QCoreApplication([])\nthreads.import_soon(['json'], app)\n"
+        "print(threads.import_finished('json'))",
+        "app = QtCore.QCoreApplication([])\nthreads.import_in_background(['json'], app)\n"
         "QtCore.QTimer.singleShot(20_000, app.quit)\napp.exec()",
     ],
     ids=["at once", "soon"],

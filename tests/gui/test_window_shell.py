@@ -8,23 +8,23 @@ from pytestqt.qtbot import QtBot
 from planner.gui.frame.status_line import StatusLine
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import ElidedLabel
-from planner.gui.window import TabList, Window
+from planner.gui.window import MainWindow, TabList
 from planner.gui.workspace import SAMPLE_PLAN, Workspace
 
 
-def do(window: Window, action_id: str) -> None:
+def do(window: MainWindow, action_id: str) -> None:
     """Do what the menu entry does, if it is enabled."""
     action = window.commands[action_id]
     assert action.isEnabled(), f"{action_id} is not enabled"
     action.trigger()
 
 
-def palette_edit(window: Window) -> QLineEdit:
+def palette_edit(window: MainWindow) -> QLineEdit:
     popup = QApplication.activePopupWidget()
     return popup.findChild(QLineEdit)
 
 
-def test_the_remembered_tab_is_built_and_the_other_not_yet(window: Window):
+def test_the_remembered_tab_is_built_and_the_other_not_yet(window: MainWindow):
     assert window.tab.key == "memory"
     assert len(window.tab.drawn) == 1
     do(window, "view.catalog")
@@ -32,7 +32,7 @@ def test_the_remembered_tab_is_built_and_the_other_not_yet(window: Window):
     assert window.workspace.settings.current.tab == "catalog"
 
 
-def test_a_hidden_tab_is_drawn_when_it_is_shown_again(window: Window):
+def test_a_hidden_tab_is_drawn_when_it_is_shown_again(window: MainWindow):
     memory = window.tab
     do(window, "view.catalog")
     window.workspace.apply("number of cards", count=2)
@@ -45,7 +45,7 @@ def test_a_hidden_tab_is_drawn_when_it_is_shown_again(window: Window):
     assert len(memory.drawn) == 3
 
 
-def test_the_tabs_at_the_left_lead_to_their_pages(window: Window, qtbot: QtBot):
+def test_the_tabs_at_the_left_lead_to_their_pages(window: MainWindow, qtbot: QtBot):
     names = window.findChild(TabList)
     catalog = next(button for button in names.findChildren(QAbstractButton) if button.text() == "Catalog")
     qtbot.mouseClick(catalog, Qt.MouseButton.LeftButton)
@@ -53,7 +53,7 @@ def test_the_tabs_at_the_left_lead_to_their_pages(window: Window, qtbot: QtBot):
     assert catalog.isChecked()
 
 
-def test_undo_and_redo_are_named_in_the_menu(window: Window):
+def test_undo_and_redo_are_named_in_the_menu(window: MainWindow):
     assert not window.commands["edit.undo"].isEnabled()
     window.workspace.apply("number of cards", count=2)
     assert window.commands["edit.undo"].text() == "&Undo number of cards"
@@ -64,14 +64,14 @@ def test_undo_and_redo_are_named_in_the_menu(window: Window):
     assert window.workspace.plan.count == 2
 
 
-def test_the_status_line_tells_the_last_step_and_the_catalog(window: Window):
+def test_the_status_line_tells_the_last_step_and_the_catalog(window: MainWindow):
     window.workspace.apply("number of cards", count=2)
     texts = [label.text() for label in window.findChild(StatusLine).findChildren(QLabel)]
     assert "Undo: number of cards" in texts
     assert any("accelerators" in text for text in texts)
 
 
-def test_the_status_line_counts_a_card_of_ones_own(window: Window):
+def test_the_status_line_counts_a_card_of_ones_own(window: MainWindow):
     catalog = window.workspace.catalog
     gpus = catalog.hardware.gpus
     mine = gpus[0].evolve(id="mine", name="Mine", aliases=(), own=True)
@@ -80,7 +80,7 @@ def test_the_status_line_counts_a_card_of_ones_own(window: Window):
     assert any(f"{len(gpus) + 1} accelerators" in text for text in texts)
 
 
-def test_the_task_is_swapped_there_and_back(window: Window):
+def test_the_task_is_swapped_there_and_back(window: MainWindow):
     assert window.commands["plan.swap-task"].text() == "&Train this model"
     do(window, "plan.swap-task")
     assert window.workspace.plan.workload.task == "training"
@@ -88,7 +88,7 @@ def test_the_task_is_swapped_there_and_back(window: Window):
     assert window.workspace.plan.workload.task == "inference"
 
 
-def test_the_main_action_is_that_of_the_tab(window: Window):
+def test_the_main_action_is_that_of_the_tab(window: MainWindow):
     assert window.commands["plan.primary"].text() == "Find cards"
     do(window, "plan.primary")
     assert window.tab.ran == 1
@@ -96,20 +96,20 @@ def test_the_main_action_is_that_of_the_tab(window: Window):
     assert not window.commands["plan.primary"].isEnabled()
 
 
-def test_finding_cards_leads_to_the_catalog(window: Window):
+def test_finding_cards_leads_to_the_catalog(window: MainWindow):
     do(window, "plan.find-cards")
     assert window.tab.key == "catalog"
     assert window.tab.only_fitting
 
 
-def test_starting_from_a_recipe_leads_to_the_questions(window: Window, qtbot: QtBot):
+def test_starting_from_a_recipe_leads_to_the_questions(window: MainWindow, qtbot: QtBot):
     window.show_tab("catalog")
     with qtbot.waitSignal(window.workspace.navigator.preset_requested):
         window.commands["plan.preset"].trigger()
     assert window.tab.key == "memory"
 
 
-def test_the_status_line_tells_what_moved_along_until_the_next_step(window: Window):
+def test_the_status_line_tells_what_moved_along_until_the_next_step(window: MainWindow):
     workspace = window.workspace
     workspace.apply_workload("task", task="training", compute="bf16")
     workspace.end_gesture()
@@ -121,25 +121,25 @@ def test_the_status_line_tells_what_moved_along_until_the_next_step(window: Wind
     assert told.text() == ""
 
 
-def test_a_tab_can_send_the_person_elsewhere(window: Window):
+def test_a_tab_can_send_the_person_elsewhere(window: MainWindow):
     window.workspace.navigator.fitting_cards_requested.emit()
     assert window.tab.key == "catalog"
     window.workspace.navigator.show_memory()
     assert window.tab.key == "memory"
 
 
-def test_the_result_is_copied(window: Window):
+def test_the_result_is_copied(window: MainWindow):
     do(window, "edit.copy-result")
     assert QGuiApplication.clipboard().text() == window.tab.copy_result()
 
 
-def test_search_puts_the_keyboard_into_the_tabs_field(window: Window, qtbot: QtBot):
+def test_search_puts_the_keyboard_into_the_tabs_field(window: MainWindow, qtbot: QtBot):
     window.activateWindow()
     do(window, "edit.search")
     qtbot.waitUntil(window.tab.search.hasFocus)
 
 
-def test_the_scheme_is_switched_and_remembered(window: Window):
+def test_the_scheme_is_switched_and_remembered(window: MainWindow):
     do(window, "view.theme-dark")
     try:
         assert window.theme.dark
@@ -150,7 +150,7 @@ def test_the_scheme_is_switched_and_remembered(window: Window):
     assert not window.commands["view.theme-dark"].isChecked()
 
 
-def test_the_palette_runs_a_command_by_keyboard_alone(window: Window, qtbot: QtBot):
+def test_the_palette_runs_a_command_by_keyboard_alone(window: MainWindow, qtbot: QtBot):
     do(window, "view.palette")
     qtbot.keyClicks(palette_edit(window), "catalog")
     qtbot.keyClick(palette_edit(window), Qt.Key.Key_Return)
@@ -158,7 +158,7 @@ def test_the_palette_runs_a_command_by_keyboard_alone(window: Window, qtbot: QtB
     assert QApplication.activePopupWidget() is None
 
 
-def test_the_palette_takes_a_card(window: Window, qtbot: QtBot):
+def test_the_palette_takes_a_card(window: MainWindow, qtbot: QtBot):
     do(window, "view.palette")
     qtbot.keyClicks(palette_edit(window), "h200 sxm")
     qtbot.keyClick(palette_edit(window), Qt.Key.Key_Return)
@@ -166,7 +166,7 @@ def test_the_palette_takes_a_card(window: Window, qtbot: QtBot):
     assert window.workspace.undo_stack.undoText() == "card"
 
 
-def test_the_palette_takes_a_model(window: Window, qtbot: QtBot):
+def test_the_palette_takes_a_model(window: MainWindow, qtbot: QtBot):
     other = next(r.id for r in window.workspace.catalog.models.records if r.id != SAMPLE_PLAN.model.id)
     do(window, "view.palette")
     qtbot.keyClicks(palette_edit(window), other)
@@ -174,7 +174,7 @@ def test_the_palette_takes_a_model(window: Window, qtbot: QtBot):
     assert window.workspace.plan.model.id == other
 
 
-def test_the_palette_offers_only_what_can_be_done(window: Window):
+def test_the_palette_offers_only_what_can_be_done(window: MainWindow):
     do(window, "view.palette")
     titles = [choice.title for choice in QApplication.activePopupWidget().list.matches]
     assert "Undo" not in titles
@@ -183,23 +183,23 @@ def test_the_palette_offers_only_what_can_be_done(window: Window):
     QApplication.activePopupWidget().close()
 
 
-def test_every_key_is_used_once(window: Window):
+def test_every_key_is_used_once(window: MainWindow):
     keys = [key.toString() for action in window.commands.declared for key in window.commands[action.id].shortcuts()]
     assert len(keys) == len(set(keys))
 
 
-def test_every_action_is_in_a_menu(window: Window):
+def test_every_action_is_in_a_menu(window: MainWindow):
     in_menus = {action.objectName() for menu in window.menuBar().findChildren(QMenu) for action in menu.actions()}
     assert {action.id for action in window.commands.declared} <= in_menus
 
 
-def test_mnemonics_are_unique_within_a_menu(window: Window):
+def test_mnemonics_are_unique_within_a_menu(window: MainWindow):
     for menu in window.menuBar().findChildren(QMenu):
         letters = [text[text.index("&") + 1].lower() for text in (a.text() for a in menu.actions()) if "&" in text]
         assert len(letters) == len(set(letters)), menu.title()
 
 
-def test_everything_that_takes_the_keyboard_has_a_name(window: Window):
+def test_everything_that_takes_the_keyboard_has_a_name(window: MainWindow):
     nameless = [
         widget
         for widget in window.findChildren(QWidget)
@@ -211,20 +211,20 @@ def test_everything_that_takes_the_keyboard_has_a_name(window: Window):
     assert not nameless
 
 
-def test_nothing_is_cut_off_at_the_smallest_promised_size(window: Window):
+def test_nothing_is_cut_off_at_the_smallest_promised_size(window: MainWindow):
     window.resize(1280, 800)
     assert window.minimumSizeHint().width() <= 1280
     assert window.minimumSizeHint().height() <= 800
 
 
-def test_an_error_is_told_across_the_window(window: Window, qtbot: QtBot):
+def test_an_error_is_told_across_the_window(window: MainWindow, qtbot: QtBot):
     with window.workspace.reporting():
         window.workspace.apply("card", gpu="gtx-0")
     assert window.banner.isVisible()
     assert "gtx-0" in window.banner.text
 
 
-def test_help_pages_open_and_close(window: Window, qtbot: QtBot):
+def test_help_pages_open_and_close(window: MainWindow, qtbot: QtBot):
     do(window, "help.shortcuts")
     dialog = next(
         child
@@ -239,7 +239,7 @@ def test_help_pages_open_and_close(window: Window, qtbot: QtBot):
     about.close()
 
 
-def test_the_recent_menu_says_when_it_is_empty(window: Window, tmp_path):
+def test_the_recent_menu_says_when_it_is_empty(window: MainWindow, tmp_path):
     recent = next(menu for menu in window.findChildren(QMenu) if menu.title() == "&Recent")
     recent.aboutToShow.emit()
     assert [action.isEnabled() for action in recent.actions()] == [False]
@@ -248,7 +248,7 @@ def test_the_recent_menu_says_when_it_is_empty(window: Window, tmp_path):
     assert [action.text() for action in recent.actions()] == [str(tmp_path / "a.json")]
 
 
-def test_the_title_names_the_file_and_marks_changes(window: Window, tmp_path):
+def test_the_title_names_the_file_and_marks_changes(window: MainWindow, tmp_path):
     assert window.windowTitle() == "GPU Planner"
     window.workspace.save_plan(tmp_path / "mine.plan.json")
     assert window.windowTitle().startswith("mine.plan.json[*]")
@@ -257,7 +257,7 @@ def test_the_title_names_the_file_and_marks_changes(window: Window, tmp_path):
     assert window.isWindowModified()
 
 
-def drop(window: Window, *urls: QUrl) -> QDropEvent:
+def drop(window: MainWindow, *urls: QUrl) -> QDropEvent:
     data = QMimeData()
     data.setUrls(list(urls))
     event = QDropEvent(
@@ -272,23 +272,23 @@ def drop(window: Window, *urls: QUrl) -> QDropEvent:
     return event
 
 
-def test_a_dropped_plan_is_opened(window: Window, tmp_path, qtbot: QtBot):
+def test_a_dropped_plan_is_opened(window: MainWindow, tmp_path, qtbot: QtBot):
     file = tmp_path / "plan.json"
     file.write_text(SAMPLE_PLAN.evolve(count=4).model_dump_json())
     assert drop(window, QUrl.fromLocalFile(str(file))).isAccepted()
     qtbot.waitUntil(lambda: window.workspace.plan.count == 4)
 
 
-def test_only_one_local_file_can_be_dropped(window: Window):
+def test_only_one_local_file_can_be_dropped(window: MainWindow):
     assert not drop(window, QUrl("https://example.org/plan.json")).isAccepted()
     assert not drop(window, QUrl.fromLocalFile("/a"), QUrl.fromLocalFile("/b")).isAccepted()
 
 
-def test_the_window_comes_back_as_it_was(window: Window, workspace: Workspace, theme: Theme, tasks, qtbot: QtBot):
+def test_the_window_comes_back_as_it_was(window: MainWindow, workspace: Workspace, theme: Theme, tasks, qtbot: QtBot):
     window.showMaximized()
     do(window, "view.catalog")
     window.close()
-    again = Window(workspace, theme, tasks, window.places)
+    again = MainWindow(workspace, theme, tasks, window.places)
     qtbot.addWidget(again)
     assert again.tab.key == "catalog"
     assert again.isMaximized()

@@ -133,7 +133,7 @@ def test_a_plan_is_saved_and_opened(workspace: Workspace, tmp_path, qtbot):
     saved = workspace.plan
     workspace.new_plan()
     assert workspace.path is None
-    workspace.open_plan(tmp_path / "mine.plan.json")
+    workspace.replace(load_plan(tmp_path / "mine.plan.json"), tmp_path / "mine.plan.json")
     assert workspace.plan == saved
     assert workspace.path == tmp_path / "mine.plan.json"
     assert not workspace.undo_stack.canUndo()
@@ -153,7 +153,7 @@ def test_a_file_that_is_no_plan_leaves_the_plan_alone(workspace: Workspace, tmp_
     (tmp_path / "x.json").write_text("[]")
     workspace.apply("number of cards", count=3)
     with pytest.raises(PlanFileError):
-        workspace.open_plan(tmp_path / "x.json")
+        workspace.replace(load_plan(tmp_path / "x.json"), tmp_path / "x.json")
     assert workspace.plan.count == 3
     assert workspace.undo_stack.canUndo()
 
@@ -263,7 +263,7 @@ def test_a_step_back_that_cannot_be_shown_is_told_and_left_out(three_models: Wor
     plan, stack = three_models.plan, three_models.undo_stack
     with qtbot.waitSignal(three_models.failed) as told:
         stack.undo()
-    assert "cannot be shown any more: model: there is no model" in told.args[0].message
+    assert "can no longer be shown: model: there is no model" in told.args[0].message
     assert (three_models.plan, seen, three_models.modified) == (plan, [], True)
     assert (stack.count(), stack.undoText(), stack.canRedo()) == (1, "small", False)
     stack.undo()

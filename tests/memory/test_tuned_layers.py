@@ -9,7 +9,7 @@ from planner.dtypes import AS_STORED
 from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory
 from planner.memory.training.adapters.layer import saved_by_tuned_layer
-from planner.memory.training.adapters.settings import Adapters, Formats, LayerSettings, norm_kept
+from planner.memory.training.adapters.settings import AdapterSettings, Formats, LayerSettings, norm_saved_bytes
 from planner.memory.training.adapters.trained import LayerTuning, sites_of
 from planner.memory.training.autograd.layer import saved_by_layer
 from planner.memory.training.fused import FusedKernels
@@ -176,7 +176,7 @@ def test_unsloth_fuses_what_transformers_does_step_by_step():
     assert kept(fused) < kept(plain)
     norm = Norm(kind="rms", native=False)
     settings = LayerSettings(FORMATS["bf16"], "sdpa", None, FusedKernels(norms=True))
-    assert norm_kept(norm, 64, 2, settings, trained=True) == 2 * 64 + 4
+    assert norm_saved_bytes(norm, 64, 2, settings, trained=True) == 2 * 64 + 4
 
 
 def test_full_training_with_fused_kernels_keeps_less():
@@ -198,7 +198,7 @@ def test_experts_computed_all_at_once_are_cast_under_autocast():
 
 def test_without_adapted_layers_nothing_is_multiplied_out():
     assert magnitude_scratch((), 2, 2) == ()
-    adapters = Adapters(8, 4, 4, dropout=False, dora=True, converts=True)
+    adapters = AdapterSettings(8, 4, 4, dropout=False, dora=True, converts=True)
     assert not adapters.shares(2)
     bare = small_llama()
     stack = bare.main
@@ -255,7 +255,7 @@ def test_formats_go_with_the_method_the_arithmetic_and_the_trainer():
 def test_norms_behind_blocks_are_reached_from_the_first_layer_on(name):
     layer, hidden = layers(name)[0]
     assert layer.post_norms
-    adapters = Adapters(8, 4, 4, dropout=False, dora=False, converts=True)
+    adapters = AdapterSettings(8, 4, 4, dropout=False, dora=False, converts=True)
     settings = LayerSettings(FORMATS["bf16"], "sdpa", adapters)
     adapted = tuple("adapted" if tensor.role == "linear" else "frozen" for tensor in layer.tensors)
     first, next_ = (

@@ -9,7 +9,7 @@ from fake_nvml_kit import A
 from planner.monitor.host.processes import HostProcesses
 from planner.monitor.nvml import Nvml
 from planner.monitor.readings.reading import Cause
-from planner.monitor.sampler.session import CardProcesses, Session
+from planner.monitor.sampler.session import CardProcesses, NvmlSession
 
 _CAPTURES = json.loads((Path(__file__).parent / "data" / "nvidia_smi_captures.json").read_text())["captures"]
 
@@ -72,7 +72,7 @@ def _number(text):
 def test_what_a_real_card_tells_is_read_and_what_it_does_not_tell_keeps_its_cause(near_nvml, capture):
     near_nvml.say(_script(capture, 0, A))
     nvml = Nvml()
-    session = Session(nvml, CardProcesses(nvml, HostProcesses(), sees_same_pids=True))
+    session = NvmlSession(nvml, CardProcesses(nvml, HostProcesses(), sees_same_pids=True))
     session.open(0.0)
     readings = session.read(0.0, 0.0, slow=True, budget_seconds=10.0)[A]
     device = session.devices[0]

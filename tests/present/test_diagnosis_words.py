@@ -31,8 +31,8 @@ def test_a_card_that_waits_for_data():
     )
     found = said(diagnose(history, UUID))
     assert found.tone == "warn"
-    assert found.sentence.startswith("Nearly out of memory. The next larger batch")
-    assert found.sentence.endswith(" Also: waits for data: the processor is full.")
+    assert found.sentence.startswith("Nearly out of memory. A larger batch or")
+    assert found.sentence.endswith(" Also: waiting for data: the CPU is fully used.")
     history = a_history(utilization_fraction=0.0, host={"cpu_fraction": 0.97}, processes=[a_process()])
     assert said(diagnose(history, UUID)).details.splitlines() == [
         f"For 2{T}min 0{T}s; observed in the last minutes:",
@@ -43,17 +43,17 @@ def test_a_card_that_waits_for_data():
         "",
         "What to try, most likely first:",
         "1. Load data in more processes: DataLoader(num_workers=…, persistent_workers=True, prefetch_factor=4).",
-        "2. Do once what is the same in each epoch: decode, resize and tokenise beforehand, and store it.",
-        "3. Move augmentation to the card (torchvision v2 on tensors, Kornia, NVIDIA DALI).",
-        "4. Pin what is copied and copy beside the work: pin_memory=True, .to(device, non_blocking=True).",
-        "5. Look at some steps with torch.profiler: it shows what the card waits for.",
+        "2. Preprocess once instead of in every epoch: decode, resize and tokenize beforehand, and store the results.",
+        "3. Run augmentation on the GPU (torchvision v2 on tensors, Kornia, NVIDIA DALI).",
+        "4. Overlap copies with computation: pin_memory=True, .to(device, non_blocking=True).",
+        "5. Profile a few steps with torch.profiler: it shows what the GPU waits for.",
     ]
 
 
 def test_a_card_in_steady_use_is_told_so_and_its_thresholds_are_called_heuristics():
     found = said(diagnose(a_history(), UUID))
-    assert (found.tone, found.sentence) == ("ok", "In steady use. It is used above 70 % and steadily.")
-    assert f"Utilization: 95{T}% at the 25th percentile (≥ 70{T}%; heuristic: three quarters" in found.details
+    assert (found.tone, found.sentence) == ("ok", "Steadily used. Utilization is steadily above 70 %.")
+    assert f"Utilization: 95{T}% at the 25th percentile (≥ 70{T}%; heuristic: at AWS" in found.details
 
 
 def test_a_lost_card_has_advice_alone():
@@ -64,7 +64,7 @@ def test_a_lost_card_has_advice_alone():
 def test_nothing_to_say_is_said_in_few_words():
     early = diagnose(a_history(seconds=5), UUID)
     assert verdict_details(early) == ""
-    assert said(early).sentence.startswith("Too early to say. A verdict takes 20 seconds")
+    assert said(early).sentence.startswith("Too early to diagnose. A diagnosis needs 20 seconds")
 
 
 @pytest.mark.parametrize(
@@ -97,18 +97,18 @@ def test_lines_of_the_shell_name_the_card_and_the_likeliest_help():
     cards = {UUID: {}, OTHER: {"clock_reasons": 0x20}}
     history = a_history(devices=cards)
     lines = verdict_lines(diagnose_all(history), history.inventory.devices)
-    assert lines[0] == "✓ card 0: In steady use. It is used above 70 % and steadily."
-    assert lines[1].startswith("! card 0: Slowed by heat. It lowers its clock")
-    assert lines[2] == "    Clear dust and what blocks the air; see that the fans turn."
+    assert lines[0] == "✓ card 0: Steadily used. Utilization is steadily above 70 %."
+    assert lines[1].startswith("! card 0: Slowed by heat. The card lowers its clock")
+    assert lines[2] == "    Remove dust and whatever blocks the airflow; check that the fans turn."
 
 
 def test_the_shell_says_nothing_of_what_is_not_known_yet_or_stands_elsewhere():
     instance = Device("MIG-1", "1g", 3, mig_parent=UUID)
     lost = a_device(state="lost")
     history = a_history(seconds=5, inventory=Inventory("580", devices=(lost, instance)))
-    verdict = Verdict(Kind.IDLE, "note", "idle", "Nothing runs on it.", 0.0, 1.0)
+    verdict = Verdict(Kind.IDLE, "note", "idle", "Nothing is running on the card.", 0.0, 1.0)
     found = {**diagnose_all(history), "MIG-1": verdict}
-    assert verdict_lines(found, history.inventory.devices) == ("· instance 3: Idle. Nothing runs on it.",)
+    assert verdict_lines(found, history.inventory.devices) == ("· instance 3: Idle. Nothing is running on the card.",)
     assert verdict_lines({}, history.inventory.devices) == ()
 
 
@@ -124,7 +124,7 @@ def test_the_list_of_what_to_do_next():
         "not measured here",
         "to do",
     ]
-    assert rows[2].title == "Fill the card with the batch"
+    assert rows[2].title == "Use a larger batch"
     assert rows[2].seen.startswith(f"Memory in use: 75{T}% at the 95th percentile (≥ 70{T}%; AWS SageMaker")
     assert rows[0].source == "PyTorch, Performance Tuning Guide"
     assert len(rows) == len(CHECKLIST)

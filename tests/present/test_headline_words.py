@@ -2,14 +2,14 @@
 
 import pytest
 
-from planner.monitor.diagnosis.verdict import Also, Kind, Verdict
+from planner.monitor.diagnosis.verdict import Kind, OtherFinding, Verdict
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.present.monitor.headline import Headline, headline, monitor_answer
 
 HEAT = Verdict(Kind.THERMAL, "warning", "slowed by heat", "It is too hot.", 0.0, 60.0, advice=("Clear dust.", "Cool."))
-LITTLE = Verdict(Kind.UNDER_USED, "note", "used little", "It could do more.", 0.0, 60.0, advice=("Load data.",))
-WELL = Verdict(Kind.COMPUTE_BOUND, "good", "in full use: computes", "It always works.", 0.0, 60.0, advice=("bf16.",))
-IDLE = Verdict(Kind.IDLE, "note", "idle", "Nothing runs on it.", 0.0, 60.0)
+LITTLE = Verdict(Kind.UNDER_USED, "note", "lightly used", "It could do more.", 0.0, 60.0, advice=("Load data.",))
+WELL = Verdict(Kind.COMPUTE_BOUND, "good", "limited by compute", "It always works.", 0.0, 60.0, advice=("bf16.",))
+IDLE = Verdict(Kind.IDLE, "note", "idle", "Nothing is running on the card.", 0.0, 60.0)
 LOST = Verdict(Kind.LOST, "error", "lost", "It does not answer.", 0.0, 60.0, advice=("Reboot.",))
 
 
@@ -51,19 +51,21 @@ def test_of_one_card_all_is_said_and_what_to_try_where_something_is_to_be_done(v
 
 
 def test_what_else_is_wrong_with_the_one_card_is_said():
-    also = Verdict(Kind.IDLE, "note", "idle", "Nothing runs.", 0.0, 60.0, also=(Also(Kind.LEAK, "warning", "hot"),))
+    also = Verdict(
+        Kind.IDLE, "note", "idle", "Nothing runs.", 0.0, 60.0, also=(OtherFinding(Kind.LEAK, "warning", "hot"),)
+    )
     assert said_of(also).more == "Nothing runs. Also: hot."
 
 
 def test_what_is_true_of_all_cards_is_said_once():
-    assert said_of(WELL, WELL).sentence == "In full use: computes (both cards)."
-    assert said_of(WELL, WELL, WELL).sentence == "In full use: computes (all 3 cards)."
+    assert said_of(WELL, WELL).sentence == "Limited by compute (both cards)."
+    assert said_of(WELL, WELL, WELL).sentence == "Limited by compute (all 3 cards)."
 
 
 def test_the_worst_comes_first_and_the_others_below():
     said = said_of(WELL, LITTLE, HEAT, WELL, IDLE, WELL, WELL)
     assert said.sentence == "1 of 7 cards needs attention: slowed by heat (card 2)."
-    assert said.more == "In full use: computes (cards 0, 3, 5, 6), used little (card 1), idle (card 4)."
+    assert said.more == "Limited by compute (cards 0, 3, 5, 6), lightly used (card 1), idle (card 4)."
     assert (said.tone, said.advice, said.uuid) == ("warn", "Clear dust.", "GPU-2")
 
 
@@ -75,13 +77,13 @@ def test_an_error_comes_before_a_warning():
 
 def test_a_card_that_could_do_more_is_told_where_nothing_is_wrong():
     said = said_of(WELL, WELL, WELL, LITTLE)
-    assert said.sentence == "1 of 4 cards could do more: used little (card 3)."
-    assert said.more == "In full use: computes (cards 0 to 2)."
+    assert said.sentence == "1 of 4 cards could do more: lightly used (card 3)."
+    assert said.more == "Limited by compute (cards 0 to 2)."
     assert said.advice == "Load data."
 
 
 def test_where_nothing_is_wrong_that_is_said():
-    assert said_of(WELL, IDLE).sentence == "Nothing needs attention: in full use: computes (card 0), idle (card 1)."
+    assert said_of(WELL, IDLE).sentence == "Nothing needs attention: limited by compute (card 0), idle (card 1)."
 
 
 def test_instances_are_told_from_cards():

@@ -62,7 +62,7 @@ def test_what_is_not_known_is_a_dash_with_its_reason():
     shown = cells(row)
     assert (shown["fan"], shown["memory"], shown["power"], shown["state"]) == ("–", "–", "100", "–")
     tooltips = {column.key: column.tooltip(row) for column in CARD_COLUMNS if column.tooltip}
-    assert tooltips["fan"] == "this card or driver does not tell it"
+    assert tooltips["fan"] == "not reported by this GPU or driver"
     assert cells(instance)["number"] == " └ 0"
     assert cells(instance)["power"] == "–"
     assert cells(card_rows(standing())[0])["memory"] == "– / 24.0"
@@ -136,7 +136,7 @@ def test_the_machine_in_a_line():
 def test_faults_and_drivers_in_a_line():
     fault = Fault(FaultKind.LOST, 0.0, A, "seen by nvmlX")
     latest = standing(faults=(fault,))
-    assert fault_line(fault, latest) == "card 0: the card does not answer any more (seen by nvmlX)"
+    assert fault_line(fault, latest) == "card 0: the card no longer responds (seen by nvmlX)"
     assert fault_line(Fault(FaultKind.NO_DRIVER, 0.0), latest) == "the NVIDIA driver is not loaded"
     assert driver_line(latest) == "driver 580"
     assert driver_line(Latest()) == "no driver"

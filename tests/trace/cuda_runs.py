@@ -14,7 +14,7 @@ from planner.trace.worker.cuda.operators import CudaOperators
 SILENT = ("prim.device.default", "aten.detach.default")
 
 
-class Made(NamedTuple):
+class TargetOutput(NamedTuple):
     """What one operator gave: its name, and the shape and the type of each tensor."""
 
     operator: str
@@ -26,7 +26,7 @@ class Log(TorchDispatchMode):
 
     def __init__(self, hidden_bytes: Callable[..., int] | None = None) -> None:
         super().__init__()
-        self.made: list[Made] = []
+        self.made: list[TargetOutput] = []
         self.hidden: dict[str, int] = {}
         self._hidden_bytes = hidden_bytes
 
@@ -36,7 +36,7 @@ class Log(TorchDispatchMode):
         if str(func) not in SILENT:
             values = result if isinstance(result, tuple | list) else (result,)
             found = ((tuple(value.shape), value.dtype) for value in values if isinstance(value, torch.Tensor))
-            self.made.append(Made(name, tuple(found)))
+            self.made.append(TargetOutput(name, tuple(found)))
         if self._hidden_bytes is not None:
             held = self._hidden_bytes(func, args, kwargs or {}, result)
             self.hidden[name] = max(held, self.hidden.get(name, 0))

@@ -7,13 +7,13 @@ import pytest
 import torch
 from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
+from planner.trace.worker.call_sites import CallSites
 from planner.trace.worker.cuda.operators import CudaOperators
-from planner.trace.worker.fake_tensors.assumed import Assumptions
-from planner.trace.worker.fake_tensors.plain import plain_ways
+from planner.trace.worker.fake_tensors.assumptions import Assumptions
+from planner.trace.worker.fake_tensors.eager_behavior import eager_behavior
 from planner.trace.worker.fake_tensors.values import KnownValues
-from planner.trace.worker.hugging_face.networks import as_in_a_real_run
-from planner.trace.worker.ledger import Flops, Ledger
-from planner.trace.worker.places import Places
+from planner.trace.worker.hugging_face.networks import hide_fake_tensors
+from planner.trace.worker.ledger import AllocationLedger, FlopCounter
 
 TRUTH = Path(__file__).resolve().parent.parent / "truth" / "memory.csv"
 MIB, GIB = 2**20, 2**30
@@ -29,9 +29,9 @@ def measured_bytes(row: str) -> float:
 
 def traced_bytes(kind: str, attention: str, capability: tuple[int, int], batch: int, tokens: int) -> int:
     """Return the peak of the loop that was measured: no optimizer, and the gradient of the sum of all logits."""
-    operators, places, flops = CudaOperators(capability, lambda _: None), Places(), Flops()
-    ledger = Ledger(KnownValues(Assumptions(lambda _: None)), places, flops, operators.hidden_bytes)
-    with ledger, places, operators, as_in_a_real_run(), plain_ways():
+    operators, places, flops = CudaOperators(capability, lambda _: None), CallSites(), FlopCounter()
+    ledger = AllocationLedger(KnownValues(Assumptions(lambda _: None)), places, flops, operators.hidden_bytes)
+    with ledger, places, operators, hide_fake_tensors(), eager_behavior():
         ledger.begin("forward", 0)
         model = make(kind, attention).train()
         returned = keys_and_values(model)

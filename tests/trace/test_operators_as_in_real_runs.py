@@ -10,10 +10,10 @@ from watched import config_target
 
 from planner.trace.request import TraceRequest
 from planner.trace.worker.building.build import build
-from planner.trace.worker.fake_tensors.assumed import Assumptions
+from planner.trace.worker.call_sites import CallSites
+from planner.trace.worker.fake_tensors.assumptions import Assumptions
 from planner.trace.worker.fake_tensors.values import KnownValues
-from planner.trace.worker.ledger import Flops, Ledger
-from planner.trace.worker.places import Places
+from planner.trace.worker.ledger import AllocationLedger, FlopCounter
 from planner.trace.worker.running import run
 from planner.trace.worker.watcher import Watcher
 
@@ -73,7 +73,7 @@ class Operators(TorchDispatchMode):
 
 
 def operators(request, traced):
-    ledger = Ledger(KnownValues(Assumptions(lambda _: None)), Places(), Flops(), lambda *_: 0)
+    ledger = AllocationLedger(KnownValues(Assumptions(lambda _: None)), CallSites(), FlopCounter(), lambda *_: 0)
     with ledger if traced else nullcontext():
         torch.manual_seed(0)
         built = build(request, Watcher())

@@ -7,7 +7,7 @@ from traceback import FrameSummary
 import pytest
 
 import planner
-from planner.trace.child.messages import CHANNEL_LOST, explain_ending, last_own, own_part
+from planner.trace.child.messages import CHANNEL_LOST, explain_exit, innermost_user_frame, user_traceback
 
 OURS = str(Path(planner.__file__).parent / "trace" / "worker" / "job.py")
 TIMEOUT = f"""Timeout (0:00:02)!
@@ -26,8 +26,8 @@ FILES = [Path("/mine/net.py")]
 
 
 def test_a_hang_is_told_with_the_thread_that_ran_the_persons_code():
-    failure = explain_ending("forward", 1, TIMEOUT, 2.0, FILES)
-    assert failure.reason == "the module did not end within 2 seconds; it was at net.py, line 12, in forward"
+    failure = explain_exit("forward", 1, TIMEOUT, 2.0, FILES)
+    assert failure.reason == "the module did not finish within 2 seconds; it was at net.py, line 12, in forward"
     assert failure.stage == "forward"
     assert [line for line in failure.traceback.splitlines() if "File" in line] == [
         '  File "/mine/net.py", line 30, in make',
@@ -38,8 +38,8 @@ def test_a_hang_is_told_with_the_thread_that_ran_the_persons_code():
 
 
 def test_where_none_of_their_lines_is_in_it_the_main_thread_is_shown():
-    failure = explain_ending("forward", 1, TIMEOUT, 2.0, [])
-    assert failure.reason == "the module did not end within 2 seconds"
+    failure = explain_exit("forward", 1, TIMEOUT, 2.0, [])
+    assert failure.reason == "the module did not finish within 2 seconds"
     assert "relu" in failure.traceback
     assert "threading.py" not in failure.traceback
 
@@ -47,19 +47,19 @@ def test_where_none_of_their_lines_is_in_it_the_main_thread_is_shown():
 @pytest.mark.parametrize(
     ("code", "report", "reason", "hint"),
     [
-        (3, "", "the process ended itself with exit code 3", "os._exit"),
-        (0xC0000005, "", "the process ended itself with exit code 0xc0000005", "os._exit"),
+        (3, "", "the process exited with code 3", "os._exit"),
+        (0xC0000005, "", "the process exited with code 0xc0000005", "os._exit"),
         (None, "", "the process closed its connection to GPU Planner", "closes files"),
         (CHANNEL_LOST, "", "the process closed its connection to GPU Planner", "closes files"),
-        (-signal.SIGTERM, "", "the process was ended from outside by SIGTERM", ""),
-        (-9, "", "the process was ended from outside by SIGKILL", "memory"),
-        (-1000, "", "the process was ended from outside by signal 1000", ""),
-        (-11, "Fatal Python error: Segmentation fault\n", "the process crashed: Segmentation fault", "own code"),
-        (1, "Windows fatal exception: access violation\n", "the process crashed: access violation", "own code"),
+        (-signal.SIGTERM, "", "the process was killed by SIGTERM", ""),
+        (-9, "", "the process was killed by SIGKILL", "memory"),
+        (-1000, "", "the process was killed by signal 1000", ""),
+        (-11, "Fatal Python error: Segmentation fault\n", "the process crashed: Segmentation fault", "this line"),
+        (1, "Windows fatal exception: access violation\n", "the process crashed: access violation", "this line"),
     ],
 )  # fmt: skip
 def test_each_exit_code_has_its_words(code, report, reason, hint):
-    failure = explain_ending("build", code, report, 1.0, FILES)
+    failure = explain_exit("build", code, report, 1.0, FILES)
     assert failure.reason == reason
     assert hint in failure.hint
     assert failure.traceback == ""
@@ -82,11 +82,11 @@ def frames(*files):
     ],
 )
 def test_a_traceback_begins_with_the_persons_file(given, kept):
-    assert [frame.lineno for frame in own_part(frames(*given), FILES)] == kept
+    assert [frame.lineno for frame in user_traceback(frames(*given), FILES)] == kept
 
 
 def test_the_middle_of_a_deep_one_is_left_out():
-    kept = own_part(frames(*["/mine/net.py", "/mine/other.py"] * 500), FILES)
+    kept = user_traceback(frames(*["/mine/net.py", "/mine/other.py"] * 500), FILES)
     assert [frame.lineno for frame in kept] == [*range(1, 21), *range(981, 1001)]
 
 
@@ -97,5 +97,5 @@ def test_a_file_is_known_by_each_of_its_spellings(tmp_path):
     link.symlink_to(file)
     escaped = str(file).encode("ascii", "backslashreplace").decode()
     for name in (str(file), str(link), escaped):
-        assert last_own(frames("/usr/torch.py", name, "/usr/torch.py"), [link]).lineno == 2
-    assert last_own(frames("/usr/torch.py"), [link]) is None
+        assert innermost_user_frame(frames("/usr/torch.py", name, "/usr/torch.py"), [link]).lineno == 2
+    assert innermost_user_frame(frames("/usr/torch.py"), [link]) is None

@@ -98,9 +98,9 @@ def test_a_network_that_does_nothing_wrong_is_recorded(run_light, request_for):
         ("import not_there.inside", "import", "not_there is not installed", "pip install not_there", 1),
         ("import sys\nsys.exit()", "import", "called sys.exit()", '__name__ == "__main__"', 2),
         (in_forward("raise KeyboardInterrupt"), "forward", "raised KeyboardInterrupt", "", 3),
-        (in_forward("self.forward()"), "forward", "calls itself without an end", "", 3),
+        (in_forward("self.forward()"), "forward", "recurses infinitely", "", 3),
         (in_forward("input('which card? ')"), "forward", "asked for input", "as an argument", 3),
-        (in_forward("bytearray(100 << 30)"), "forward", "took more of this machine's memory", "allow more", 3),
+        (in_forward("bytearray(100 << 30)"), "forward", "took more of this machine's memory", "raise the limit", 3),
         (in_forward("import warnings\nwarnings.simplefilter('error')\nwarnings.warn('old')"), "forward", "old", "", 5),
     ],
 )
@@ -119,7 +119,7 @@ def test_what_it_raises_is_told_with_its_own_traceback(error_of, code, stage, re
 def test_a_loop_without_an_end_is_ended_and_its_line_is_told(error_of):
     error = error_of(in_forward("at = 0\nwhile True:\n    at += 1"), seconds=0.5)
     assert error.stage == "forward"
-    assert "the module did not end within 0.5 seconds; it was at net.py, line " in error.reason
+    assert "the module did not finish within 0.5 seconds; it was at net.py, line " in error.reason
     assert error.traceback.startswith("Traceback (most recent call last):")
     assert "in forward\n" in error.traceback
 
@@ -127,7 +127,7 @@ def test_a_loop_without_an_end_is_ended_and_its_line_is_told(error_of):
 def test_one_that_stops_its_own_clock_is_ended_too(error_of):
     code = in_forward("import faulthandler\nfaulthandler.cancel_dump_traceback_later()\nwhile True: pass")
     error = error_of(code, seconds=0.1)
-    assert "did not end within 0.1 seconds" in error.reason
+    assert "did not finish within 0.1 seconds" in error.reason
 
 
 def test_a_crash_is_told_with_its_line(error_of):
@@ -139,7 +139,7 @@ def test_a_crash_is_told_with_its_line(error_of):
 
 def test_an_end_without_a_word_is_told(error_of):
     error = error_of(in_forward("import os\nprint('bye')\nos._exit(3)"))
-    assert "ended itself with exit code 3" in error.reason
+    assert "exited with code 3" in error.reason
     assert "os._exit" in error.hint
     assert error.stage == "forward"
 
@@ -147,7 +147,7 @@ def test_an_end_without_a_word_is_told(error_of):
 @POSIX
 def test_a_kill_is_told(error_of):
     error = error_of(in_forward("import os\nos.kill(os.getpid(), 9)"))
-    assert "ended from outside by SIGKILL" in error.reason
+    assert "killed by SIGKILL" in error.reason
     assert "memory" in error.hint
 
 

@@ -1,1 +1,1 @@
-"""The Cost tab: how long, how much, rent or buy."""
+"""The Cost tab: duration, cost, and the decision between renting and buying."""

@@ -1,4 +1,4 @@
-"""The answer about money: the sentence, how old its prices are, what would change it, and how long the work takes."""
+"""The cost answer: its sentence, the dates of its prices, the break-even, the duration, and notes."""
 
 from datetime import date
 from typing import NamedTuple
@@ -33,7 +33,7 @@ from planner.present.memory.verdict import if_it_ran
 
 
 class AnswerText(NamedTuple):
-    """What is said at the top: the sentence with its origin, its dates, what follows from it, and notes."""
+    """The texts of the answer: the sentence with its origin, the dates, further lines, and notes."""
 
     sentence: str
     origin: str = ""
@@ -44,13 +44,13 @@ class AnswerText(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return all of it, a line each."""
-        told = (self.sentence, self.dates, *self.lines, *(f"- {note}" for note in self.notes))
-        return "\n".join(line for line in told if line)
+        """Return all texts, one per line."""
+        texts = (self.sentence, self.dates, *self.lines, *(f"- {note}" for note in self.notes))
+        return "\n".join(filter(None, texts))
 
 
-class Answer(QWidget):
-    """A sentence, its dates, lines under it, and notes that unfold; `add` says what is found later."""
+class CostAnswer(QWidget):
+    """The answer's sentence, dates and lines, with its notes in a section; `add` appends a later line."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -65,8 +65,8 @@ class Answer(QWidget):
 
     @property
     def text(self) -> str:
-        """Return everything that is said."""
-        return "\n".join(part for part in (self._shown.text, self._later) if part)
+        """Return all texts, one per line."""
+        return "\n".join(filter(None, (self._shown.text, self._later)))
 
     @property
     def sentence(self) -> str:
@@ -75,7 +75,7 @@ class Answer(QWidget):
 
     @property
     def age(self) -> Age:
-        """Return how old the oldest price is, in a word."""
+        """Return the age class of the oldest price."""
         return self._shown.age
 
     def show_answer(self, answer: AnswerText) -> None:
@@ -86,25 +86,25 @@ class Answer(QWidget):
         self._dates.setText(answer.dates)
         self._dates.setVisible(bool(answer.dates))
         mark(self._dates, AGE_ROLES[answer.age])
-        self._say_lines()
+        self._show_lines()
         self._note_lines.setText("\n".join(answer.notes))
         self._notes.set_summary(" · ".join(answer.notes))
         self._notes.setVisible(bool(answer.notes))
         self.setAccessibleName(answer.sentence)
 
     def add(self, sentence: str) -> None:
-        """Say something more about the answer that is shown."""
+        """Append a sentence to the shown answer."""
         self._later = sentence
-        self._say_lines()
+        self._show_lines()
 
-    def _say_lines(self) -> None:
-        told = (*self._shown.lines, *((self._later,) if self._later else ()))
-        self._lines.setText("\n".join(told))
-        self._lines.setVisible(bool(told))
+    def _show_lines(self) -> None:
+        text = "\n".join(filter(None, (*self._shown.lines, self._later)))
+        self._lines.setText(text)
+        self._lines.setVisible(bool(text))
 
 
-def told(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, today: date) -> AnswerText:
-    """Return what is said about `cost` on a day; without an estimate, why there is none."""
+def answer_text(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, today: date) -> AnswerText:
+    """Return the texts about `cost` as of `today`; without an estimate, the reason."""
     time = (*if_it_ran(evaluation.memory), *_time_lines(evaluation))
     if cost.estimate is None:
         return AnswerText(cost.reason, lines=time)
@@ -114,36 +114,36 @@ def told(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, today: date) 
     notes = (*(result.rent.notes if result.rent else ()), *(result.own.notes if result.own else ()), *result.notes)
     if result.answer is None:
         first, *more = (fmt.sentence(note) for note in result.notes) if result.notes else ("",)
-        return AnswerText(first, lines=(*more, *time, *_ways(result, estimate)))
-    # Why there is no break-even is part of the sentence already.
+        return AnswerText(first, lines=(*more, *time, *_rent_and_own_lines(result, estimate)))
+    # The reason for a missing break-even is part of the answer's sentence.
     even = "" if result.answer.break_even_gpu_hours is None else break_even_sentence(result.break_even)
-    turning = (flip_sentence(result.answer, result.rent, result.own), even)
-    rented, *owned = _ways(result, estimate)
-    lines = (" ".join(part for part in turning if part), *time, rented, *_mix(estimate, evaluation))
+    flip = flip_sentence(result.answer, result.rent, result.own)
+    rented, *owned = _rent_and_own_lines(result, estimate)
+    lines = (" ".join(filter(None, (flip, even))), *time, rented, *_hybrid_lines(estimate, evaluation))
     return AnswerText(
         answer_sentence(result.answer, card),
         "\n".join(cell.origin for cell in rent_or_buy_rows(estimate)[0].cells),
         dates_sentence(result.answer, today, terms_of(result)),
         _age(result.answer.oldest_price_date, today),
-        tuple(line for line in lines if line),
+        tuple(filter(None, lines)),
         tuple(dict.fromkeys((*owned, *map(fmt.sentence, notes)))),
     )
 
 
 def _time_lines(evaluation: Evaluation) -> tuple[str, ...]:
-    """Return how long a step or a request takes, or why that is not known."""
+    """Return the time of a step or a request, or why it is unknown."""
     if evaluation.time is None:
         return ()
     view = time_view(evaluation.time)
     return (f"{view.answer} {view.reason}".strip(),)
 
 
-def _ways(result: CostResult, estimate: CostEstimate) -> tuple[str, ...]:
+def _rent_and_own_lines(result: CostResult, estimate: CostEstimate) -> tuple[str, ...]:
     rented = (rent_sentence(result.rent),) if result.rent else ()
     return (*rented, *((own_sentence(result.own, estimate.demand),) if result.own else ()))
 
 
-def _mix(estimate: CostEstimate, evaluation: Evaluation) -> tuple[str, ...]:
+def _hybrid_lines(estimate: CostEstimate, evaluation: Evaluation) -> tuple[str, ...]:
     terms = evaluation.plan.cost
     hybrid = hybrid_of_plan(estimate, terms, pace_of(evaluation))
     return () if hybrid is None else (hybrid_sentence(hybrid, terms.horizon_years),)

@@ -1,5 +1,6 @@
-"""How cards are owned: what is bought, where it stands, what it takes each month, and for how long."""
+"""The form for owning cards: purchase, location, power, running costs, financing and horizon."""
 
+from functools import partial
 from typing import Final
 
 from planner.cost.energy import Region
@@ -15,121 +16,117 @@ from planner.gui.workspace import Workspace
 from planner.present import format as fmt
 
 _PLACES: Final = (
-    ("desk", "a desk at home"),
-    ("lab", "a server room"),
+    ("desk", "home or office"),
+    ("lab", "server room"),
     ("colocation", "colocation"),
-    ("data-centre", "a data centre"),
+    ("data-centre", "data center"),
 )
-_POWER: Final = ((None, "as the place has it"), ("included", "included"), ("metered", "metered beside it"))
+_POWER: Final = ((None, "by location"), ("included", "included"), ("metered", "metered separately"))
 _METHODS: Final = (("straight-line", "straight line"), ("declining", "declining"), ("macrs-5", "MACRS, 5 years"))
 _MILLIONS: Final = (0.0, 1e8)
 _SHARE: Final = (0.0, 100.0)
 
 
 class BuyQuestions(MoneyQuestions):
-    """Every figure of owning. What is left open has that of the place, which the field says."""
+    """The form for every figure of owning; an empty field has the location's default as its placeholder."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__(workspace, theme)
         self._from_place: dict[str, tuple[DecimalField, float]] = {}
-        self._ask_what(LabelledForm(theme))
-        self._ask_beside_the_cards(LabelledForm(theme))
-        self._ask_power(LabelledForm(theme))
-        self._ask_running(LabelledForm(theme))
-        self._ask_money(LabelledForm(theme))
+        self._add_purchase(LabelledForm(theme))
+        self._add_infrastructure(LabelledForm(theme))
+        self._add_power(LabelledForm(theme))
+        self._add_running_costs(LabelledForm(theme))
+        self._add_financing(LabelledForm(theme))
 
     def refresh(self) -> None:
-        """Show the plan's terms, and in the open fields what the place has."""
+        """Show the plan's terms, and the location's defaults in empty fields."""
         place = self.workspace.catalog.cost.ownership(self.terms.buy.place)
         for name, (field, scale) in self._from_place.items():
             figure: Figure = getattr(place, name)
             field.set_placeholder(f"{figure.value / scale:,.4g}")
             field.setToolTip(f"{figure.source}{f', {fmt.date(figure.date)}' if figure.date else ''}")
         tariff = self.workspace.catalog.cost.region(self.terms.region).tariff(place.tariff_kind)
-        self._hint("buy.tariff_usd_per_kwh", None if tariff is None else tariff.value)
+        self._set_default("buy.tariff_usd_per_kwh", None if tariff is None else tariff.value)
         super().refresh()
 
     def show_card_price(self, usd: float | None) -> None:
-        """Say in the open field what the catalog takes a card to cost, or that it does not know."""
-        self._hint("buy.card_price_usd", usd)
+        """Show the catalog's price of a card as the placeholder of the empty field."""
+        self._set_default("buy.card_price_usd", usd)
 
-    def _hint(self, path: str, value: float | None) -> None:
+    def _set_default(self, path: str, value: float | None) -> None:
         field = self.field(path)
         if isinstance(field, DecimalField):
-            field.set_placeholder("not known" if value is None else f"{value:,.4g}")
+            field.set_placeholder("unknown" if value is None else f"{value:,.4g}")
 
-    def _of_place(
+    def _ask_location_figure(
         self, form: LabelledForm, name: str, label: str, ends: tuple[float, float], hint: str, scale: float = 1.0
     ) -> None:
-        """Ask for a figure that the place has, too."""
-        field = DecimalField(*ends, placeholder="of the place", scale=scale)
+        """Add a number that has a default for each location."""
+        field = DecimalField(*ends, placeholder="by location", scale=scale)
         self._from_place[name] = field, scale
         self.ask(form, f"buy.{name}", label, field, hint)
 
-    def _ask_what(self, form: LabelledForm) -> None:
-        self.ask_choice(form, "buy.place", "They stand &in", _PLACES, "Sets every figure that is open.")
-        self.ask_number(form, "buy.card_price_usd", "A card, $", (0.01, 1e7), "What one costs you.", "of the catalog")
-        self.ask_number(
-            form,
-            "buy.server_price_usd",
-            "A whole server, $",
-            (0.01, 1e8),
-            "With its cards, instead of them.",
-            "not known",
-        )
+    def _add_purchase(self, form: LabelledForm) -> None:
+        self.ask_choice(form, "buy.place", "Locat&ion", _PLACES, "Sets the default of every empty field.")
+        hint = "Your price of one card."
+        self.ask_number(form, "buy.card_price_usd", "Card price, $", (0.01, 1e7), hint, "of the catalog")
+        hint = "Price of a server with its cards; replaces the price of the cards."
+        self.ask_number(form, "buy.server_price_usd", "Server price, $", (0.01, 1e8), hint, "unknown")
         self.add_section("Owning", form, _place_words, opened=True)
 
-    def _ask_beside_the_cards(self, form: LabelledForm) -> None:
-        self._of_place(form, "host_factor", "Server over cards", (1, 10), "Price of the server over that of its cards.")
-        self._of_place(
-            form, "network_share", "Network, %", (0, 99), "Of the cluster's price, from two servers on.", 0.01
-        )
-        self._of_place(form, "rack_usd_per_server", "Rack, $ a server", (0, 1e7), "Rack, power strips, UPS, room.")
-        self._of_place(form, "tax_fraction", "Tax, %", _SHARE, "On everything that is bought.", 0.01)
-        self._of_place(form, "shipping_usd", "Shipping, $", _MILLIONS, "Once.")
-        self._of_place(form, "install_usd", "Installation, $", _MILLIONS, "Once.")
-        self.add_section("Beside the cards", form, lambda _terms: "server, network, rack, tax", opened=False)
+    def _add_infrastructure(self, form: LabelledForm) -> None:
+        figure = partial(self._ask_location_figure, form)
+        figure("host_factor", "Server cost per GPU cost", (1, 10), "Price of a server divided by that of its cards.")
+        figure("network_share", "Network, %", (0, 99), "Share of the price of a cluster of two or more servers.", 0.01)
+        figure("rack_usd_per_server", "Rack, $ a server", (0, 1e7), "Rack, power strips, UPS, room.")
+        figure("tax_fraction", "Tax, %", _SHARE, "On all purchases.", 0.01)
+        figure("shipping_usd", "Shipping, $", _MILLIONS, "Once.")
+        figure("install_usd", "Installation, $", _MILLIONS, "Once.")
+        self.add_section("Infrastructure", form, lambda _terms: "server, network, rack, tax", opened=False)
 
-    def _ask_power(self, form: LabelledForm) -> None:
+    def _add_power(self, form: LabelledForm) -> None:
+        figure = partial(self._ask_location_figure, form)
         regions = PickerField(self.theme, self._regions, self._region_name, "Search regions")
-        self.ask(form, "region", "Electricity of", regions, "Whose tariff and carbon.")
-        self.ask_number(form, "buy.tariff_usd_per_kwh", "Tariff, $ a kWh", (0, 5), "What you pay.", "of the region")
-        self._of_place(form, "pue", "PUE", (1, 4), "Electricity of the room over that of the machines.")
-        self._of_place(form, "active_power_fraction", "At work, %", (1, 100), "Drawn, of full load.", 0.01)
-        self._of_place(form, "idle_power_fraction", "At rest, %", _SHARE, "Drawn, of full load.", 0.01)
+        self.ask(form, "region", "Region", regions, "Region of the electricity tariff and carbon intensity.")
+        hint = "Your electricity price."
+        self.ask_number(form, "buy.tariff_usd_per_kwh", "Tariff, $/kWh", (0, 5), hint, "of the region")
+        figure("pue", "PUE", (1, 4), "Electricity of the facility divided by that of the machines.")
+        figure("active_power_fraction", "Power in use, %", (1, 100), "Of full load.", 0.01)
+        figure("idle_power_fraction", "Power when idle, %", _SHARE, "Of full load.", 0.01)
         hint = "Whether machines are switched off while nothing runs."
         self.ask_choice(form, "buy.switched_off_when_idle", "Off when idle", YES_OR_NO, hint)
-        self.add_section("Power", form, self._power_words, opened=False)
+        self.add_section("Power", form, lambda terms: self._region_name(terms.region), opened=False)
 
-    def _ask_running(self, form: LabelledForm) -> None:
+    def _add_running_costs(self, form: LabelledForm) -> None:
+        figure = partial(self._ask_location_figure, form)
         hint = (
-            "Never counted twice: either in the price of colocation, or metered; say so before you change that price."
+            "Whether the colocation price includes electricity, which is never counted twice. "
+            "Choose this before you change that price."
         )
         self.ask_choice(form, "buy.colocation_power", "Colocation power", _POWER, hint)
-        self._of_place(
-            form, "colocation_usd_per_kw_month", "Colocation, $/kW·m", (0, 5_000), "A month, for each kW of full load."
-        )
-        self._of_place(
-            form, "operations_fraction_per_year", "Operations, % a year", _SHARE, "Of what was bought.", 0.01
-        )
-        self._of_place(form, "support_fraction_per_year", "Support, % a year", _SHARE, "Of what was bought.", 0.01)
-        self._of_place(form, "spares_fraction_per_year", "Spares, % a year", _SHARE, "Of the cards' price.", 0.01)
-        self._of_place(form, "insurance_fraction_per_year", "Insurance, % a year", _SHARE, "Of what was bought.", 0.01)
-        self._of_place(form, "staff_usd_per_year", "Staff, $ a year", _MILLIONS, "For these machines.")
-        self._of_place(form, "licence_usd_per_gpu_year", "Licences, $/card", (0, 1e5), "Of software, a year.")
-        self.add_section("Running it", form, lambda _terms: "operations, support, staff", opened=False)
+        figure("colocation_usd_per_kw_month", "Colocation, $/kW·m", (0, 5_000), "Per month and kW of full load.")
+        figure("operations_fraction_per_year", "Operations, % a year", _SHARE, "Of the purchase price.", 0.01)
+        figure("support_fraction_per_year", "Support, % a year", _SHARE, "Of the purchase price.", 0.01)
+        figure("spares_fraction_per_year", "Spares, % a year", _SHARE, "Of the cards' price.", 0.01)
+        figure("insurance_fraction_per_year", "Insurance, % a year", _SHARE, "Of the purchase price.", 0.01)
+        figure("staff_usd_per_year", "Staff, $ a year", _MILLIONS, "For these machines.")
+        figure("licence_usd_per_gpu_year", "Licenses, $/card", (0, 1e5), "For software, per year.")
+        self.add_section("Running costs", form, lambda _terms: "operations, support, staff", opened=False)
 
-    def _ask_money(self, form: LabelledForm) -> None:
-        self.ask_number(form, "horizon_years", "Owned for, years", (0.05, 30), "Until it is sold.")
-        self.ask_number(form, "discount_rate", "Discount, % a year", (0, 99), "Worth of money later.", scale=0.01)
-        self.ask_number(form, "buy.resale_share", "Resale, %", _SHARE, "Of the cards' price.", "by the trend", 0.01)
-        self.ask_number(form, "buy.loan_fraction", "Borrowed, %", _SHARE, "Of what is bought.", scale=0.01)
-        self.ask_number(form, "buy.loan_rate", "Interest, % a year", (0, 99), "On what is borrowed.", scale=0.01)
-        self.ask_number(form, "buy.loan_years", "Paid back in, years", (0.05, 30), "In equal parts.")
-        hint = "For the books; the decision is made on cash."
+    def _add_financing(self, form: LabelledForm) -> None:
+        self.ask_number(form, "horizon_years", "Owned for, years", (0.05, 30), "Time until the cards are sold.")
+        hint = "Discount rate of later payments."
+        self.ask_number(form, "discount_rate", "Discount, % a year", (0, 99), hint, scale=0.01)
+        hint = "Resale value as a share of the cards' price."
+        self.ask_number(form, "buy.resale_share", "Resale, %", _SHARE, hint, "by the trend", 0.01)
+        self.ask_number(form, "buy.loan_fraction", "Loan, %", _SHARE, "Of the purchase price.", scale=0.01)
+        self.ask_number(form, "buy.loan_rate", "Interest, % a year", (0, 99), "Of the loan.", scale=0.01)
+        self.ask_number(form, "buy.loan_years", "Loan term, years", (0.05, 30), "Repaid in equal installments.")
+        hint = "For accounting; the decision is based on cash."
         self.ask_choice(form, "buy.depreciation", "Depreciation", _METHODS, hint)
-        self.ask_number(form, "buy.depreciation_years", "over, years", (0.05, 30), "For the books.")
-        self.add_section("Money and time", form, _money_words, opened=False)
+        self.ask_number(form, "buy.depreciation_years", "over, years", (0.05, 30), "For accounting.")
+        self.add_section("Financing", form, _money_words, opened=False)
 
     def _regions(self) -> list[Choice]:
         cost = self.workspace.catalog.cost
@@ -139,18 +136,15 @@ class BuyQuestions(MoneyQuestions):
     def _region_name(self, code: object) -> str:
         return self.workspace.catalog.cost.region(str(code)).name
 
-    def _power_words(self, terms: CostTerms) -> str:
-        return self._region_name(terms.region)
-
 
 def _tariffs(region: Region) -> str:
-    """Return what is known of a region: `$0.34 at home, $0.20 for firms, 380 g CO₂`."""
-    told = (
-        f"{fmt.money(region.household.value)} at home" if region.household else "",
-        f"{fmt.money(region.industrial.value)} for firms" if region.industrial else "",
+    """Return a region's tariffs and carbon: `$0.34 household, $0.20 industrial, 380 g CO₂ a kWh`."""
+    parts = (
+        f"{fmt.money(region.household.value)} household" if region.household else "",
+        f"{fmt.money(region.industrial.value)} industrial" if region.industrial else "",
         f"{region.carbon_grams_per_kwh.value:,.0f} g CO₂ a kWh" if region.carbon_grams_per_kwh else "",
     )
-    return ", ".join(part for part in told if part) or fmt.UNKNOWN
+    return ", ".join(filter(None, parts)) or fmt.UNKNOWN
 
 
 def _place_words(terms: CostTerms) -> str:

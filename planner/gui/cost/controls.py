@@ -1,4 +1,4 @@
-"""The left column: the job, and how the cards are rented and owned."""
+"""The left column of the Cost tab: the forms for the job, renting and owning, and the buttons."""
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtWidgets import QWidget
@@ -23,8 +23,8 @@ from planner.gui.widgets.layout import (
 from planner.gui.workspace import Workspace
 
 
-class Controls(QWidget):
-    """Questions that scroll above buttons that stay; what those do is set from outside, but for `reset`."""
+class CostControls(QWidget):
+    """The scrolling forms above the buttons; the tab connects all buttons except Reset."""
 
     def __init__(self, workspace: Workspace, theme: Theme, width: int) -> None:
         super().__init__()
@@ -32,17 +32,17 @@ class Controls(QWidget):
         self.job = JobQuestions(workspace, theme)
         self.rent = RentQuestions(workspace, theme)
         self.buy = BuyQuestions(workspace, theme)
-        self.recommend = push_button("Ch&oose for me…", "Look at every card, number and offer for this job.")
-        self.prices = push_button("Pri&ces…", "How old they are, fresh ones on request, and offers of your own.")
+        self.recommend = push_button("Ch&oose for me…", "Compare every card, number of cards and offer for this job.")
+        self.prices = push_button("Pri&ces…", "Show the age of the prices, fetch new ones, or add your own offers.")
         self.copy = push_button("Cop&y", "Copy or save the answer.")
-        self._reset = push_button("Re&set", "Set every question of this column back to its default.")
+        self._reset = push_button("Re&set", "Reset every field of this column to its default.")
         self.setFixedWidth(width)
         self._lay_out(theme)
         self._reset.clicked.connect(self.reset)
 
     @property
     def questions(self) -> tuple[MoneyQuestions, ...]:
-        """Return the three groups of questions."""
+        """Return the three forms."""
         return self.job, self.rent, self.buy
 
     def refresh(self) -> None:
@@ -53,17 +53,17 @@ class Controls(QWidget):
         self._reset.setEnabled(plan.cost != CostTerms() or plan.timing.measured is not None)
 
     def point_to(self, path: str, reason: str) -> None:
-        """Say beside the question for the field at `path` why there is no answer; other fields are left alone."""
+        """Show at the field with this path why there is no answer."""
         for questions in self.questions:
             if path in questions.paths:
                 questions.field(path).show_problem(reason)
 
     @Slot()
     def reset(self) -> None:
-        """Set every question back to its default, as one step."""
+        """Reset every field to its default in one undo step."""
         with self._workspace.step():
             timing = self._workspace.plan.timing.evolve(measured=None)
-            self._workspace.apply("reset money", cost=CostTerms(), timing=timing)
+            self._workspace.apply("reset cost terms", cost=CostTerms(), timing=timing)
 
     def _lay_out(self, theme: Theme) -> None:
         column = in_column((self._scrolled(theme), 1), hairline(Qt.Orientation.Horizontal), owner=self, spacing=0)

@@ -1,4 +1,4 @@
-"""What the curve of costs shows: arithmetic only."""
+"""Data of the plot of cumulative costs."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,7 +11,7 @@ _ROOM: Final = 1.06
 
 @dataclass(frozen=True, slots=True)
 class CostBand:
-    """What one draw in ten lies below, and one above, at ascending times."""
+    """The 10th and 90th percentiles at ascending times."""
 
     years: tuple[float, ...]
     low_usd: tuple[float, ...]
@@ -20,7 +20,7 @@ class CostBand:
 
 @dataclass(frozen=True, slots=True)
 class CostCurve:
-    """Spent by ascending times; the bands are of the curve itself, or of the draws once they are there."""
+    """Cumulative costs at ascending times, with the bands of the curve itself or, once available, of the draws."""
 
     points: tuple[CurvePoint, ...]
     break_even: BreakEven | None
@@ -34,12 +34,12 @@ class CostCurve:
 
     @property
     def highest_usd(self) -> float:
-        """Return the upper end of the axis, with some room."""
+        """Return the upper end of the y axis."""
         return _ROOM * max(*self.rent_band.high_usd, *self.own_band.high_usd, 1.0)
 
     @property
     def crossing(self) -> tuple[float, float] | None:
-        """Return where both have cost the same: years and USD; none where that is not within the horizon."""
+        """Return the break-even as years and USD, or None if it is not within the horizon."""
         years = None if self.break_even is None else self.break_even.years
         if years is None or not 0 < years <= self.horizon_years:
             return None
@@ -50,11 +50,11 @@ class CostCurve:
         return years, before.rent_usd + share * (after.rent_usd - before.rent_usd)
 
     def nearest(self, years: float) -> CurvePoint:
-        """Return the point nearest to a time."""
+        """Return the point with the nearest time."""
         return min(self.points, key=lambda point: abs(point.years - years))
 
     def csv_rows(self) -> tuple[tuple[str, ...], ...]:
-        """Return a header and a row for each point."""
+        """Return the header and a row for each point."""
         names = (
             "years",
             "gpu_hours",
@@ -68,12 +68,12 @@ class CostCurve:
         return (names, *(tuple(f"{getattr(point, name):.4f}" for name in names) for point in self.points))
 
 
-def cost_curve(points: tuple[CurvePoint, ...], found: BreakEven | None) -> CostCurve:
+def cost_curve(points: tuple[CurvePoint, ...], break_even: BreakEven | None) -> CostCurve:
     """Return the curve with its own bands."""
     years = tuple(point.years for point in points)
     rent = CostBand(years, tuple(p.rent_low_usd for p in points), tuple(p.rent_high_usd for p in points))
     own = CostBand(years, tuple(p.own_low_usd for p in points), tuple(p.own_high_usd for p in points))
-    return CostCurve(points, found, rent, own)
+    return CostCurve(points, break_even, rent, own)
 
 
 def with_draws(curve: CostCurve, simulation: Simulation) -> CostCurve:

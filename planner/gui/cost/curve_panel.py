@@ -1,4 +1,4 @@
-"""The curve of costs with its read-out, its table, copy and save."""
+"""The panel of the cumulative costs: plot, read-out and table."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -25,20 +25,20 @@ _COLUMNS: Final[tuple[Column[CurvePoint], ...]] = (
 
 
 class CostCurvePanel(DataPanel[CostCurve]):
-    """What was spent by when, in today's money."""
+    """Cumulative costs over time, in today's money."""
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, "Spent by then, in today's money", "curve", "cost-curve")
+        super().__init__(theme, "Cumulative cost in today's money", "curve", "cost-curve")
 
     def set_data(self, data: CostCurve) -> None:
-        """Show another curve; the first one waits for `draw`."""
+        """Show another curve; the first one is drawn by `draw`."""
         if self._chart is None:
             self.data = data
         else:
             super().set_data(data)
 
     def draw(self) -> None:
-        """Draw the first curve, which imports the plotting library: half a second that the answer must not wait for."""
+        """Draw the first curve, later than the answer, since it imports the plotting library for half a second."""
         if self._chart is None and self.data is not None:
             super().set_data(self.data)
 
@@ -55,8 +55,8 @@ class CostCurvePanel(DataPanel[CostCurve]):
         return f"{point.years:.4f}"
 
     def _words_of(self, data: CostCurve, point: CurvePoint | None) -> str:
-        said = point or data.points[-1]
+        shown = point or data.points[-1]
         return (
-            f"after {fmt.plain(said.years)} years, {fmt.significant(said.gpu_hours)} GPU-hours: "
-            f"renting {fmt.money(said.rent_usd)}, owning {fmt.money(said.own_usd)}"
+            f"after {fmt.plain(shown.years)} years, {fmt.significant(shown.gpu_hours)} GPU-hours: "
+            f"renting {fmt.money(shown.rent_usd)}, owning {fmt.money(shown.own_usd)}"
         )

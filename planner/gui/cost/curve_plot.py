@@ -1,4 +1,4 @@
-"""The plot of costs over time. Importing it imports pyqtgraph, which takes half a second."""
+"""The plot of cumulative costs; importing it imports pyqtgraph, which takes half a second."""
 
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ _BAND_ALPHA = 40
 
 
 class CostPlot(Chart):
-    """Renting and owning, each with its band, and where they meet. Points are `CurvePoint`s."""
+    """The cumulative costs of renting and owning with their bands and the break-even."""
 
     PIXELS_PER_TICK: ClassVar = (90, 36)
 
@@ -29,10 +29,10 @@ class CostPlot(Chart):
         self._own = self._add_curve(Look("text", 2))
         self._legend: Any = self._item.addLegend(offset=(8, 8))
         self._legend.addItem(self._rent, "Renting")
-        self._legend.addItem(self._own, "Owning, less what it sells for")
+        self._legend.addItem(self._own, "Owning, less the resale value")
         self._pointer = self._add(pg.InfiniteLine(angle=90), POINTER)
-        self._meeting = self._add(pg.ScatterPlotItem(size=10), Look("text", 1.5, fill="surface"))
-        self._words = self._add(pg.TextItem(anchor=(0, 1)), Look("text"))
+        self._break_even = self._add(pg.ScatterPlotItem(size=10), Look("text", 1.5, fill="surface"))
+        self._label = self._add(pg.TextItem(anchor=(0, 1)), Look("text"))
         self._set_titles(bottom="Years")
         self._dress()
 
@@ -45,20 +45,20 @@ class CostPlot(Chart):
         _place_band(self._rent_edges, data.rent_band)
         _place_band(self._own_edges, data.own_band)
         self._set_ranges((0, data.horizon_years), (0, data.highest_usd), padding=0.02)
-        self._place_meeting(data)
+        self._place_break_even(data)
         self._place_ticks()
         self._hover(None)
 
-    def _place_meeting(self, data: CostCurve) -> None:
+    def _place_break_even(self, data: CostCurve) -> None:
         crossing = data.crossing
-        self._meeting.setVisible(crossing is not None)
-        self._words.setVisible(crossing is not None)
+        self._break_even.setVisible(crossing is not None)
+        self._label.setVisible(crossing is not None)
         if crossing is not None:
             years, usd = crossing
-            self._meeting.setData([years], [usd])
-            self._words.setAnchor((1.05, 1.3) if years > data.horizon_years / 2 else (-0.05, 2.4))
-            self._words.setText(f"even after {fmt.significant(years)} years")
-            self._words.setPos(years, usd)
+            self._break_even.setData([years], [usd])
+            self._label.setAnchor((1.05, 1.3) if years > data.horizon_years / 2 else (-0.05, 2.4))
+            self._label.setText(f"break-even after {fmt.significant(years)} years")
+            self._label.setPos(years, usd)
 
     def _ticks(self, across: int, up: int) -> tuple[Ticks, Ticks] | None:
         data = self._data

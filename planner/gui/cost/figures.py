@@ -1,4 +1,4 @@
-"""What renting and owning come to, figure by figure and amount by amount; and the pinned plan beside them."""
+"""The figures and amounts of renting and owning, and their comparison with the pinned plan."""
 
 from html import escape
 from typing import Final, NamedTuple
@@ -21,11 +21,11 @@ from planner.present.cost.amounts import MoneyRow, money_rows
 from planner.present.cost.rent_or_buy import FigureRow, Scenario, period_of, rent_or_buy_rows, scenario_rows
 
 _RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-_TITLE, _AMOUNT, _SURE = range(3)
+_TITLE, _AMOUNT, _CERTAINTY = range(3)
 
 
 class FigureGrid(QWidget):
-    """A title and right-aligned figures a row, under the names of the columns."""
+    """A grid with a title and right-aligned figures in each row, and a header."""
 
     def __init__(self, theme: Theme, columns: tuple[str, ...]) -> None:
         super().__init__()
@@ -43,11 +43,11 @@ class FigureGrid(QWidget):
 
     @property
     def rows(self) -> tuple[FigureRow, ...]:
-        """Return what is shown."""
+        """Return the rows."""
         return self._rows
 
     def show_rows(self, rows: tuple[FigureRow, ...]) -> None:
-        """Show other figures."""
+        """Replace the rows."""
         self._rows = rows
         while len(self._lines) < len(rows):
             self._add_line()
@@ -71,12 +71,12 @@ class FigureGrid(QWidget):
 
 
 def _words(row: FigureRow, columns: tuple[str, ...]) -> str:
-    told = (f"{name.lower()} {cell.text}" for name, cell in zip(columns, row.cells, strict=True) if cell.text)
-    return f"{row.title}: {', '.join(told)}"
+    figures = (f"{name.lower()} {cell.text}" for name, cell in zip(columns, row.cells, strict=True) if cell.text)
+    return f"{row.title}: {', '.join(figures)}"
 
 
 class AmountGroup(NamedTuple):
-    """Amounts under a heading with their sum."""
+    """Amounts with a heading and their total."""
 
     heading: str
     total: str
@@ -86,12 +86,12 @@ class AmountGroup(NamedTuple):
 class _Line(NamedTuple):
     button: QToolButton
     amount: QLabel
-    sure: QLabel
+    certainty: QLabel
     detail: QLabel
 
 
-class Amounts(QWidget):
-    """A line for each amount with how sure it is, all in one column; what is open stays open while the plan changes."""
+class AmountList(QWidget):
+    """Groups of amounts with their certainty; each expands to its details and stays expanded when the plan changes."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -109,11 +109,11 @@ class Amounts(QWidget):
 
     @property
     def rows(self) -> tuple[MoneyRow, ...]:
-        """Return the amounts that are shown."""
+        """Return the shown amounts."""
         return tuple(row for _, row in self._shown)
 
     def show_groups(self, groups: tuple[AmountGroup, ...]) -> None:
-        """Show other amounts; a group without any is left out."""
+        """Show the groups that have amounts."""
         groups = tuple(group for group in groups if group.rows)
         self._shown = [(f"{group.heading}·{row.name}", row) for group in groups for row in group.rows]
         self._make_room(len(groups))
@@ -132,7 +132,7 @@ class Amounts(QWidget):
                 label.hide()
 
     def open_amount(self, name: str) -> str:
-        """Unfold the amount called `name`, and return what it says."""
+        """Expand the amount called `name`, and return its details."""
         at = next(at for at, (_, row) in enumerate(self._shown) if row.name == name)
         if not self._lines[at].button.isChecked():
             self._lines[at].button.click()
@@ -157,15 +157,15 @@ class Amounts(QWidget):
         line = self._lines[at]
         self._grid.addWidget(line.button, place, _TITLE, Qt.AlignmentFlag.AlignLeft)
         self._grid.addWidget(line.amount, place, _AMOUNT, _RIGHT)
-        self._grid.addWidget(line.sure, place, _SURE)
+        self._grid.addWidget(line.certainty, place, _CERTAINTY)
         self._grid.addWidget(line.detail, place + 1, 0, 1, 3)
         line.button.setText(row.title)
         line.button.setChecked(key in self._open)
         line.button.setAccessibleName(f"{row.title}, {row.text}, {row.certainty}")
         origin = "\n".join(part for part in (row.range_text, row.date or "no date", row.source) if part)
         line.amount.setText(row.text)
-        line.sure.setText(row.certainty)
-        for widget in (line.button, line.amount, line.sure):
+        line.certainty.setText(row.certainty)
+        for widget in (line.button, line.amount, line.certainty):
             widget.setToolTip(origin)
             widget.show()
         self._turn(line.button)
@@ -200,7 +200,7 @@ class Amounts(QWidget):
 
 
 def _detail(row: MoneyRow, muted: str) -> str:
-    """Return how an amount comes about as rich text; what is not a figure is in the colour `muted`."""
+    """Return an amount's formula, inputs and sources as rich text, with captions in the color `muted`."""
     facts = [("Formula", row.how), ("Range", row.range_text), ("Source", row.source), ("Date", row.date or "none")]
     symbols = [
         table_row(escape(name), escape(value), f"{escape(meaning)}<br>{colored(source, muted)}")
@@ -209,20 +209,20 @@ def _detail(row: MoneyRow, muted: str) -> str:
     return f"<table>{fact_rows(facts, muted)}</table><table>{''.join(symbols)}</table>"
 
 
-class Ledger(QWidget):
-    """Both ways in two columns; below them what is rented, bought and paid each month."""
+class CostFigures(QWidget):
+    """Renting and owning in two columns, and below them the amounts of the rental, the purchase and each month."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self.ways = FigureGrid(theme, ("Rented", "Owned"))
-        self.amounts = Amounts(theme)
-        in_column(self.ways, self.amounts, STRETCH, owner=self, spacing=theme.spacing.medium)
+        self.summary = FigureGrid(theme, ("Rented", "Owned"))
+        self.amounts = AmountList(theme)
+        in_column(self.summary, self.amounts, STRETCH, owner=self, spacing=theme.spacing.medium)
 
     def show_estimate(self, estimate: CostEstimate) -> None:
         """Show another estimate."""
         rent, own = estimate.result.rent, estimate.result.own
         rented = f"Rented, a {period_of(estimate)}"
-        self.ways.show_rows(rent_or_buy_rows(estimate))
+        self.summary.show_rows(rent_or_buy_rows(estimate))
         self.amounts.show_groups(
             (
                 _group(rented, rent.terms if rent else (), rent.usd if rent else 0),
@@ -236,20 +236,20 @@ def _group(heading: str, terms: tuple[MoneyTerm, ...], usd: float) -> AmountGrou
     return AmountGroup(heading, fmt.money(usd), money_rows(terms))
 
 
-class Beside(QWidget):
-    """Shown while a plan is pinned."""
+class PinnedComparison(QWidget):
+    """The comparison of the plan with the pinned one; hidden while none is pinned."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
         self.figures = FigureGrid(theme, ("This plan", "Pinned", "Difference"))
         self.subject = make_label(wrap=True)
         self.sentence = make_label(role="muted", wrap=True, selectable=True)
-        self.copy = link_button("Copy", "Copy both as a table.")
+        self.copy = link_button("Copy", "Copy the comparison as a table.")
         self.pin_buttons = PinButtons(workspace, theme, self.copy)
         self.copy.clicked.connect(self.copy_table)
         in_column(
             in_row(
-                (make_label("Beside the pinned plan", font=theme.font(bold=True)), 1),
+                (make_label("Comparison with the pinned plan", font=theme.font(bold=True)), 1),
                 (self.pin_buttons, 0, Qt.AlignmentFlag.AlignVCenter),
                 spacing=theme.spacing.small,
             ),
@@ -262,7 +262,7 @@ class Beside(QWidget):
         self.hide()
 
     def show_scenarios(self, mine: Scenario, other: Scenario, subject: str, sentence: str) -> None:
-        """Show the pinned plan, which is of `subject` and whose own answer is `sentence`, beside the present one."""
+        """Compare the plan (`mine`) with the pinned one, described by `subject` with the answer `sentence`."""
         self.subject.setText(subject)
         self.sentence.setText(sentence)
         self.figures.show_rows(scenario_rows(mine, other))
@@ -271,7 +271,7 @@ class Beside(QWidget):
 
     @Slot()
     def copy_table(self) -> None:
-        """Put both plans' figures on the clipboard, separated by tabs."""
+        """Copy both plans' figures, separated by tabs, to the clipboard."""
         rows = ((row.title, *(cell.text for cell in row.cells)) for row in self.figures.rows)
         header = ("", "This plan", "Pinned", "Difference")
         QGuiApplication.clipboard().setText("\n".join("\t".join(row) for row in (header, *rows)))

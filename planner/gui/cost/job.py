@@ -1,10 +1,10 @@
-"""What is to be done: a run, a service, or hours of a day."""
+"""The form for the job: a run, a service, or daily hours."""
 
 from typing import Final
 
-from planner.cost.job import DailyHours, Job, Run
+from planner.cost.job import Job, Run
 from planner.cost.terms import CostTerms
-from planner.gui.cost.questions import USUAL_JOBS, MoneyQuestions
+from planner.gui.cost.questions import DEFAULT_JOBS, MoneyQuestions
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import RadioField
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
@@ -31,38 +31,30 @@ _OF_KIND: Final = {
 
 
 class JobQuestions(MoneyQuestions):
-    """The questions of the job's kind; a kind that is chosen again has the answers that it had."""
+    """The form for the job; each kind of job keeps its values while another is chosen."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__(workspace, theme)
-        self._jobs: dict[str, Job] = dict(USUAL_JOBS)
+        self._jobs: dict[str, Job] = dict(DEFAULT_JOBS)
         first, form, more = LabelledForm(theme), LabelledForm(theme), LabelledForm(theme)
         self.kind = RadioField(theme, _KINDS)
-        first.add("The job is", self.kind, lambda: "daily-hours", "What the cards are paid for.", wide=True)
+        first.add("Job", self.kind, lambda: "daily-hours", "Work that the cards are paid for.", wide=True)
         self.kind.edited.connect(self._choose)
-        self.ask_number(form, "job.amount", "&Amount", (1e-3, 1e18), "How much the run works through: 50 M, 1.5 B, 3.")
-        self.ask_choice(form, "job.unit", "of", _UNITS, "What the amount counts.")
-        self.ask_number(
-            form,
-            "job.dataset_samples",
-            "Samples an epoch",
-            (1, 1e15),
-            "How many samples the data set has.",
-            "unknown",
-        )
-        self.ask_number(form, "job.repeats_per_year", "Runs a year", (0.01, 1e6), "How often it is done.", "once")
+        self.ask_number(form, "job.amount", "&Amount", (1e-3, 1e18), "Amount of work in the run: 50 M, 1.5 B, 3.")
+        self.ask_choice(form, "job.unit", "of", _UNITS, "Unit of the amount.")
+        hint = "Number of samples in the data set."
+        self.ask_number(form, "job.dataset_samples", "Samples an epoch", (1, 1e15), hint, "unknown")
+        self.ask_number(form, "job.repeats_per_year", "Runs a year", (0.01, 1e6), "Number of such runs.", "once")
         self.ask_number(form, "job.requests_per_day", "Re&quests a day", (1, 1e12), "On average.")
-        self.ask_number(form, "job.prompt_tokens", "Prompt, tokens", (0, 1e8), "Of a request, on average.")
-        self.ask_number(form, "job.output_tokens", "Answer, tokens", (1, 1e8), "Of a request, on average.")
-        self.ask_number(
-            form, "job.peak_factor", "Peak over average", (1, 1_000), "The busiest moment over the average."
-        )
-        self.ask_number(form, "job.hours_per_day", "Hours &a day", (0.01, 24), "That the cards are in use.")
-        self.ask_number(form, "job.days_per_week", "Days a week", (0.1, 7), "That they are in use.")
+        self.ask_number(form, "job.prompt_tokens", "Prompt, tokens", (0, 1e8), "Average per request.")
+        self.ask_number(form, "job.output_tokens", "Output, tokens", (1, 1e8), "Average per request.")
+        self.ask_number(form, "job.peak_factor", "Peak over average", (1, 1_000), "Peak load divided by average load.")
+        self.ask_number(form, "job.hours_per_day", "Hours &a day", (0.01, 24), "Hours of use per day.")
+        self.ask_number(form, "job.days_per_week", "Days a week", (0.1, 7), "Days of use per week.")
         self._ask_more(more)
         self._layout.addWidget(first)
         self.add_form(form)
-        self.add_section("Beside the work", more, _beside, opened=False)
+        self.add_section("Storage and transfer", more, _storage_summary, opened=False)
         self.speed = SpeedQuestions(workspace, theme)
         self.place_section(self.speed, self.speed.form, "Speed")
 
@@ -74,8 +66,8 @@ class JobQuestions(MoneyQuestions):
         self.speed.refresh()
         super().refresh()
 
-    def has_meaning(self, path: str) -> bool:
-        """Return whether the job's kind has such a field, and an epoch a size."""
+    def applies(self, path: str) -> bool:
+        """Return whether the job's kind has this field; the samples of an epoch matter to epochs only."""
         job, name = self.terms.job, path.removeprefix("job.")
         if name == "dataset_samples":
             return isinstance(job, Run) and job.unit == "epochs"
@@ -83,33 +75,25 @@ class JobQuestions(MoneyQuestions):
 
     def _ask_more(self, form: LabelledForm) -> None:
         gigabytes = (0.0, 1e9)
-        self.ask_number(
-            form, "job.evaluation_fraction", "Evaluation, %", (0, 1_000), "Of the training time.", scale=0.01
-        )
-        self.ask_number(form, "job.checkpoint_seconds", "A checkpoint, s", (0, 86_400), "While nothing else runs.")
-        self.ask_number(form, "job.restart_seconds", "A restart, s", (0, 86_400), "Until it runs again after a stop.")
-        self.ask_number(form, "job.checkpoint_gb", "Checkpoints, GB", gigabytes, "All that are kept.")
-        self.ask_number(form, "job.dataset_gb", "Data set, GB", gigabytes, "Stored as long as the run takes.")
-        self.ask_number(form, "job.egress_gb", "Taken out, GB", gigabytes, "Out of the cloud, each time.")
-        self.ask_number(form, "job.model_gb", "Model, GB", gigabytes, "Stored all the time.")
-        self.ask_number(form, "job.egress_gb_per_month", "Sent out, GB a month", gigabytes, "Out of the cloud.")
-        self.ask_number(form, "job.stored_gb", "Stored, GB", gigabytes, "All the time.")
+        hint = "Share of the training time."
+        self.ask_number(form, "job.evaluation_fraction", "Evaluation, %", (0, 1_000), hint, scale=0.01)
+        hint = "Time to write a checkpoint, during which training pauses."
+        self.ask_number(form, "job.checkpoint_seconds", "Checkpoint, s", (0, 86_400), hint)
+        hint = "Time to resume after an interruption."
+        self.ask_number(form, "job.restart_seconds", "Restart, s", (0, 86_400), hint)
+        self.ask_number(form, "job.checkpoint_gb", "Checkpoints, GB", gigabytes, "Size of all stored checkpoints.")
+        self.ask_number(form, "job.dataset_gb", "Data set, GB", gigabytes, "Stored for the duration of the run.")
+        self.ask_number(form, "job.egress_gb", "Egress, GB", gigabytes, "Transferred out of the cloud for each run.")
+        self.ask_number(form, "job.model_gb", "Model, GB", gigabytes, "Stored permanently.")
+        self.ask_number(form, "job.egress_gb_per_month", "Egress, GB a month", gigabytes, "Out of the cloud.")
+        self.ask_number(form, "job.stored_gb", "Stored, GB", gigabytes, "Stored permanently.")
 
     def _choose(self, kind: object) -> None:
         with self.workspace.step():
             self.workspace.apply("kind of job", cost=self.terms.evolve(job=self._jobs[str(kind)]))
 
 
-def job_phrase(job: Job) -> str:
-    """Return the job in a few words: `50,000,000 tokens`, `8 hours a day`."""
-    if isinstance(job, Run):
-        return f"{fmt.plain(job.amount)} {job.unit}"
-    if isinstance(job, DailyHours):
-        return f"{fmt.plain(job.hours_per_day)} hours a day"
-    return f"{fmt.plain(job.requests_per_day)} requests a day"
-
-
-def _beside(terms: CostTerms) -> str:
+def _storage_summary(terms: CostTerms) -> str:
     job = terms.job
     stored = sum(getattr(job, name, 0.0) for name in ("checkpoint_gb", "dataset_gb", "model_gb", "stored_gb"))
     return f"{fmt.plain(stored)} GB stored" if stored else "nothing stored"

@@ -1,6 +1,7 @@
-"""The dialog about prices: which are in use, fetching new ones, what is held, and offers of one's own."""
+"""The Prices dialog: the prices in use, fetching new ones, held prices, and the user's own offers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -44,15 +45,16 @@ _LOG_HEIGHT: Final = 110
 
 
 class _Steps(QObject):
-    """Carries progress from the background to the window: done, all, which."""
+    """Passes progress from the background thread to the window: steps done, total steps, title."""
 
     stepped = Signal(int, int, str)
 
 
 class PricesDialog(QDialog):
-    """Does not block the window; the catalog follows every change. `fetch` fetches from `sources`, on request only.
+    """Shows, fetches, accepts and adds prices; the catalog follows every change.
 
-    `settled` says that prices may be others than before. `now` is asked whenever ages are told.
+    `settled` is emitted when the prices may have changed. Only `fetch` uses the network. `now` returns the time from
+    which ages are counted.
     """
 
     settled = Signal()
@@ -100,13 +102,13 @@ class PricesDialog(QDialog):
         self.show_state()
 
     def show_state(self) -> None:
-        """Say which prices are in use, and list them."""
+        """Describe and list the prices in use."""
         stored, today = self._store.read(), self._now().date()
         first, *rest = state_lines(stored, self._workspace.catalog.cost.bundled_offers, today)
         self.state.setText(first)
         self.about.setText("; ".join(rest))
         names = ", ".join(part.provider for part in stored.held.parts)
-        self.held.setText(f"Held, since they moved far: {names}. Look at them before you accept.")
+        self.held.setText(f"Held because they changed a lot: {names}. Check them before you accept them.")
         for widget in (self.held, self.accept_button, self.discard_button):
             widget.setVisible(bool(names))
         self.bundled_button.setText(
@@ -117,7 +119,7 @@ class PricesDialog(QDialog):
 
     @Slot()
     def fetch(self) -> None:
-        """Fetch prices from every source, in the background; the only thing here that uses the network."""
+        """Fetch prices from every source in the background."""
         self._stop = Event()
         bundled = self._workspace.catalog.cost.bundled_offers
         refresh = Refresh(self._store, self._workspace.catalog.hardware, bundled, self._now())
@@ -127,23 +129,23 @@ class PricesDialog(QDialog):
 
     @Slot()
     def cancel(self) -> None:
-        """Fetch no further; what is there stays in use."""
+        """Cancel fetching; the current prices stay in use."""
         self._tasks.cancel(_KEY)
         self._set_busy(busy=False)
-        self.log.setPlainText("Cancelled; the prices that were there stay in use.")
+        self.log.setPlainText("Cancelled; the previous prices stay in use.")
 
     def add_from(self, path: Path) -> None:
-        """Add the offers in a file of one's own; those with the same ids are replaced."""
+        """Add the offers in a file; existing own offers with the same ids are replaced."""
         with self._reporting():
             added = read_offers(path)
-            kept = [offer for offer in self._store.read().own if offer.id not in {new.id for new in added}]
-            self._store.set_own((*kept, *added))
+            others = [offer for offer in self._store.read().own if offer.id not in {new.id for new in added}]
+            self._store.set_own((*others, *added))
             self.log.setPlainText("Added {}.".format(", ".join(offer.id for offer in added)))
         self._settle()
 
     @Slot()
     def remove_chosen(self) -> None:
-        """Remove the chosen offer, which is one's own."""
+        """Remove the chosen offer if it is the user's own."""
         row = self.model.find(self.table.current_id)
         if row is not None and row.offer.own:
             with self._reporting():
@@ -151,12 +153,12 @@ class PricesDialog(QDialog):
             self._settle()
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Fetch no further."""
+        """Cancel fetching."""
         self._tasks.cancel(_KEY)
         super().closeEvent(event)
 
     def done(self, result: int) -> None:
-        """Fetch no further."""
+        """Cancel fetching."""
         self._tasks.cancel(_KEY)
         super().done(result)
 
@@ -183,28 +185,16 @@ class PricesDialog(QDialog):
         self.refresh_button.setEnabled(not busy)
 
     def _settle(self) -> None:
-        """Let the catalog have the prices that are in use now, and show them."""
-        # A copy: what was read of the catalog before is forgotten with the old one.
+        """Put the prices in use into the catalog, and show them."""
+        # A copy of the catalog, since the old one caches the prices it has read.
         self._workspace.set_catalog(replace(self._workspace.catalog, prices=self._store.folder))
         self.show_state()
         self.settled.emit()
 
-    @Slot()
-    def _accept_held(self) -> None:
+    def _change(self, change: Callable[[PriceStore], object]) -> None:
+        """Change the stored prices, and show them."""
         with self._reporting():
-            accept_held(self._store)
-        self._settle()
-
-    @Slot()
-    def _discard_held(self) -> None:
-        with self._reporting():
-            discard_held(self._store)
-        self._settle()
-
-    @Slot()
-    def _switch_bundled(self) -> None:
-        with self._reporting():
-            self._store.use_bundled(not self._store.read().use_bundled)
+            change(self._store)
         self._settle()
 
     @Slot()
@@ -213,13 +203,18 @@ class PricesDialog(QDialog):
         if chosen:
             self.add_from(Path(chosen))
 
-    def _reporting(self) -> "_Reporting":
-        return _Reporting(self.log)
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        """Show a `PlannerError` raised inside in the dialog's log."""
+        try:
+            yield
+        except PlannerError as error:
+            self.log.setPlainText(f"{error.message}\n{error.hint}".strip())
 
     def _list(self, stored: Stored) -> None:
         today = self._now().date()
-        everything = offers_in_use(self._workspace.catalog.cost.bundled_offers, stored)
-        shown = [offer for offer in everything if self.history.isChecked() or not offer.is_history(today)]
+        offers = offers_in_use(self._workspace.catalog.cost.bundled_offers, stored)
+        shown = [offer for offer in offers if self.history.isChecked() or not offer.is_history(today)]
         self.model.set_records(offer_rows(shown, self._workspace.catalog.hardware, today))
         self._filter()
 
@@ -236,9 +231,9 @@ class PricesDialog(QDialog):
         self._steps.stepped.connect(self._step)
         self.refresh_button.clicked.connect(self.fetch)
         self.cancel_button.clicked.connect(self.cancel)
-        self.accept_button.clicked.connect(self._accept_held)
-        self.discard_button.clicked.connect(self._discard_held)
-        self.bundled_button.clicked.connect(self._switch_bundled)
+        self.accept_button.clicked.connect(lambda: self._change(accept_held))
+        self.discard_button.clicked.connect(lambda: self._change(discard_held))
+        self.bundled_button.clicked.connect(lambda: self._change(_switch_bundled))
         self.add_button.clicked.connect(self._choose_file)
         self.remove_button.clicked.connect(self.remove_chosen)
         self.search.textChanged.connect(self._filter)
@@ -248,16 +243,16 @@ class PricesDialog(QDialog):
     def _lay_out(self) -> None:
         space = self._theme.spacing
         hosts = ", ".join(sorted(HOSTS))
-        self.refresh_button.setToolTip(f"Asks {hosts}. Nothing is fetched unless you say so.")
-        self.log.setAccessibleName("What came of fetching")
-        self.log.setPlaceholderText(f"Fetching asks {hosts}; nothing is sent but the request.")
+        self.refresh_button.setToolTip(f"Connects to {hosts}. Prices are fetched only on request.")
+        self.log.setAccessibleName("Log of fetching")
+        self.log.setPlaceholderText(f"Fetching connects to {hosts}; only the request is sent.")
         self.remove_button.setEnabled(False)
-        of_held = (self.accept_button, self.discard_button)
+        held_buttons = (self.accept_button, self.discard_button)
         in_column(
             self.state,
             self.about,
             self.held,
-            in_row(self.refresh_button, self.cancel_button, *of_held, self.bundled_button, STRETCH),
+            in_row(self.refresh_button, self.cancel_button, *held_buttons, self.bundled_button, STRETCH),
             in_row((self.search, 1), self.history, self.add_button, self.remove_button),
             self._progress,
             (self.table, 1),
@@ -270,20 +265,8 @@ class PricesDialog(QDialog):
         self._set_busy(busy=False)
 
 
-class _Reporting:
-    """Says a `PlannerError` that is raised inside in the dialog's own log."""
-
-    def __init__(self, log: QPlainTextEdit) -> None:
-        self._log = log
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
-        if isinstance(error, PlannerError):
-            self._log.setPlainText(f"{error.message}\n{error.hint}".strip())
-            return True
-        return False
+def _switch_bundled(store: PriceStore) -> None:
+    store.use_bundled(not store.read().use_bundled)
 
 
 def _matches(row: ListedOffer, words: list[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Forms whose fields are bound to the plan's terms of money."""
+"""Base class of the forms whose fields are bound to the plan's cost terms."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -20,30 +20,30 @@ from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 
-USUAL_JOBS: dict[str, Job] = {
+DEFAULT_JOBS: dict[str, Job] = {
     "run": Run(amount=50_000_000, unit="tokens"),
     "service": Service(requests_per_day=10_000),
     "daily-hours": DailyHours(hours_per_day=8.0),
 }
-"""The job that each kind starts with."""
+"""The initial job of each kind."""
 YES_OR_NO: Final = ((True, "yes"), (False, "no"))
-_WIDEST: Final = "Colocation, $/kW·m"
+_WIDEST: Final = "Server cost per GPU cost"
 
 
-def value_of(terms: CostTerms, path: str) -> object:
-    """Return the field at `path`; none where the job is of a kind that has no such field."""
-    held: object = terms
+def term_value(terms: CostTerms, path: str) -> object:
+    """Return the field at `path`, or None if the job's kind has no such field."""
+    value: object = terms
     for name in path.split("."):
-        held = getattr(held, name, None)
-    return held
+        value = getattr(value, name, None)
+    return value
 
 
-def usual_value(terms: CostTerms, path: str) -> object:
-    """Return what the field at `path` is unless somebody says otherwise, for a job of the same kind."""
-    return value_of(CostTerms(job=USUAL_JOBS[terms.job.kind]), path)
+def default_value(terms: CostTerms, path: str) -> object:
+    """Return the default of the field at `path` for the same kind of job."""
+    return term_value(CostTerms(job=DEFAULT_JOBS[terms.job.kind]), path)
 
 
-def changed(terms: CostTerms, path: str, value: object) -> CostTerms:
+def with_value(terms: CostTerms, path: str, value: object) -> CostTerms:
     """Return `terms` with another value at `path`.
 
     Raises:
@@ -61,7 +61,7 @@ def changed(terms: CostTerms, path: str, value: object) -> CostTerms:
 
 
 class MoneyQuestions(QWidget):
-    """A column of questions about money. Subclasses ask them in `__init__`, each for one field of the terms."""
+    """A column of forms; subclasses add the inputs in `__init__`, each for one field of the cost terms."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
@@ -72,12 +72,12 @@ class MoneyQuestions(QWidget):
 
     @property
     def terms(self) -> CostTerms:
-        """Return the plan's terms of money."""
+        """Return the plan's cost terms."""
         return self.workspace.plan.cost
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Return the fields of the terms that are asked for."""
+        """Return the paths of the fields that have an input."""
         return tuple(self._fields)
 
     def field(self, path: str) -> Field:
@@ -87,28 +87,28 @@ class MoneyQuestions(QWidget):
     def refresh(self) -> None:
         """Show the terms of the plan."""
         for path, (form, field) in self._fields.items():
-            value = value_of(self.terms, path)
-            meant = self.has_meaning(path)
-            if meant and (value is not None or not isinstance(field, ChoiceField)):
+            value = term_value(self.terms, path)
+            applies = self.applies(path)
+            if applies and (value is not None or not isinstance(field, ChoiceField)):
                 field.set_value(value)
-            form.set_row_visible(field, meant)
+            form.set_row_visible(field, applies)
         for section, form, summary in self._sections:
             section.set_marked(form.differs)
             section.set_summary(summary(self.terms))
 
-    def has_meaning(self, _path: str) -> bool:
-        """Return whether the field at a path makes a difference now."""
+    def applies(self, _path: str) -> bool:
+        """Return whether the field at a path matters to the current terms."""
         return True
 
     def ask(self, form: LabelledForm, path: str, label: str, field: Field, hint: str) -> None:
-        """Add the question for the field at `path`."""
+        """Add an input for the field at `path`."""
         self._fields[path] = form, field
-        form.add(label, field, lambda: usual_value(self.terms, path), hint)
+        form.add(label, field, lambda: default_value(self.terms, path), hint)
         step = label.replace("&", "").lower()
 
         def apply(value: object) -> None:
             try:
-                self.workspace.apply(step, cost=changed(self.terms, path, value))
+                self.workspace.apply(step, cost=with_value(self.terms, path, value))
             except PlannerError as error:
                 field.show_problem(error.explained if isinstance(error, SpecError) else error.message)
 
@@ -118,7 +118,7 @@ class MoneyQuestions(QWidget):
     def ask_choice(
         self, form: LabelledForm, path: str, label: str, options: Sequence[tuple[object, str]], hint: str
     ) -> ChoiceField:
-        """Add the question for one of `options` at `path`, and return its field."""
+        """Add a drop-down list for the field at `path`, and return it."""
         field = ChoiceField(self.theme, options)
         self.ask(form, path, label, field, hint)
         return field
@@ -133,22 +133,22 @@ class MoneyQuestions(QWidget):
         placeholder: str = "",
         scale: float = 1.0,
     ) -> None:
-        """Add the question for a number at `path`, between `ends` as they are shown."""
+        """Add a number input for the field at `path`, with the limits `ends` as displayed."""
         self.ask(form, path, label, DecimalField(*ends, placeholder=placeholder, scale=scale), hint)
 
     def add_section(self, title: str, form: LabelledForm, summary: Callable[[CostTerms], str], *, opened: bool) -> None:
-        """Show `form` under a heading that unfolds; folded, it says `summary`. What was left open is remembered."""
+        """Add `form` as a section that shows `summary` while it is collapsed."""
         section = Section(self.theme, title, form)
         self.place_section(section, form, title, opened=opened)
         self._sections.append((section, form, summary))
 
     def add_form(self, form: LabelledForm) -> None:
-        """Show `form` below what is there."""
+        """Append `form`."""
         _line_up(form, self.theme, indented=False)
         self._layout.addWidget(form)
 
     def place_section(self, section: Section, form: LabelledForm, title: str, *, opened: bool = False) -> None:
-        """Show a section below what is there, lined up with the others and as open as it was left."""
+        """Append a section, aligned with the others and expanded or collapsed as the user left it."""
         _line_up(form, self.theme, indented=True)
         section.set_title_width(_label_width(self.theme) + self.theme.spacing.small)
         _keep_open(section, title, self.workspace, opened=opened)
@@ -156,7 +156,7 @@ class MoneyQuestions(QWidget):
 
 
 def _keep_open(section: Section, title: str, workspace: Workspace, *, opened: bool) -> None:
-    """Leave a section as it was left the last time, at first `opened` or not, and remember what becomes of it."""
+    """Restore whether a section is expanded, at first `opened`, and store later changes."""
     known = workspace.settings.current.open_sections
     section.set_open(title in known or (opened and f"-{title}" not in known))
 
@@ -169,10 +169,10 @@ def _keep_open(section: Section, title: str, workspace: Workspace, *, opened: bo
 
 
 def _line_up(form: LabelledForm, theme: Theme, *, indented: bool) -> None:
-    """Let the inputs of all forms stand below each other, those of sections, which are set in, too."""
+    """Align the inputs of all forms, including the indented ones of sections."""
     form.set_label_width(_label_width(theme) - (theme.spacing.large if indented else 0))
 
 
 def _label_width(theme: Theme) -> int:
-    """Return the room that the widest label of a section needs, counted from the edge."""
+    """Return the width of the widest label of a section, including its indentation."""
     return QFontMetrics(theme.font(bold=True)).horizontalAdvance(_WIDEST) + theme.spacing.large

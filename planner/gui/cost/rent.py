@@ -1,4 +1,4 @@
-"""How machines are rented."""
+"""The form for renting."""
 
 from typing import Final
 
@@ -15,70 +15,53 @@ _CHEAPEST: Final = (None, "the cheapest")
 
 
 class RentQuestions(MoneyQuestions):
-    """The way to rent, the offer, and what a bill has beside the hours."""
+    """The form for the rental mode, the offer, and billing."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__(workspace, theme)
         form, bill = LabelledForm(theme), LabelledForm(theme)
         modes = tuple((mode, MODE_WORDS[mode]) for mode in RENT_MODES)
-        self.ask_choice(form, "rent.mode", "&Rented", modes, "On demand, as spot, or with a commitment.")
-        hint = "The cheapest that can be compared with the others. Use another by double-clicking it in the table."
+        self.ask_choice(form, "rent.mode", "&Rental", modes, "On demand, as spot, or with a commitment.")
+        hint = "The cheapest comparable offer; double-click another one in the table to use it."
         self.offer = self.ask_choice(form, "rent.offer", "Offer", (_CHEAPEST,), hint)
-        hint = "Whether several cards must share a machine, eight of them at most."
+        hint = "Whether all cards, at most eight, must be in one machine."
         self.ask_choice(form, "rent.one_machine", "In one machine", YES_OR_NO, hint)
         hint = "Whether to list offers that are older than twelve months."
         self.ask_choice(form, "rent.include_history", "Old offers", YES_OR_NO, hint)
-        self.ask_number(
-            form,
-            "rent.mean_hours_between_interruptions",
-            "Interrupted after, h",
-            (0.01, 1e6),
-            "Of a spot machine, on average.",
-            "by the card",
-        )
-        hint = "Where the offer does not say how hours are rounded up."
+        path, hint = "rent.mean_hours_between_interruptions", "Mean time between interruptions of a spot machine."
+        self.ask_number(form, path, "Interrupted after, h", (0.01, 1e6), hint, "by the card")
+        hint = "Used if the offer does not state its billing increment."
         self.ask_choice(bill, "rent.billing_increment_seconds", "Billed by the", _INCREMENTS, hint)
-        self.ask_number(
-            bill, "rent.idle_billed_hours", "Idle hours", (0, 1e6), "Billed for each job while nothing runs."
-        )
-        self.ask_number(
-            bill, "rent.storage_usd_per_gb_month", "Storage, $/GB·m", (0, 10), "A month, for what is stored.", "typical"
-        )
-        self.ask_number(
-            bill, "rent.egress_usd_per_gb", "Egress, $ a GB", (0, 10), "For what leaves the cloud.", "the provider's"
-        )
-        self.ask_number(
-            bill,
-            "rent.price_drift_per_year",
-            "Rents rise, % a year",
-            (-90, 300),
-            "0: they stay as they are; below it: they fall.",
-            scale=0.01,
-        )
+        hint = "Hours billed for each job while nothing runs."
+        self.ask_number(bill, "rent.idle_billed_hours", "Idle hours", (0, 1e6), hint)
+        hint = "Price of storage per month."
+        self.ask_number(bill, "rent.storage_usd_per_gb_month", "Storage, $/GB·m", (0, 10), hint, "typical")
+        hint = "Price of data transferred out of the cloud."
+        self.ask_number(bill, "rent.egress_usd_per_gb", "Egress, $/GB", (0, 10), hint, "the provider's")
+        hint = "Expected change of rental prices per year; negative if they fall."
+        self.ask_number(bill, "rent.price_drift_per_year", "Price trend, % a year", (-90, 300), hint, scale=0.01)
         self.add_section("Renting", form, _summary, opened=True)
-        self.add_section("The bill", bill, _bill_words, opened=False)
+        self.add_section("Billing", bill, _billing_summary, opened=False)
 
     def refresh(self) -> None:
-        """Show the plan's terms; an offer that was chosen can be let go of."""
+        """Show the plan's terms; besides the chosen offer, the cheapest can be chosen again."""
         chosen = self.terms.rent.offer
         self.offer.set_options((_CHEAPEST,) if chosen is None else (_CHEAPEST, (chosen, chosen)))
         self.offer.set_value(chosen)
         super().refresh()
 
-    def has_meaning(self, path: str) -> bool:
-        """Return whether a field makes a difference: interruptions for spot only, one machine for several cards."""
+    def applies(self, path: str) -> bool:
+        """Return whether a field matters: interruptions only to spot, one machine only to several cards."""
         if path == "rent.mean_hours_between_interruptions":
             return self.terms.rent.mode == "spot"
         return path != "rent.one_machine" or self.workspace.plan.count > 1
 
 
-def _bill_words(terms: CostTerms) -> str:
+def _billing_summary(terms: CostTerms) -> str:
     increment = dict(_INCREMENTS).get(terms.rent.billing_increment_seconds, "")
-    return f"by the {increment}, rents {_drift_words(terms.rent.price_drift_per_year)}"
-
-
-def _drift_words(drift: float) -> str:
-    return "as they are" if drift == 0 else f"{'rise' if drift > 0 else 'fall'} by {fmt.percent(abs(drift))} a year"
+    drift = terms.rent.price_drift_per_year
+    trend = f"{'rising' if drift > 0 else 'falling'} by {fmt.percent(abs(drift))} a year" if drift else "constant"
+    return f"by the {increment}, prices {trend}"
 
 
 def _summary(terms: CostTerms) -> str:

@@ -1,4 +1,4 @@
-"""The cost tab: how long, how much, rent or buy, and what would change the answer."""
+"""The Cost tab."""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime
@@ -14,12 +14,12 @@ from PySide6.QtWidgets import QDialog, QWidget
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.rent_or_buy.uncertainty import Simulation, simulate, tornado
 from planner.cost.terms import RentMode
-from planner.gui.cost.answer import Answer, told
-from planner.gui.cost.controls import Controls
+from planner.gui.cost.answer import CostAnswer, answer_text
+from planner.gui.cost.controls import CostControls
 from planner.gui.cost.curve_data import cost_curve, with_draws
 from planner.gui.cost.curve_panel import CostCurvePanel
-from planner.gui.cost.figures import Beside, Ledger
-from planner.gui.cost.tables import Elsewhere, Offers
+from planner.gui.cost.figures import CostFigures, PinnedComparison
+from planner.gui.cost.tables import CarbonByRegion, OfferList
 from planner.gui.cost.tornado import Tornado
 from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
@@ -43,9 +43,9 @@ _DRAWS: Final = "cost draws"
 
 
 class CostTab(QuestionTab):
-    """Questions on the left; the answer and its evidence on the right.
+    """The forms on the left; the answer and its evidence on the right.
 
-    `today` is asked when a result is made; `drawn` tells whether how sure it is has been found for the present plan.
+    `today` returns the date of a result; `drawn` tells whether the current plan's uncertainty has been simulated.
     """
 
     key: ClassVar[str] = "cost"
@@ -63,15 +63,15 @@ class CostTab(QuestionTab):
         self._today = today
         self.cost = PlanCost(None)
         self.dialog: QDialog | None = None
-        self.controls = Controls(workspace, theme, _CONTROLS_WIDTH)
-        self.answer = Answer(theme)
+        self.controls = CostControls(workspace, theme, _CONTROLS_WIDTH)
+        self.answer = CostAnswer(theme)
         self.curve = CostCurvePanel(theme)
         self.curve.setMinimumHeight(_CURVE_HEIGHT)
         self.tornado = Tornado(theme)
-        self.offers = Offers(theme)
-        self.beside = Beside(workspace, theme)
-        self.figures = Ledger(theme)
-        self.elsewhere = Elsewhere(theme)
+        self.offers = OfferList(theme)
+        self.comparison = PinnedComparison(workspace, theme)
+        self.figures = CostFigures(theme)
+        self.elsewhere = CarbonByRegion(theme)
         self.drawn = False
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._fill_column()
@@ -87,13 +87,13 @@ class CostTab(QuestionTab):
             part.failed.connect(workspace.failed)
 
     def refresh(self, evaluation: Evaluation) -> None:
-        """Show what the plan costs; how sure that is follows when the plan has rested."""
+        """Show the plan's cost; its uncertainty follows once the plan has not changed for a moment."""
         self.tasks.cancel(_DRAWS)
         self.drawn = False
         self.controls.refresh()
         self.cost = evaluate_cost(evaluation, self.workspace.catalog, self._today())
         estimate = self.cost.estimate
-        self.answer.show_answer(told(self.cost, evaluation, self.workspace.catalog, self._today()))
+        self.answer.show_answer(answer_text(self.cost, evaluation, self.workspace.catalog, self._today()))
         if self.cost.estimate is None:
             self.controls.point_to(self.cost.field.removeprefix("cost."), self.cost.reason)
         self.controls.buy.show_card_price(_card_price(estimate))
@@ -103,24 +103,24 @@ class CostTab(QuestionTab):
             self._rest.start()
 
     def copy_result(self) -> str:
-        """Return the answer with all amounts as text."""
+        """Return the answer as text."""
         return self.answer.text
 
     def focus_search(self) -> None:
-        """Put the keyboard into the table of offers."""
+        """Focus the table of offers."""
         self.offers.table.setFocus()
 
     @Slot()
     def choose_hardware(self) -> None:
-        """Open the dialog that looks at every card, number and offer for the job."""
-        from planner.gui.recommend.dialog import RecommendDialog  # opened by some, and never first
+        """Open the dialog that recommends cards for the job."""
+        from planner.gui.recommend.dialog import RecommendDialog  # rarely opened
 
         self._open(RecommendDialog(self.workspace, self.theme, self.tasks, self.window(), today=self._today))
 
     @Slot()
     def show_prices(self) -> None:
-        """Open the dialog about prices."""
-        from planner.gui.cost.prices_dialog import PricesDialog  # opened by some, and never first
+        """Open the Prices dialog."""
+        from planner.gui.cost.prices_dialog import PricesDialog  # rarely opened
 
         self._open(PricesDialog(self.workspace, self.theme, self.tasks, self.window()))
 
@@ -129,21 +129,21 @@ class CostTab(QuestionTab):
         open_once(dialog)
 
     def shut_down(self) -> None:
-        """Draw no more."""
+        """Stop the simulation."""
         self._rest.stop()
         self.tasks.cancel(_DRAWS)
 
     def _show_pinned(self, evaluation: Evaluation) -> None:
         pinned = self.workspace.pin.evaluation
         if pinned is None:
-            self.beside.hide()
+            self.comparison.hide()
             return
         catalog, today = self.workspace.catalog, self._today()
         other = evaluate_cost(pinned, catalog, today)
-        answer = told(other, pinned, catalog, today).sentence
+        answer = answer_text(other, pinned, catalog, today).sentence
         subject = plan_phrase(pinned, catalog)
         mine = Scenario(evaluation.time, self.cost.estimate)
-        self.beside.show_scenarios(mine, Scenario(pinned.time, other.estimate), subject, answer)
+        self.comparison.show_scenarios(mine, Scenario(pinned.time, other.estimate), subject, answer)
 
     def _show_evidence(self, estimate: CostEstimate | None) -> None:
         result = None if estimate is None else estimate.result
@@ -177,17 +177,14 @@ class CostTab(QuestionTab):
         self.curve.draw()
         stop = Event()
         work = partial(simulate, estimate.case, cancelled=stop.is_set)
-        self.tasks.run(_DRAWS, work, self._take_draws, self._fail, stop.set)
+        self.tasks.run(_DRAWS, work, self._take_draws, stop=stop.set)
 
-    def _take_draws(self, found: Simulation | None) -> None:
+    def _take_draws(self, simulation: Simulation | None) -> None:
         curve = self.curve.data
-        if found is not None and curve is not None and self.curve.isVisibleTo(self):
-            self.answer.add(chance_sentence(found))
-            self.curve.set_data(with_draws(curve, found))
+        if simulation is not None and curve is not None and self.curve.isVisibleTo(self):
+            self.answer.add(chance_sentence(simulation))
+            self.curve.set_data(with_draws(curve, simulation))
             self.drawn = True
-
-    def _fail(self, error: BaseException) -> None:
-        raise error
 
     @Slot(str, str)
     def _use(self, offer: str, mode: RentMode) -> None:
@@ -206,7 +203,7 @@ class CostTab(QuestionTab):
         return "" if gpu is None else self.workspace.catalog.hardware.gpu(gpu).name
 
     def _json(self) -> str:
-        """Return what `gpu-planner cost --json` prints for this plan."""
+        """Return the output of `gpu-planner cost --json` for this plan."""
         estimate, evaluation = self.cost.estimate, self.workspace.evaluation
         fields: dict[str, object] = {"plan": evaluation.plan, "time": evaluation.time}
         if estimate is not None:
@@ -215,21 +212,21 @@ class CostTab(QuestionTab):
         return to_json(fields, indent=2).decode()
 
     def _picture(self) -> QPixmap:
-        """Return the answer with its evidence as it is shown."""
+        """Return a picture of the answer with its evidence."""
         last = self.below if self.figures.isVisible() else self.answer
         return self._picture_of(self.answer, last)
 
     def _fill_column(self) -> None:
         self.below = self._below()
-        middle = (self.answer, self.beside, (self.curve, 1), self.below, (self.offers, 1), self.elsewhere)
+        middle = (self.answer, self.comparison, (self.curve, 1), self.below, (self.offers, 1), self.elsewhere)
         add_items(self._column, *middle, (STRETCH, 0))
 
     def _below(self) -> QWidget:
-        """Return what moves the decision beside the amounts that it rests on."""
+        """Return the tornado chart next to the figures."""
         space = self.theme.spacing
         self.swings = QWidget()
         in_column(
-            make_label("What moves the decision", font=self.theme.font(bold=True)),
+            make_label("Sensitivity of the decision", font=self.theme.font(bold=True)),
             self.tornado,
             STRETCH,
             owner=self.swings,
@@ -241,7 +238,7 @@ class CostTab(QuestionTab):
 
 
 def _card_price(estimate: CostEstimate | None) -> float | None:
-    """Return what one card was taken to cost, where cards are bought one by one."""
+    """Return the assumed price of one card, or None if cards are not bought one by one."""
     own = estimate.result.own if estimate else None
     cards = next((term.usd for term in own.upfront if term.name == "cards"), None) if own else None
     return cards / own.count if own and cards else None

@@ -1,4 +1,4 @@
-"""The tables of the Cost tab: every offer of the plan's card, and what its electricity stands for in other regions."""
+"""The tables of the Cost tab: offers of the plan's card, and the carbon of its electricity by region."""
 
 from functools import cached_property
 from typing import Final
@@ -25,15 +25,15 @@ _OFFERS_HEIGHT = 220
 _REGIONS_HEIGHT: Final = 200
 
 
-class Offers(QWidget):
-    """Sorted as it comes, what can be compared first; `used` carries the id and the mode of an offer to rent."""
+class OfferList(QWidget):
+    """The offers, comparable ones first; `used` carries the id and the mode of the offer that the user chose."""
 
     used = Signal(str, str)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._heading = make_label(font=theme.font(bold=True))
-        self._nothing = make_label(role="muted", wrap=True)
+        self._no_offers = make_label(role="muted", wrap=True)
         self._use = QPushButton("&Use this offer")
         self._use.setEnabled(False)
         self.model = RecordTableModel(JOB_OFFER_COLUMNS, offer_row_id, self)
@@ -44,7 +44,7 @@ class Offers(QWidget):
         self._use.clicked.connect(self._take_current)
         in_column(
             in_row((self._heading, 1), self._use),
-            self._nothing,
+            self._no_offers,
             (self.table, 1),
             (STRETCH, 0),
             owner=self,
@@ -52,11 +52,11 @@ class Offers(QWidget):
         )
 
     def show_rows(self, rows: tuple[OfferRow, ...], card: str, chosen: str | None) -> None:
-        """Show other offers; `chosen` is the id of the one that the plan rents."""
+        """Show the offers of `card`; `chosen` is the id of the one that the plan rents."""
         number = fmt.plural(len(rows), "offer") if rows else "No offer"
         self._heading.setText(f"{number} of {card} for this job")
-        self._nothing.setText("Add your own under Prices, or list old ones under Renting.")
-        self._nothing.setVisible(not rows)
+        self._no_offers.setText("Add your own offers under Prices, or include old ones under Renting.")
+        self._no_offers.setVisible(not rows)
         self._use.setVisible(bool(rows))
         self.table.setVisible(bool(rows))
         self.model.set_records(rows)
@@ -64,7 +64,7 @@ class Offers(QWidget):
             self.table.mark(next((offer_row_id(row) for row in rows if row.offer.id == chosen), ""))
 
     def csv(self) -> str:
-        """Return the shown columns of every row, with sources and dates."""
+        """Return all columns of every offer as CSV, with its source and date."""
         header = (*(column.header for column in JOB_OFFER_COLUMNS), "Price of", "Source")
         rows = (
             (*(column.text(row) for column in JOB_OFFER_COLUMNS), row.price_date or "", row.offer.source)
@@ -95,15 +95,15 @@ _COLUMNS: Final[tuple[Column[RegionCarbon], ...]] = (
 )
 
 
-class Elsewhere(QWidget):
-    """A section with a row for each region, the least carbon first; `chosen` carries the code of one to stand in."""
+class CarbonByRegion(QWidget):
+    """A section with the carbon in each region, lowest first; `chosen` carries the code of a double-clicked region."""
 
     chosen = Signal(str)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self._asked: tuple[float, CostCatalog, str] | None = None
+        self._inputs: tuple[float, CostCatalog, str] | None = None
         self._body = QWidget()
         self._column = in_column(owner=self._body)
         self._about = make_label(role="muted", wrap=True)
@@ -114,7 +114,7 @@ class Elsewhere(QWidget):
 
     @cached_property
     def table(self) -> RecordTable:
-        """Return the table, made when the section is first opened."""
+        """Return the table, which is created when the section is first opened."""
         self.model = RecordTableModel(_COLUMNS, lambda row: row.code, self)
         made = RecordTable(self.model, self._theme, name="Carbon by region")
         made.setMinimumHeight(_REGIONS_HEIGHT)
@@ -123,16 +123,16 @@ class Elsewhere(QWidget):
         return made
 
     def show_energy(self, energy_kwh: float, catalog: CostCatalog, region: str) -> None:
-        """Tell what `energy_kwh` a month stand for everywhere; `region` is where cards of one's own stand."""
-        self._asked = energy_kwh, catalog, region
-        self.section.set_summary(f"of {fmt.significant(energy_kwh)} kWh a month")
+        """Show the carbon of `energy_kwh` a month in each region, with the plan's `region` marked."""
+        self._inputs = energy_kwh, catalog, region
+        self.section.set_summary(f"for {fmt.significant(energy_kwh)} kWh a month")
         self._fill()
 
     @Slot()
     def _fill(self) -> None:
-        if self._asked is None or not self.section.is_open:
+        if self._inputs is None or not self.section.is_open:
             return
-        energy, catalog, region = self._asked
-        self._about.setText(f"Of {fmt.significant(energy)} kWh a month. Double-click a region to own the cards there.")
+        energy, catalog, region = self._inputs
+        self._about.setText(f"For {fmt.significant(energy)} kWh a month. Double-click a region to use it in the plan.")
         self.table.mark(region)
         self.model.set_records(carbon_by_region(energy, catalog))

@@ -1,4 +1,4 @@
-"""Which input moves the decision: a bar for each, from what owning saves at its low end to its high end."""
+"""The tornado chart: savings of owning at the low and the high value of each input."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 class Tornado(QWidget):
-    """The widest first. What lies right of the middle line favours owning, what lies left of it renting."""
+    """A bar for each input, the widest first; right of the center line owning is cheaper, left of it renting."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -28,16 +28,15 @@ class Tornado(QWidget):
         theme.changed.connect(self.update)
 
     def show_rows(self, rows: tuple[SwingRow, ...]) -> None:
-        """Show other inputs."""
+        """Replace the bars."""
         self.rows = rows[:_MOST]
-        told = "; ".join(_words(row) for row in self.rows)
-        self.setAccessibleName(f"What moves the decision: {told}")
+        self.setAccessibleName(f"Sensitivity of the decision: {'; '.join(map(_words, self.rows))}")
         self.setToolTip("\n".join(f"{row.title}: {row.source}" for row in self.rows))
         self.updateGeometry()
         self.update()
 
     def csv_rows(self) -> tuple[tuple[str, ...], ...]:
-        """Return a header and a row for each input."""
+        """Return the header and a row for each input."""
         header = ("input", "low", "high", "owning_saves_at_low_usd", "owning_saves_at_high_usd", "flips", "source")
         rows = (
             (
@@ -49,18 +48,18 @@ class Tornado(QWidget):
         return (header, *rows)
 
     def sizeHint(self) -> QSize:
-        """Return a line for each input, and one for the axis."""
+        """Return the height of a line for each input and one for the axis."""
         return QSize(0, round(self._line_height() * (len(self.rows) + 1)))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Copy the figures."""
+        """Copy the figures on Ctrl+C."""
         if event.matches(QKeySequence.StandardKey.Copy):
             QGuiApplication.clipboard().setText("\n".join("\t".join(row) for row in self.csv_rows()))
         else:
             super().keyPressEvent(event)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint names, bars and the ends' values."""
+        """Paint the titles, the bars and the values at their ends."""
         if not self.rows:
             return
         painter = QPainter(self)
@@ -92,7 +91,7 @@ class Tornado(QWidget):
         self._paint_end(painter, QRectF(right + gap, top, ends, height), _LEFT, texts[1])
 
     def _paint_end(self, painter: QPainter, box: QRectF, side: Qt.AlignmentFlag, text: str) -> None:
-        """Write the value at one end of a bar; the middle line does not go through it."""
+        """Paint the value at one end of a bar, over the center line."""
         painter.fillRect(painter.boundingRect(box, side, text), self._theme.color("surface"))
         painter.drawText(box, side, text)
 

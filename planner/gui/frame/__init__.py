@@ -1,1 +1,1 @@
-"""The parts of the window that stay whatever tab is shown."""
+"""The parts of the window around the tabs."""

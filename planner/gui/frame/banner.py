@@ -1,4 +1,4 @@
-"""A message across the window: an error with what to do, or what was understood of a file."""
+"""A banner across the window for errors and notices."""
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QFrame
@@ -11,10 +11,7 @@ from planner.gui.widgets.layout import in_column, in_row
 
 
 class Banner(QFrame):
-    """Shows one message until it is dismissed or another takes its place.
-
-    `trace_wanted` carries the network without a formula that the message is about.
-    """
+    """Shows one message until it is dismissed or replaced; `trace_wanted` carries the network that it is about."""
 
     trace_wanted = Signal(str)
 
@@ -26,7 +23,7 @@ class Banner(QFrame):
         dismiss = IconButton(theme, "close", "Dismiss this message")
         dismiss.clicked.connect(self.hide)
         self._traceable = ""
-        self.trace = push_button("&Trace it…", "Measure it by running it on tensors that have no memory.")
+        self.trace = push_button("&Trace it…", "Measure its memory by running it on fake tensors.")
         self.trace.clicked.connect(lambda: self.trace_wanted.emit(self._traceable))
         in_row(
             (in_column(self._message, self._hint, spacing=theme.spacing.tiny), 1),
@@ -39,7 +36,7 @@ class Banner(QFrame):
 
     @property
     def text(self) -> str:
-        """Return the message that is shown."""
+        """Return the message."""
         return self._message.text()
 
     def show_error(self, error: PlannerError) -> None:
@@ -51,7 +48,7 @@ class Banner(QFrame):
             self.trace.show()
 
     def show_notice(self, message: str, details: str) -> None:
-        """Show what was done, with its details."""
+        """Show a notice with its details."""
         mark(self, "notice", "tone")
         self._show(message, details, message)
 
@@ -65,5 +62,5 @@ class Banner(QFrame):
 
     @Slot()
     def dismiss(self) -> None:
-        """Take the message away."""
+        """Hide the message."""
         self.hide()

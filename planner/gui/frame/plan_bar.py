@@ -1,4 +1,4 @@
-"""The plan as a sentence above the tabs; each part opens its own picker, and clicked again leads to its tab."""
+"""The plan bar above the tabs: each part of the plan opens a picker and, when clicked again, its tab."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -35,58 +35,59 @@ if TYPE_CHECKING:
 
 _SHORTEST = 8
 _TASKS = (("inference", "Run"), ("training", "Train"))
+_MODEL_LIMIT: Final = "as the model allows"
 REST_MS: Final = 120
 _MONEY: Final = "plan bar"
 
 
 class PartButton(QToolButton):
-    """A button that shortens its words when the window is narrow; screen readers get all of them."""
+    """A button that elides its text in a narrow window; the accessible name has all of it."""
 
     def __init__(self, theme: Theme, what: str) -> None:
         super().__init__()
         self._theme = theme
         self._what = what
-        self._words = ""
+        self._full_text = ""
         self._icon: tuple[str, str] | None = None
         self.setAccessibleName(what)
         mark(self, "part")
         self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        # Wider than the icon, which stands in its middle: Qt leaves too little air before the words.
+        # Wider than the centered icon, since Qt leaves too little space before the text.
         self.setIconSize(QSize(theme.icon_side + theme.spacing.tiny, theme.icon_side))
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self._tint)
 
     @property
-    def words(self) -> str:
-        """Return the unshortened words."""
-        return self._words
+    def full_text(self) -> str:
+        """Return the whole text."""
+        return self._full_text
 
-    def say(self, words: str, icon: tuple[str, str] | None = None, tooltip: str = "") -> None:
-        """Show `words` after an icon in a colour role."""
-        self._words, self._icon = words, icon
-        self.setAccessibleName(f"{self._what}: {words}")
-        self.setToolTip(tooltip or words)
+    def show_text(self, text: str, icon: tuple[str, str] | None = None, tooltip: str = "") -> None:
+        """Show `text` after an icon in a color role."""
+        self._full_text, self._icon = text, icon
+        self.setAccessibleName(f"{self._what}: {text}")
+        self.setToolTip(tooltip or text)
         self._tint()
         self.updateGeometry()
         self._shorten()
 
     def sizeHint(self) -> QSize:
-        """Ask for room for all words."""
-        words = self.fontMetrics().horizontalAdvance(self._words)
-        return QSize(self._frame_width() + words + 1, super().sizeHint().height())
+        """Return the size that fits the whole text."""
+        width = self.fontMetrics().horizontalAdvance(self._full_text)
+        return QSize(self._frame_width() + width + 1, super().sizeHint().height())
 
     def minimumSizeHint(self) -> QSize:
-        """Be content with a few letters."""
+        """Return the width of a few letters."""
         width = self._frame_width() + self.fontMetrics().averageCharWidth() * _SHORTEST
         return QSize(min(width, self.sizeHint().width()), self.sizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Shorten the words to the room there is."""
+        """Elide the text for the new width."""
         super().resizeEvent(event)
         self._shorten()
 
     def _frame_width(self) -> int:
-        # The style sheet's padding and border on both sides, the icon, and the gap that Qt leaves after it.
+        # The style sheet's padding and border on both sides, the icon, and Qt's gap after it.
         space = self._theme.spacing
         return self.iconSize().width() + 2 * (space.small + self._theme.tokens.hairline) + space.small
 
@@ -98,11 +99,11 @@ class PartButton(QToolButton):
 
     def _shorten(self) -> None:
         room = self.width() - self._frame_width()
-        self.setText(self.fontMetrics().elidedText(self._words, Qt.TextElideMode.ElideMiddle, max(room, 0)))
+        self.setText(self.fontMetrics().elidedText(self._full_text, Qt.TextElideMode.ElideMiddle, max(room, 0)))
 
 
 class WorkloadSummary(QWidget):
-    """Task, sequences and their length; `more_wanted` asks for the tab with all the rest."""
+    """The form for the task, the number of sequences and their length; `more_wanted` requests the full form."""
 
     more_wanted = Signal()
 
@@ -111,11 +112,11 @@ class WorkloadSummary(QWidget):
         self._workspace = workspace
         self._task = ChoiceField(theme, _TASKS)
         self._sequences = NumberField(1, 1_000_000)
-        self._length = NumberField(1, 100_000_000, placeholder="as the model allows")
+        self._length = NumberField(1, 100_000_000, placeholder=_MODEL_LIMIT)
         form = LabelledForm(theme)
         form.add("I want &to", self._task, lambda: "inference")
-        form.add("&Sequences", self._sequences, lambda: 1, hint="At once on each card")
-        form.add("Tokens &each", self._length, lambda: None, hint="Prompt and answer, or one training sequence")
+        form.add("&Sequences", self._sequences, lambda: 1, hint="Concurrent sequences on each card")
+        form.add("Tokens &each", self._length, lambda: None, hint="Prompt and output, or one training sequence")
         more = link_button("All settings…")
         more.clicked.connect(self.more_wanted)
         in_column(form, more, owner=self, margins=None)
@@ -139,7 +140,7 @@ class WorkloadSummary(QWidget):
             own = workload.sequence_length if isinstance(workload, Training) else workload.context_length
             self._length.set_value(own)
             used = full.sequence_length if isinstance(full, Training) else full.context_length
-            self._length.set_placeholder(f"{integer(used)} by default" if used else "as the model allows")
+            self._length.set_placeholder(f"{integer(used)} by default" if used else _MODEL_LIMIT)
         self._sequences.set_name(setting_title("micro_batch" if training else "batch"))
 
     def _apply_number(self, field: NumberField, value: object) -> None:
@@ -158,9 +159,9 @@ class WorkloadSummary(QWidget):
 
 
 class PlanBar(QWidget):
-    """Model, workload, cards, verdict; and, where they are known, time and cost, which follow when the plan rests.
+    """The plan's model, workload, cards and verdict, and its time and cost once they are computed.
 
-    `priced` says that prices have been read.
+    `priced` is emitted when prices have been read.
     """
 
     priced = Signal()
@@ -181,18 +182,18 @@ class PlanBar(QWidget):
 
     @Slot()
     def refresh(self) -> None:
-        """Say the plan as it is now."""
+        """Show the current plan."""
         workspace = self._workspace
         plan, memory = workspace.plan, workspace.evaluation.memory
-        self._model.say(plan.model.id.rpartition("/")[2], ("model", "muted"), plan.model.id)
+        self._model.show_text(plan.model.id.rpartition("/")[2], ("model", "muted"), plan.model.id)
         phrase = work_phrase(workspace.evaluation)
-        self._workload.say(f"{phrase[:1].upper()}{phrase[1:]}", ("swap", "muted"))
+        self._workload.show_text(f"{phrase[:1].upper()}{phrase[1:]}", ("swap", "muted"))
         name = None if plan.gpu is None else self._card_name(plan.gpu)
         cards = cards_phrase(plan.workload, plan.count, name, workspace.catalog.hardware)
-        self._cards.say(cards or "Choose a card", ("card", "muted"))
-        self._verdict.say(verdict_phrase(memory), verdict_mark(memory.verdict))
+        self._cards.show_text(cards or "Choose a card", ("card", "muted"))
+        self._verdict.show_text(verdict_phrase(memory), verdict_mark(memory.verdict))
         runs = not cannot_run(memory)
-        self._say_time(pace_phrase(workspace.evaluation.time) if runs else "")
+        self._show_time(pace_phrase(workspace.evaluation.time) if runs else "")
         self._show_part(self._cost, "")
         self._tasks.cancel(_MONEY)
         self._rest.stop()
@@ -201,16 +202,16 @@ class PlanBar(QWidget):
 
     @Slot()
     def find_cost(self) -> None:
-        """Find what the plan costs, in the background: prices are read when they are first asked for."""
+        """Compute the cost in the background, since the first time reads the prices."""
         evaluation, catalog = self._workspace.evaluation, self._workspace.catalog
         today = datetime.now(UTC).date()
 
         def work() -> "PlanCost":
-            from planner.plan.money import evaluate_cost  # the window opens without it
+            from planner.plan.money import evaluate_cost  # not needed to open the window
 
             return evaluate_cost(evaluation, catalog, today)
 
-        self._tasks.run(_MONEY, work, self._take_cost, self._fail)
+        self._tasks.run(_MONEY, work, self._take_cost)
 
     @Slot()
     def pick_model(self) -> None:
@@ -219,20 +220,20 @@ class PlanBar(QWidget):
 
     @Slot()
     def pick_card(self) -> None:
-        """Open the list of cards, each with its verdict for the plan."""
+        """Open the list of cards with their verdicts."""
         self._count.set_value(self._workspace.plan.count)
         self._gpus.offer(self._cards, card_choices(self._workspace), self._workspace.plan.gpu)
 
     @Slot()
     def edit_workload(self) -> None:
-        """Open the questions about the workload; a traced module has none, and is traced again in its tab."""
+        """Open the workload form, or the Memory tab for a traced module, which has no such form."""
         if self._workspace.evaluation.traced is not None:
             self._navigator.show_memory()
             return
         self._summary.refresh()
         self._questions.open_below(self._workload, 380, self._questions.sizeHint().height())
 
-    # The pickers are made when they are first opened: together they would cost a tenth of the start.
+    # The pickers are created when first opened: together they would take a tenth of the start.
 
     @cached_property
     def _models(self) -> SearchPopover:
@@ -246,14 +247,14 @@ class PlanBar(QWidget):
         form = LabelledForm(self._theme)
         form.add("&Number of cards", self._count, lambda: 1)
         popover = SearchPopover(self, self._theme, "Search cards", header=form)
-        popover.chosen.connect(self._choose_card)
+        popover.chosen.connect(partial(self._answer, "card", "gpu"))
         popover.anchor_clicked.connect(partial(self._navigator.tab_requested.emit, "catalog"))
         return popover
 
     @cached_property
     def _count(self) -> NumberField:
         field = NumberField(1, 100_000)
-        field.edited.connect(self._choose_count)
+        field.edited.connect(partial(self._answer, "number of cards", "count"))
         field.finished.connect(self._workspace.end_gesture)
         return field
 
@@ -269,26 +270,23 @@ class PlanBar(QWidget):
         self._summary.more_wanted.connect(self._navigator.show_memory)
         return popover
 
-    def _take_cost(self, found: "PlanCost") -> None:
+    def _take_cost(self, cost: "PlanCost") -> None:
         from planner.present.cost.summary import hours_phrase, money_phrase
 
-        hours, money = hours_phrase(found.estimate), money_phrase(found.estimate)
+        hours, money = hours_phrase(cost.estimate), money_phrase(cost.estimate)
         if hours:
-            self._say_time(hours)
-        self._cost.say(money, ("cost", "muted"))
+            self._show_time(hours)
+        self._cost.show_text(money, ("cost", "muted"))
         self._show_part(self._cost, money)
         self.priced.emit()
 
-    def _fail(self, error: BaseException) -> None:
-        raise error
+    def _show_time(self, text: str) -> None:
+        self._time.show_text(text, ("time", "muted"))
+        self._show_part(self._time, text)
 
-    def _say_time(self, words: str) -> None:
-        self._time.say(words, ("time", "muted"))
-        self._show_part(self._time, words)
-
-    def _show_part(self, part: PartButton, words: str) -> None:
-        part.setVisible(bool(words))
-        self._lines[part].setVisible(bool(words))
+    def _show_part(self, part: PartButton, text: str) -> None:
+        part.setVisible(bool(text))
+        self._lines[part].setVisible(bool(text))
 
     def _card_name(self, gpu: str) -> str:
         return self._workspace.catalog.hardware.gpu(gpu).name
@@ -298,15 +296,9 @@ class PlanBar(QWidget):
         with self._workspace.reporting():
             choose_model(self._workspace, key)
 
-    @Slot(object)
-    def _choose_card(self, key: object) -> None:
+    def _answer(self, label: str, field: str, value: object) -> None:
         with self._workspace.reporting():
-            self._workspace.answer("card", {"gpu": key})
-
-    @Slot(object)
-    def _choose_count(self, count: object) -> None:
-        with self._workspace.reporting():
-            self._workspace.answer("number of cards", {"count": count})
+            self._workspace.answer(label, {field: value})
 
     def _connect(self) -> None:
         self._model.clicked.connect(self.pick_model)
@@ -321,7 +313,7 @@ class PlanBar(QWidget):
     def _lay_out(self, theme: Theme) -> None:
         layout = in_row(owner=self, margins=(theme.spacing.small, theme.spacing.tiny), spacing=theme.spacing.tiny)
         for part in (self._verdict, self._time, self._cost):
-            # The answers are said in full; the questions before them give way.
+            # Results are never elided; the parts before them are.
             part.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self._lines: dict[PartButton, QWidget] = {}
         for part in (self._model, self._workload, self._cards, self._verdict, self._time, self._cost):

@@ -1,4 +1,4 @@
-"""The line at the bottom: what the figures rest on, what was done last, and what moved along with it."""
+"""The status line: catalog, age of prices, progress, adjustments, and the last undo step."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -19,7 +19,7 @@ _QUICK_MS: Final = 200
 
 
 class StatusLine(QStatusBar):
-    """Catalog and the age of its prices on the left; progress and the last undo step on the right."""
+    """Shows the catalog and the age of its prices on the left, progress and the last undo step on the right."""
 
     def __init__(self, workspace: Workspace, tasks: TaskRunner) -> None:
         super().__init__()
@@ -33,11 +33,11 @@ class StatusLine(QStatusBar):
         self._progress.setTextVisible(False)
         self._progress.setAccessibleName("Working")
         self._progress.hide()
-        self._told = workspace.catalog
+        self._shown_catalog = workspace.catalog
         self._about = make_label(_about(workspace.catalog))
         self.addWidget(self._about)
         self.prices = make_label()
-        self.prices.setToolTip("Of the newest price; see Plan, Prices.")
+        self.prices.setToolTip("Age of the newest price; see Plan › Prices.")
         self.prices.hide()
         self.addWidget(self.prices)
         self.addWidget(self._adjusted, 1)
@@ -45,23 +45,23 @@ class StatusLine(QStatusBar):
         self.addPermanentWidget(self._last_step)
         self._slow = QTimer(self, singleShot=True, interval=_QUICK_MS)
         self._slow.timeout.connect(self._progress.show)
-        tasks.busy_changed.connect(self._tell_busy)
-        workspace.undo_stack.undoTextChanged.connect(self._tell_step)
+        tasks.busy_changed.connect(self._show_busy)
+        workspace.undo_stack.undoTextChanged.connect(self._show_step)
         workspace.undo_stack.indexChanged.connect(self._adjusted.clear)
-        workspace.adjusted.connect(self._tell_adjusted)
-        workspace.changed.connect(self._tell_catalog)
+        workspace.adjusted.connect(self._show_adjustments)
+        workspace.changed.connect(self._show_catalog)
 
     @Slot()
     def show_prices(self) -> None:
-        """Say how old the newest price is; asked once prices have been read, which takes a moment."""
+        """Show the age of the newest price; call it once prices have been read."""
         days = newest_age_days(self._workspace.catalog.offers, datetime.now(UTC).date())
         self.prices.setText(f"Newest offer to rent: {age_phrase(days)}")
         mark(self.prices, AGE_ROLES[age_of(days)])
         self.prices.show()
 
     @Slot(bool)
-    def _tell_busy(self, busy: bool) -> None:
-        """Show that something is going on once it takes long enough to be waited for."""
+    def _show_busy(self, busy: bool) -> None:
+        """Show the progress bar if work takes longer than a moment."""
         if not busy:
             self._slow.stop()
             self._progress.hide()
@@ -69,19 +69,19 @@ class StatusLine(QStatusBar):
             self._slow.start()
 
     @Slot()
-    def _tell_catalog(self) -> None:
-        """Say what the figures rest on once that is another catalog, such as one with a card of one's own."""
-        if self._told is not self._workspace.catalog:
-            self._told = self._workspace.catalog
-            self._about.setText(_about(self._told))
+    def _show_catalog(self) -> None:
+        """Update the description of the catalog if it has been replaced."""
+        if self._shown_catalog is not self._workspace.catalog:
+            self._shown_catalog = self._workspace.catalog
+            self._about.setText(_about(self._shown_catalog))
 
     @Slot(str)
-    def _tell_adjusted(self, sentence: str) -> None:
+    def _show_adjustments(self, sentence: str) -> None:
         self._adjusted.setText(sentence)
         self._adjusted.setAccessibleName(sentence)
 
     @Slot(str)
-    def _tell_step(self, label: str) -> None:
+    def _show_step(self, label: str) -> None:
         self._last_step.setText(f"Undo: {label}" if label else "")
 
 

@@ -1,1 +1,1 @@
-"""The Monitor tab: what the cards do, live or as it was recorded."""
+"""The Monitor tab: live or recorded readings of the cards."""

@@ -1,4 +1,4 @@
-"""The cards of the machine, a line each."""
+"""The list of the machine's cards."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
@@ -22,7 +22,7 @@ from planner.present.monitor.diagnosis import Said
 from planner.present.monitor.headline import CardLine
 
 LEAST_ROOM: Final = 260
-"""The room that the title of a diagnosis needs at the end of the line; with less it stands beneath."""
+"""Width needed for a diagnosis at the end of the line; with less room it moves to a second line."""
 _SERIES: Final = 8
 _USE, _MEMORY, _POWER, _HEAT, _CLOCK = 72, 150, 92, 50, 80
 _LEAST_NAME, _MOST_NAME, _LEAST_STATE, _MOST_STATE = 90, 260, 40, 200
@@ -33,32 +33,32 @@ _KEYS: Final = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)
 _LEFT: Final = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _NOTHING: Final = Said()
-# More cards than these have one line each, however narrow the window.
+# With more cards than this, each has a single line however narrow the window is.
 _MOST_TALL: Final = 4
-# More lines than these are scrolled.
+# More lines than this scroll.
 _MOST_SHOWN: Final = 9
 
 
 class Widths(NamedTuple):
-    """The places of a line that are as wide as their longest words; all lines share them."""
+    """The widths of the name and the state, shared by all lines: those of the longest texts."""
 
     name: int = _LEAST_NAME
     state: int = _LEAST_STATE
 
     def with_room_for(self, line: CardLine, theme: Theme, screen: QPaintDevice) -> "Widths":
-        """Return places that this line fits into as well."""
+        """Return widths that fit this line too."""
         name = QFontMetrics(theme.font(bold=True), screen).horizontalAdvance(line.name) + 1
         state = QFontMetrics(theme.font(), screen).horizontalAdvance(line.state) + 1
         return Widths(min(max(self.name, name), _MOST_NAME), min(max(self.state, state), _MOST_STATE))
 
     def all(self, gap: int) -> int:
-        """Return the width that everything but the sentence takes, gaps of `gap` included."""
+        """Return the width of everything except the sentence, including gaps of `gap`."""
         widths = (self.name, _USE, _MEMORY, _POWER, _HEAT, _CLOCK, self.state, _CHEVRON)
         return sum(widths) + (len(widths) + 1) * gap + 4
 
 
 class CardLineWidget(QWidget):
-    """A line; `opened` carries the card's UUID when its diagnosis is to be shown in full."""
+    """A card's line; `opened` carries the card's UUID when the user opens its diagnosis."""
 
     opened = Signal(str)
 
@@ -77,43 +77,39 @@ class CardLineWidget(QWidget):
 
     @property
     def as_text(self) -> str:
-        """Return what the line says."""
+        """Return the line as text."""
         spoken = "" if self._line is None else self._line.spoken
         return f"{spoken}. {self._said.sentence}".strip(". ")
 
     def show_line(self, line: CardLine, said: Said = _NOTHING, expected: float | None = None) -> None:
-        """Show a card's values and diagnosis; `expected` is the share of its memory that the plan predicts."""
+        """Show a card's values and diagnosis; `expected` is the fraction of its memory that the plan predicts."""
         if (line, said, expected) == (self._line, self._said, self._expected):
             return
         self._line, self._said, self._expected = line, said, expected
         self.setAccessibleName(self.as_text)
-        mark = "" if expected is None else "The mark at the memory is what the plan predicts."
+        mark = "" if expected is None else "The mark at the memory bar is the plan's prediction."
         self.setToolTip("\n".join(part for part in (said.sentence, said.details, line.tooltip, mark) if part))
         self.update()
 
     def set_widths(self, widths: Widths) -> None:
-        """Give name and state as much room as all lines give them."""
+        """Set the shared widths of the name and the state."""
         if widths != self._widths:
             self._widths = widths
             self.update()
 
     def set_tall(self, is_tall: bool) -> None:
-        """Put the sentence beneath the values instead of at their end."""
+        """Show the sentence below the values instead of after them."""
         if is_tall != self._is_tall:
             self._is_tall = is_tall
             self.updateGeometry()
             self.update()
 
     def sizeHint(self) -> QSize:
-        """Return the height of one line or two; any width will do."""
+        """Return the height of one or two lines."""
         return QSize(0, self._first_height() + (self._second_height() if self._is_tall else 0))
 
-    def minimumSizeHint(self) -> QSize:
-        """Return the height that it always has."""
-        return self.sizeHint()
-
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the values, each in its place, and the sentence."""
+        """Paint the values and the sentence."""
         if self._line is None:
             return
         painter = QPainter(self)
@@ -123,12 +119,12 @@ class CardLineWidget(QWidget):
         painter.end()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Show the diagnosis in full."""
+        """Open the diagnosis."""
         if self._line is not None and self.rect().contains(event.position().toPoint()):
             self.opened.emit(self._line.uuid)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Show the diagnosis in full with Return or Space; the arrows go from card to card."""
+        """Open the diagnosis with Return or Space; move between cards with the arrow keys."""
         if event.key() in _KEYS and self._line is not None:
             self.opened.emit(self._line.uuid)
         elif event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down):
@@ -137,7 +133,7 @@ class CardLineWidget(QWidget):
             super().keyPressEvent(event)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Show that the keyboard is here."""
+        """Repaint with the focus."""
         super().focusInEvent(event)
         self.update()
 
@@ -162,7 +158,7 @@ class CardLineWidget(QWidget):
         chevron.paint(painter, QRect(self.width() - _CHEVRON, 0, _CHEVRON, height))
 
     def _paint_sentence(self, painter: QPainter, left: int) -> None:
-        """Write the diagnosis beneath the values, or from `left` to their right, where it may be cut to its title."""
+        """Write the diagnosis below the values, or after them from `left`, shortened to its title if needed."""
         tone, height = self._said.tone or "muted", self._first_height()
         if self._is_tall:
             indent = self._theme.spacing.small + 4
@@ -209,7 +205,7 @@ class CardLineWidget(QWidget):
 
 
 class CardLines(ScrollColumn):
-    """All cards, instances after their card; `opened` carries the UUID of the one whose diagnosis is wanted."""
+    """The lines of all cards; `opened` carries the UUID of the card whose diagnosis the user opens."""
 
     opened = Signal(str)
 
@@ -227,11 +223,11 @@ class CardLines(ScrollColumn):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return what each line says."""
+        """Return each line as text."""
         return tuple(line.as_text for line in self._lines.values())
 
     def show_cards(self, cards: Sequence[CardLine], said: Mapping[str, Said], expected: Mapping[str, float]) -> None:
-        """Show these cards; `said` is what is diagnosed and `expected` the predicted share of memory, by UUID."""
+        """Show the cards with their diagnoses and the memory fractions predicted by the plan, by UUID."""
         if [card.uuid for card in cards] != list(self._lines):
             self._rebuild([card.uuid for card in cards])
         self._make_room(cards)
@@ -239,21 +235,21 @@ class CardLines(ScrollColumn):
             self._lines[card.uuid].show_line(card, said.get(card.uuid, Said()), expected.get(card.uuid))
 
     def sizeHint(self) -> QSize:
-        """Return the height of all lines, up to as many as may be seen at once."""
+        """Return the height of all lines, up to the most that are visible at once."""
         heights = [line.sizeHint().height() for line in self._lines.values()]
         return QSize(0, sum(heights[:_MOST_SHOWN]))
 
     def minimumSizeHint(self) -> QSize:
-        """Return the height that it always has."""
+        """Return the size hint."""
         return self.sizeHint()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Move the sentences to where there is room for them."""
+        """Place the sentences for the new width."""
         super().resizeEvent(event)
         self._arrange()
 
     def _make_room(self, cards: Sequence[CardLine]) -> None:
-        """Widen what is too narrow for a word; it stays so, for places that shrink and grow would be restless."""
+        """Widen the columns that are too narrow; they never shrink, so that the lines do not flicker."""
         widths = self._widths
         for card in cards:
             widths = widths.with_room_for(card, self._theme, self)

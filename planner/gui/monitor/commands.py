@@ -1,17 +1,17 @@
-"""Everything one can do in the Monitor tab, for the menu, the keys and the command palette."""
+"""The declared actions of the Monitor tab."""
 
 from typing import TYPE_CHECKING, Final
 
 from planner.gui.actions import Command
 
 if TYPE_CHECKING:
-    from planner.gui.monitor.tab import MonitorTab  # made when it is first shown: the start does not wait for it
+    from planner.gui.monitor.tab import MonitorTab  # imported when first shown, so the start does not wait for it
 
 MONITOR_COMMANDS: Final[tuple[Command["MonitorTab"], ...]] = (
-    Command("monitor.pause", "&Pause or go on", "Monitor/1", lambda tab: tab.toggle_pause(), "Ctrl+P", "pause"),
+    Command("monitor.pause", "&Pause or resume", "Monitor/1", lambda tab: tab.toggle_pause(), "Ctrl+P", "pause"),
     Command("monitor.mark", "&Mark this moment…", "Monitor/1", lambda tab: tab.controller.ask_mark(), "Ctrl+B", "flag"),
     Command(
-        "monitor.why", "&Why, and what to try…", "Monitor/1", lambda tab: tab.outlook.open(), "Ctrl+Alt+D", "doctor"
+        "monitor.why", "E&xplain the diagnosis…", "Monitor/1", lambda tab: tab.headline.open(), "Ctrl+Alt+D", "doctor"
     ),
     Command("monitor.processes", "Pro&cesses", "Monitor/1", lambda tab: tab.focus_search(), "Ctrl+Alt+P"),
     Command(
@@ -34,7 +34,7 @@ MONITOR_COMMANDS: Final[tuple[Command["MonitorTab"], ...]] = (
     Command("monitor.live", "Back to &live", "Monitor/2", lambda tab: tab.feed.go_live(), "Ctrl+Alt+L"),
     Command(
         "monitor.summary",
-        "What the recording came &to…",
+        "Recording su&mmary…",
         "Monitor/2",
         lambda tab: tab.controller.show_summary(),
         "Ctrl+Alt+T",
@@ -58,11 +58,11 @@ MONITOR_COMMANDS: Final[tuple[Command["MonitorTab"], ...]] = (
         "bell",
     ),
     Command(
-        "monitor.doctor", "What wor&ks here…", "Monitor/4", lambda tab: tab.controller.show_doctor(), icon="doctor"
+        "monitor.doctor", "Chec&k this machine…", "Monitor/4", lambda tab: tab.controller.show_doctor(), icon="doctor"
     ),
     Command(
         "monitor.release",
-        "Release the &GPU, or take it up",
+        "Release or reconnect the &GPU",
         "Monitor/4",
         lambda tab: tab.controller.toggle_release(),
         icon="eject",

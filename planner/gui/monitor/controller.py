@@ -1,4 +1,4 @@
-"""What can be done in the Monitor tab beside looking: recording, replaying, marking, settings, the check-up."""
+"""The controller of the Monitor tab: recording, replay, marks, settings and the check of the machine."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QDialog, QFileDialog, QInputDialog, QMenu, QWidget
 from planner.errors import PlannerError
 from planner.gui.monitor.dialogs import DoctorDialog, SpeedDialog, SummaryDialog
 from planner.gui.monitor.feed import Feed
-from planner.gui.monitor.replay import Loader
-from planner.gui.monitor.settings import MonitorSettings, Unfinished
+from planner.gui.monitor.replay import RecordingLoader
+from planner.gui.monitor.settings import MonitorSettings, UnfinishedRecording
 from planner.gui.monitor.settings_dialog import SettingsDialog
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
@@ -39,7 +39,7 @@ _SummedUp = tuple[Recording, Summary]
 
 
 class Controller(QObject):
-    """Asks what has to be asked, and tells the feed; `settled` says that the settings are others."""
+    """Runs the actions of the Monitor tab with their dialogs; `settled` is emitted when the settings change."""
 
     settled = Signal()
 
@@ -52,48 +52,48 @@ class Controller(QObject):
 
     @property
     def settings(self) -> MonitorSettings:
-        """Return what is remembered."""
+        """Return the stored settings."""
         return self._workspace.settings.current.monitor
 
     def change(self, **changes: object) -> None:
-        """Remember other settings."""
+        """Change the stored settings."""
         self._workspace.settings.update(monitor=self.settings.evolve(**changes))
 
     def note_recorded(self, path: Path | None) -> None:
-        """Remember at once which file is being written: the next start tells of it, should this one break off."""
+        """Store immediately which file is being recorded, so that the next start can report its interruption."""
         self._recorded_since = monotonic()
-        self.change(unfinished=None if path is None else Unfinished.of_this_process(path))
+        self.change(unfinished=None if path is None else UnfinishedRecording.of_this_process(path))
         self._workspace.settings.flush()
 
     @property
-    def recording_words(self) -> str:
-        """Return what is recorded, and for how long so far; empty while nothing is."""
+    def recording_status(self) -> str:
+        """Return the name and the duration of the current recording; empty without one."""
         path = self._feed.recorded_to
-        lasted = elapsed(monotonic() - self._recorded_since)
-        return "" if path is None else f"recording {path.name} for {lasted}"
+        duration = elapsed(monotonic() - self._recorded_since)
+        return "" if path is None else f"recording {path.name} for {duration}"
 
     def menu(self) -> QMenu:
-        """Return the menu of what is wanted more rarely; the release of the driver reads as what it would do."""
+        """Return the menu of rarer actions."""
         menu = QMenu(self._tab)
         menu.addAction("Show a &demo", self.show_demo)
-        menu.addAction("&What works here…", self.show_doctor)
+        menu.addAction("&Check this machine…", self.show_doctor)
         export = menu.addAction("&Export the recording…", self.choose_export)
-        total = menu.addAction("What the recording &came to…", self.show_summary)
+        total = menu.addAction("Recording &summary…", self.show_summary)
         menu.addSeparator()
         menu.addAction("&Alerts and settings…", self.open_settings)
         release = menu.addAction("", self.toggle_release)
-        menu.aboutToShow.connect(lambda: release.setText(self.release_words()))
+        menu.aboutToShow.connect(lambda: release.setText(self.release_text()))
         for action in (export, total):
             menu.aboutToShow.connect(lambda action=action: action.setEnabled(not self._feed.is_live))
         return menu
 
-    def release_words(self) -> str:
-        """Return what `toggle_release` would do."""
-        return "&Take up the GPU again" if self._feed.is_released else "&Release the GPU"
+    def release_text(self) -> str:
+        """Return the menu text of `toggle_release`."""
+        return "&Reconnect to the driver" if self._feed.is_released else "&Release the driver"
 
     @Slot()
     def toggle_release(self) -> None:
-        """Let the driver go, or take it up again."""
+        """Release the driver, or reconnect to it."""
         if self._feed.is_released:
             self._feed.resume()
         else:
@@ -101,7 +101,7 @@ class Controller(QObject):
 
     @Slot()
     def toggle_recording(self) -> None:
-        """Ask for a file and record into it, or end what is recorded."""
+        """Ask for a file and record to it, or stop the recording and show its summary."""
         recorded = self._feed.recorded_to
         if recorded is not None:
             self._feed.stop_recording()
@@ -114,7 +114,7 @@ class Controller(QObject):
             self.record_to(path if path.suffix else path.with_suffix(DEMO.suffix))
 
     def record_to(self, path: Path) -> None:
-        """Record into `path`, the plan too; a failure is shown across the window."""
+        """Record the readings and the plan to `path`; a failure is shown in the banner."""
         with self._workspace.reporting():
             self._feed.record_to(path)
             self._note_plan()
@@ -125,43 +125,43 @@ class Controller(QObject):
 
     @Slot()
     def choose_recording(self) -> None:
-        """Ask for a recording or a log, and play it."""
+        """Ask for a recording or a log, and replay it."""
         chosen, _ = QFileDialog.getOpenFileName(self._tab, "Replay", "", _OPENED)
         if chosen:
             self.open(Path(chosen))
 
     @Slot()
     def show_demo(self) -> None:
-        """Play the demo that comes with the program."""
-        self._load(Loader(DEMO, is_demo=True))
+        """Replay the demo that is part of the program."""
+        self._load(RecordingLoader(DEMO, is_demo=True))
 
     def open(self, path: Path) -> None:
-        """Play the recording or log at `path`; it is read in the background."""
-        self._load(Loader(path))
+        """Replay the recording or log at `path`, which is loaded in the background."""
+        self._load(RecordingLoader(path))
 
     @Slot()
     def choose_export(self) -> None:
-        """Ask for a file, and write the recording that is shown as a table."""
+        """Ask for a file, and export the shown recording as a table."""
         recording = self._replayed()
         if recording is not None:
             self._ask_export(recording)
 
     def export_to(self, path: Path, recording: Recording) -> None:
-        """Write a recording as CSV or Parquet, in the background."""
-        self._tasks.run(_EXPORTING, partial(export, recording, path), partial(self._tell_exported, path), self._fail)
+        """Export a recording as CSV or Parquet in the background."""
+        self._tasks.run(_EXPORTING, partial(export, recording, path), partial(self._on_exported, path), self._fail)
 
     @Slot()
     def show_summary(self) -> None:
-        """Show what the recording came to: energy, cost, averages, peaks."""
+        """Show the summary of the recording: energy, cost, averages and peaks."""
         recording = self._replayed()
         if recording is not None:
             self._sum_up(partial(_summed_up, recording))
 
     def _replayed(self) -> Recording | None:
-        """Return the recording that is shown; without one, say what is missing."""
+        """Return the shown recording; without one, show a notice and return None."""
         if self._feed.replay is not None:
             return self._feed.replay.loaded.recording
-        self._workspace.noticed.emit("Open a recording first.", "This machine is shown live now.")
+        self._workspace.noticed.emit("Open a recording first.", "The tab shows this machine live.")
         return None
 
     @Slot(object)
@@ -182,18 +182,18 @@ class Controller(QObject):
         dialog.export_wanted.connect(self._ask_export)
         self.show(dialog)
 
-    def _tell_exported(self, path: Path, rows: int) -> None:
+    def _on_exported(self, path: Path, rows: int) -> None:
         self._workspace.noticed.emit(f"Exported {rows} rows to {path}.", "")
 
     @Slot()
     def ask_mark(self) -> None:
-        """Ask for a note, and put it at the time that is shown now."""
+        """Ask for a note, and add it at the displayed time."""
         if self._feed.now is not None:
             self.ask_mark_at(self._feed.now)
 
     @Slot(float)
     def ask_mark_at(self, at: float) -> None:
-        """Ask for a note, and put it at a time."""
+        """Ask for a note, and add it at a time."""
         dialog = QInputDialog(self._tab.window())
         dialog.setWindowTitle("Mark this moment")
         dialog.setLabelText("Note:")
@@ -202,28 +202,28 @@ class Controller(QObject):
 
     @Slot()
     def ask_speed(self) -> None:
-        """Ask for the speed that a run prints, which then takes the place of the estimate."""
+        """Open the dialog for a measured speed, which replaces the estimate."""
         self.show(SpeedDialog(self._workspace, self._theme, self._tab.window()))
 
     @Slot()
     def open_settings(self) -> None:
-        """Ask what to be told of."""
+        """Open the settings dialog."""
         dialog = SettingsDialog(self.settings, self._theme, self._tab.window())
         dialog.chosen.connect(self._settle)
         self.show(dialog)
 
     @Slot()
     def show_doctor(self) -> None:
-        """Say what works on this machine."""
+        """Open the dialog that checks this machine."""
         self.show(DoctorDialog(self._feed.live_latest, self._theme, self._tasks, self._tab.window()))
 
     def cancel(self) -> None:
-        """Wait for no recording any more."""
+        """Cancel loading, exporting and summarizing."""
         self._tasks.cancel(_LOADING)
         self._tasks.cancel(_EXPORTING)
         self._tasks.cancel(_SUMMING)
 
-    def _load(self, loader: Loader) -> None:
+    def _load(self, loader: RecordingLoader) -> None:
         self._tasks.run(_LOADING, loader.load, self._feed.play, self._fail, loader.stop)
 
     def _fail(self, error: BaseException) -> None:
@@ -231,7 +231,7 @@ class Controller(QObject):
         self._workspace.failed.emit(known)
 
     def show(self, dialog: QDialog) -> None:
-        """Open a dialog that does not hold up the window."""
+        """Open a dialog without blocking the window."""
         self.dialog = dialog
         dialog.finished.connect(self._on_finished)
         open_once(dialog)
@@ -249,7 +249,7 @@ class Controller(QObject):
 
 
 def _summed_up(recording: Recording) -> _SummedUp:
-    """Return a recording with what it came to; it is read through once."""
+    """Return a recording with its summary, which reads the whole file."""
     return recording, summary(recording)
 
 
@@ -258,7 +258,7 @@ def _opened_and_summed_up(path: Path) -> _SummedUp:
 
 
 def _with_ending(path: Path, kind: str) -> Path:
-    """Return `path` as a file of the kind that was chosen in the dialog, unless it says itself what it is."""
+    """Return `path`, with the extension of the file type chosen in the dialog if it has none of them."""
     if path.suffix in _ENDINGS:
         return path
     return path.with_name(f"{path.name}{_ENDINGS[1] if 'Parquet' in kind else _ENDINGS[0]}")

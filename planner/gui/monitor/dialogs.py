@@ -1,4 +1,4 @@
-"""The dialogs of the Monitor tab that show something: the check-up, a diagnosis, a recording's summary, the speed."""
+"""Dialogs of the Monitor tab: the check of the machine, a diagnosis, a recording's summary, the measured speed."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -34,24 +34,24 @@ _DOCTOR_SIZE: Final = QSize(820, 480)
 _CHECK_UP: Final = "monitor doctor"
 _SPEED_WIDTH = 480
 _SUMMARY_SIZE: Final = QSize(1040, 340)
-_HEADS = ("Quantity", "Seen", "Threshold", "Whose")
+_HEADS = ("Quantity", "Seen", "Threshold", "Source")
 _VERDICT_SIZE: Final = QSize(820, 600)
 
 
 class DoctorDialog(QDialog):
-    """Shows the checks of what stands now; they are made in the background, since they read files of the system."""
+    """Checks this machine in the background, since that reads system files, and shows the results."""
 
     def __init__(self, latest: Latest, theme: Theme, tasks: TaskRunner, parent: QWidget) -> None:
         super().__init__(parent)
         self._tasks = tasks
-        self.setWindowTitle("What works here")
+        self.setWindowTitle("Check of this machine")
         self.text = QPlainTextEdit(readOnly=True)
-        self.text.setPlainText("Looking…")
-        self.text.setAccessibleName("What works, what does not, and why")
+        self.text.setPlainText("Checking…")
+        self.text.setAccessibleName("Results of the checks")
         self.copy = copy_button(self.text.toPlainText)
         buttons = closing_buttons(self, self.copy)
         in_column(
-            make_label("✓ works, ! in part, ✗ does not, · for your information", "muted"),
+            make_label("✓ works, ! works in part, ✗ does not work, · for information", "muted"),
             (self.text, 1),
             buttons,
             owner=self,
@@ -62,7 +62,7 @@ class DoctorDialog(QDialog):
         tasks.run(_CHECK_UP, partial(_checks, latest), self._show, self._fail)
 
     def done(self, result: int) -> None:
-        """Wait for nothing any more."""
+        """Cancel the checks."""
         self._tasks.cancel(_CHECK_UP)
         super().done(result)
 
@@ -78,7 +78,7 @@ def _checks(latest: Latest) -> tuple[Check, ...]:
 
 
 class SpeedDialog(QDialog):
-    """Each change is one of the plan, and can be undone; time and cost follow it everywhere."""
+    """Sets the plan's measured speed, which can be undone."""
 
     def __init__(self, workspace: Workspace, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
@@ -87,8 +87,8 @@ class SpeedDialog(QDialog):
         self.setWindowTitle("Use measured speed")
         self.setMinimumWidth(_SPEED_WIDTH)
         about = (
-            "Write what your run prints while it does what the plan says, all cards together. It takes the place of "
-            "the estimate: time and cost follow it, on other cards by the ratio of both estimates."
+            "Enter the speed that your run reports for this plan, of all cards together. It replaces the estimate in "
+            "time and cost; for other cards it is scaled by the ratio of the two estimates."
         )
         buttons = closing_buttons(self)
         in_column(
@@ -108,9 +108,9 @@ class SpeedDialog(QDialog):
 
 
 class SummaryDialog(QDialog):
-    """Shows a summary; `tariff_chosen` carries another price of a kWh or none.
+    """Shows the summary of a recording.
 
-    `replay_wanted` and `export_wanted` carry the recording.
+    `tariff_chosen` carries the new price of a kWh or None; `replay_wanted` and `export_wanted` carry the recording.
     """
 
     tariff_chosen = Signal(object)
@@ -119,14 +119,14 @@ class SummaryDialog(QDialog):
 
     def __init__(self, recording: Recording, found: Summary, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
-        self.setWindowTitle(f"What {recording.path.name} came to")
+        self.setWindowTitle(f"Summary of {recording.path.name}")
         self.recording, self._found = recording, found
         self._answer = make_label(font=theme.font("title", bold=True), wrap=True)
         self._about = make_label(role="muted", wrap=True)
         self.tariff = TariffField(found.usd_per_kwh)
         self._model = RecordTableModel(SUMMARY_COLUMNS, lambda card: card.device.uuid, self)
         self.table = RecordTable(self._model, theme, name="Summary of each card: averages and peaks")
-        self.replay, self.export = QPushButton("&Replay it"), QPushButton("&Export…")
+        self.replay, self.export = QPushButton("&Replay"), QPushButton("&Export…")
         self.copy = copy_button(lambda: self.text)
         self._lay_out(theme)
         self.tariff.valueChanged.connect(self._on_tariff)
@@ -136,7 +136,7 @@ class SummaryDialog(QDialog):
 
     @property
     def text(self) -> str:
-        """Return all that is shown."""
+        """Return the whole summary as text."""
         lines = summary_lines(self.recording, self._found)
         return "\n".join([recording_line(self.recording), *lines, to_tsv(SUMMARY_COLUMNS, self._found.cards)])
 
@@ -167,7 +167,7 @@ class SummaryDialog(QDialog):
             self._about,
             price,
             (self.table, 1),
-            make_label("Pairs are the average and the peak.", "muted"),
+            make_label("Pairs of values are the average and the peak.", "muted"),
             buttons,
             owner=self,
             margins=None,
@@ -177,15 +177,15 @@ class SummaryDialog(QDialog):
 
 
 def verdict_html(found: Said, checklist: tuple[ChecklistRow, ...], theme: Theme) -> str:
-    """Return what was seen, what to try, and what there is to optimise at all, each under its heading."""
+    """Return the evidence, the advice and the optimization checklist as HTML."""
     muted = theme.color("muted").name()
     parts = []
     if found.evidence:
-        seen = _paragraph(f"For {found.lasted}; seen in the last minutes:")
-        parts += [_head("What was seen"), seen, _table(found.evidence, theme)]
+        since = _paragraph(f"For {found.lasted}; readings of the last minutes:")
+        parts += [_head("Evidence"), since, _table(found.evidence, theme)]
     if found.advice:
-        parts += [_head("What to try, the likeliest first"), _listed("ol", found.advice)]
-    parts.append(_head("What to optimise next, in the order of the guides"))
+        parts += [_head("What to try, most likely first"), _listed("ol", found.advice)]
+    parts.append(_head("Optimization checklist, in the order of the guides"))
     parts += [_item(number, row, muted) for number, row in enumerate(checklist, start=1)]
     return "".join(parts)
 
@@ -214,14 +214,14 @@ def _cells(*texts: str) -> str:
 
 
 def _item(number: int, row: ChecklistRow, muted: str) -> str:
-    """Return one thing to do: how it stands, why, what was seen, how, and by which guide."""
+    """Return an item of the checklist: its status, reason, readings, instructions and source."""
     title = f"<p><b>{number}. {escape(row.title)}</b>: {escape(row.standing)}<br>{escape(row.why)}</p>"
     seen = _paragraph(row.seen) if row.seen else ""
     return f"{title}{seen}{_listed('ul', row.how)}{_paragraph(f'Source: {row.source}', muted)}"
 
 
 class VerdictDialog(QDialog):
-    """Says what was found of a card, what was seen, and what to try; and what there is to optimise at all."""
+    """Shows the diagnosis of a card with its evidence, advice and optimization checklist."""
 
     def __init__(
         self, card: str, found: Said, checklist: tuple[ChecklistRow, ...], theme: Theme, parent: QWidget
@@ -232,7 +232,7 @@ class VerdictDialog(QDialog):
         sentence = make_label(found.sentence, font=theme.font("title", bold=True), wrap=True)
         self.text = QTextBrowser()
         self.text.setHtml(verdict_html(found, checklist, theme))
-        self.text.setAccessibleName("What was seen, what to try, and what to optimise next")
+        self.text.setAccessibleName("Evidence, advice, and optimization checklist")
         self._copy = copy_button(lambda: copied)
         buttons = closing_buttons(self, self._copy)
         in_column(

@@ -1,4 +1,4 @@
-"""What the Monitor tab shows: this machine as it is, or a recording; the one place that the views look at."""
+"""The source of the Monitor tab's readings: this machine live, or a recording."""
 
 import logging
 from collections import deque
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from planner.errors import RecordingError
-from planner.gui.monitor.replay import Loaded, Replay
+from planner.gui.monitor.replay import LoadedRecording, RecordingReplay
 from planner.monitor.alert_rules import AlertRules
 from planner.monitor.alerts import AlertWatch
 from planner.monitor.history import History, Series
@@ -22,18 +22,17 @@ from planner.monitor.supervisor.supervisor import Supervisor, Update
 from planner.plan.plan import Plan
 
 _log = logging.getLogger(__name__)
-_KEPT: Final = "What was written until then can be replayed."
+_KEPT: Final = "The part that was written before can be replayed."
 
 
-class Live(QObject):
-    """Watches this machine. `arrived` carries updates, oldest first, on the window's thread.
+class LiveSource(QObject):
+    """Reads this machine; `arrived` carries updates, oldest first, on the window's thread.
 
-    Nothing here but `stop` waits for the driver or for a process, and that not for ever: starting and stopping happen
-    in the thread that holds the supervisor.
+    The supervisor starts and stops in a thread of its own, so that only `stop` waits for it, with a timeout.
     """
 
     arrived = Signal(object)
-    _came = Signal()
+    _queued = Signal()
 
     def __init__(
         self,
@@ -46,52 +45,40 @@ class Live(QObject):
         self._is_announced = False
         self._over = Event()
         self._timeouts = timeouts or Timeouts()
-        self._supervisor = Supervisor(self._hear, settings, self._timeouts, environment)
-        self._thread = Thread(target=self._hold, name="live", daemon=True)
-        self._came.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
+        self.supervisor = Supervisor(self._queue, settings, self._timeouts, environment)
+        self._thread = Thread(target=self._run_supervisor, name="live", daemon=True)
+        self._queued.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
 
     def start(self) -> None:
-        """Begin; once only."""
+        """Start; call it only once."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Let go of everything, and wait until it is gone; what is held up for good is left to the process's end."""
+        """Stop, and wait for the thread with a timeout; a thread that hangs ends with the process."""
         self.begin_stop()
         if self._thread.is_alive():
-            # Longer than the supervisor waits itself, so that it is it that gives up.
+            # Longer than the supervisor's own timeout, which should expire first.
             self._thread.join(2 * self._timeouts.stop)
             if self._thread.is_alive():
                 _log.warning("The monitor did not end within %g seconds", 2 * self._timeouts.stop)
 
     def begin_stop(self) -> None:
-        """Let go of everything without waiting; nothing arrives any more."""
+        """Stop without waiting; no more updates arrive."""
         self._over.set()
         self._updates.clear()
 
-    def set_interval(self, seconds: float) -> None:
-        """Read every so many seconds from now on."""
-        self._supervisor.set_interval(seconds)
-
-    def release(self) -> None:
-        """Let the driver go; the machine itself is still read."""
-        self._supervisor.release()
-
-    def resume(self) -> None:
-        """Take the driver up again."""
-        self._supervisor.resume()
-
-    def _hold(self) -> None:
-        with self._supervisor:
+    def _run_supervisor(self) -> None:
+        with self.supervisor:
             self._over.wait()
 
-    def _hear(self, update: Update) -> None:
+    def _queue(self, update: Update) -> None:
         if self._over.is_set():
             return
         self._updates.append(update)
-        # One event for whatever has come by the time it is delivered: a busy window is not flooded.
+        # One event for all updates until it is delivered, so that a busy window is not flooded.
         if not self._is_announced:
             self._is_announced = True
-            self._came.emit()
+            self._queued.emit()
 
     @Slot()
     def _deliver(self) -> None:
@@ -103,8 +90,8 @@ class Live(QObject):
             self.arrived.emit(tuple(updates))
 
 
-class Shown(NamedTuple):
-    """What stands at the time that is shown, and everything read around it; a diagnosis asks for no more."""
+class DisplayedReadings(NamedTuple):
+    """The readings at the displayed time with their history, as the diagnosis needs them."""
 
     latest: Latest
     inventory: Inventory
@@ -113,10 +100,10 @@ class Shown(NamedTuple):
 
 
 class Feed(QObject):
-    """Live readings go on being kept while a recording is played, so that going back to live finds no gap.
+    """The displayed readings; live readings are stored during a replay too, so that they have no gap afterwards.
 
-    `updated` says that what stands is other than before, `switched` that the source is another, `alerted` carries an
-    `Alert`, `recording_changed` says that writing began or ended, `failed` carries a `PlannerError`.
+    `updated` follows the displayed readings, `switched` the source, `recording_changed` the start and end of a
+    recording; `alerted` carries an `Alert`, `failed` a `PlannerError`.
     """
 
     updated = Signal()
@@ -134,90 +121,90 @@ class Feed(QObject):
         pace: Settings | None = None,
     ) -> None:
         super().__init__()
-        self.replay: Replay | None = None
+        self.replay: RecordingReplay | None = None
         self.is_released = False
         self._history = History()
         self._watch = AlertWatch(rules)
         self._recorder: Recorder | None = None
         self._is_started = False
-        self._live = Live((pace or Settings())._replace(fast_seconds=interval_seconds), timeouts, environment)
+        self._live = LiveSource((pace or Settings())._replace(fast_seconds=interval_seconds), timeouts, environment)
         self._live.arrived.connect(self._take)
 
     @property
     def is_live(self) -> bool:
-        """Return whether this machine is shown, and not a recording."""
+        """Return whether this machine is displayed, not a recording."""
         return self.replay is None
 
     @property
     def history(self) -> History:
-        """Return everything that the plots can show."""
+        """Return the history that the plots show."""
         return self._history if self.replay is None else self.replay.history
 
     @property
     def latest(self) -> Latest:
-        """Return what stands at the time that is shown."""
+        """Return the readings at the displayed time."""
         return self._history.latest if self.replay is None else self.replay.latest
 
     @property
     def live_latest(self) -> Latest:
-        """Return what stands on this machine, whatever is shown."""
+        """Return the latest readings of this machine, even during a replay."""
         return self._history.latest
 
     @property
     def now(self) -> float | None:
-        """Return the time that is shown, by the monotonic clock; none before there is anything."""
+        """Return the displayed time of the monotonic clock, or None before the first reading."""
         return self._history.end if self.replay is None else self.replay.now
 
     @property
-    def shown(self) -> Shown:
-        """Return what a diagnosis looks at."""
-        return Shown(self.latest, self.latest.inventory, self.now, self.history.series)
+    def shown(self) -> DisplayedReadings:
+        """Return the readings for a diagnosis."""
+        return DisplayedReadings(self.latest, self.latest.inventory, self.now, self.history.series)
 
     @property
     def is_busy_unseen(self) -> bool:
-        """Return whether the driver is needed although nobody looks: for a recording, or for alerts."""
+        """Return whether the driver is needed while the tab is hidden: for a recording or for alerts."""
         return self.recorded_to is not None or self._watch.rules.is_on
 
     @property
     def recorded_to(self) -> Path | None:
-        """Return the file that is written, none while none is."""
+        """Return the file that is being recorded, or None."""
         return None if self._recorder is None else self._recorder.path
 
     def start(self) -> None:
-        """Watch this machine, unless that goes on already."""
+        """Start reading this machine, if not started yet."""
         if not self._is_started:
             self._is_started = True
             self._live.start()
 
     def stop(self) -> None:
-        """Put everything away; for good."""
+        """Stop everything for good."""
         self.end_replay()
         if self._is_started:
             self._live.stop()
         self.stop_recording()
 
     def set_interval(self, seconds: float) -> None:
-        """Read every so many seconds from now on."""
-        self._live.set_interval(seconds)
+        """Set the interval of readings."""
+        self._live.supervisor.set_interval(seconds)
 
     def set_rules(self, rules: AlertRules) -> None:
-        """Speak up about other things from now on."""
+        """Replace the alert rules."""
         self._watch = AlertWatch(rules)
 
     def release(self) -> None:
-        """Let the driver go, so that it can be unloaded or the card can sleep."""
+        """Release the driver, so that it can be unloaded or the card can sleep."""
         self.is_released = True
-        self._live.release()
+        self._live.supervisor.release()
         self.updated.emit()
 
     def resume(self) -> None:
-        """Take the driver up again."""
+        """Reconnect to the driver."""
         self.is_released = False
-        self._live.resume()
+        self._live.supervisor.resume()
         self.updated.emit()
 
     def record_to(self, path: Path) -> None:
-        """Write everything that is read to `path` from now on, over what is there.
+        """Record all readings to `path`, replacing an existing file.
 
         Raises:
             RecordingError: If the file cannot be written.
@@ -227,13 +214,13 @@ class Feed(QObject):
         self.recording_changed.emit()
 
     def note_plan(self, plan: Plan) -> None:
-        """Write the plan that stands beside the readings into the file that is written, if one is."""
+        """Add the plan to the current recording, if any."""
         if self._recorder is not None:
             self._recorder.note_plan(plan.model_dump(mode="json"))
 
     @Slot()
     def stop_recording(self) -> None:
-        """Close the file that is written."""
+        """Stop the recording."""
         recorder, self._recorder = self._recorder, None
         if recorder is not None:
             recorder.close()
@@ -241,29 +228,29 @@ class Feed(QObject):
                 self.failed.emit(RecordingError(recorder.path, recorder.failure, _KEPT))
             self.recording_changed.emit()
 
-    def play(self, loaded: Loaded) -> None:
-        """Show a recording from its beginning."""
+    def play(self, loaded: LoadedRecording) -> None:
+        """Replay a recording from its start."""
         self.end_replay()
-        self.replay = Replay(loaded)
-        # Before anyone listens: the views draw the switch, and need not draw the same again for the first move.
+        self.replay = RecordingReplay(loaded)
+        # Before `moved` is connected: the views draw on `switched` and need not draw the first position twice.
         self.replay.play()
         self.replay.moved.connect(self.updated)
         self.switched.emit()
 
     def go_live(self) -> None:
-        """Show this machine again."""
+        """Return to the live readings."""
         if self.replay is not None:
             self.end_replay()
             self.switched.emit()
 
     def end_replay(self) -> None:
-        """Put the recording away."""
+        """End the replay, if any."""
         if self.replay is not None:
             self.replay.stop()
             self.replay = None
 
     def add_mark(self, time: float, text: str) -> None:
-        """Put a note at a time of what is shown."""
+        """Add a note at a time of the displayed source."""
         if self.is_live:
             self.mark_live(time, text)
         else:
@@ -271,7 +258,7 @@ class Feed(QObject):
         self.updated.emit()
 
     def mark_live(self, time: float, text: str) -> None:
-        """Put a note on the time line of this machine, also into the file that is written."""
+        """Add a note to the live timeline and to the current recording."""
         self._history.add_mark(time, text)
         if self._recorder is not None:
             self._recorder.mark(text)

@@ -1,4 +1,4 @@
-"""The answer at the top of the Monitor tab, and what can be seen instead of cards while there are none."""
+"""The headline of the Monitor tab, and its empty state for a machine without cards."""
 
 from typing import Final
 
@@ -21,8 +21,8 @@ _ICONS: Final[dict[Tone, tuple[str, str]]] = {
 }
 
 
-class Outlook(QWidget):
-    """A sentence with a mark, under it what else there is to know; `opened` carries the card to tell more of."""
+class HeadlinePanel(QWidget):
+    """The headline with its icon, details and advice; `opened` carries the UUID of the card that it is about."""
 
     opened = Signal(str)
 
@@ -34,8 +34,8 @@ class Outlook(QWidget):
         self._sentence = make_label(font=theme.font("title", bold=True), wrap=True, selectable=True)
         self._more, self._advice = ElidedLabel(role="muted"), ElidedLabel()
         self.why = link_button(
-            "Why, and what else to try",
-            "Show what was seen, against which threshold, and what to optimise next.",
+            "Details and advice",
+            "Show the evidence with its thresholds, and the optimization checklist.",
         )
         space = self._theme.spacing
         in_row(
@@ -52,17 +52,17 @@ class Outlook(QWidget):
 
     @property
     def text(self) -> str:
-        """Return what is said."""
+        """Return the headline as text."""
         return "\n".join(part for part in (self._shown.sentence, self._shown.more, self._advice.text()) if part)
 
     def show_headline(self, shown: Headline) -> None:
-        """Say this; nothing where there is nothing to say."""
+        """Show a headline; hide the panel if it is empty."""
         if shown == self._shown:
             return
         self._shown = shown
         self._sentence.setText(shown.sentence)
         self._more.setText(shown.more)
-        self._advice.setText(f"Try first: {_within(shown.advice)}" if shown.advice else "")
+        self._advice.setText(f"Try first: {_lowercased(shown.advice)}" if shown.advice else "")
         for label in (self._more, self._advice):
             label.setVisible(bool(label.text()))
         self.why.setVisible(shown.uuid is not None)
@@ -72,34 +72,32 @@ class Outlook(QWidget):
 
     @Slot()
     def open(self) -> None:
-        """Ask for the diagnosis of the card that this is about."""
+        """Open the diagnosis of the card that the headline is about."""
         if self._shown.uuid is not None:
             self.opened.emit(self._shown.uuid)
 
 
-def _within(advice: str) -> str:
-    """Return advice as it stands within a sentence; names that begin with two capitals stay."""
+def _lowercased(advice: str) -> str:
+    """Return the advice with a lowercase first letter, unless it starts with an acronym."""
     return advice if advice[:2].isupper() else f"{advice[:1].lower()}{advice[1:]}"
 
 
 class EmptyState(QWidget):
-    """A sentence and three ways on, which are set from outside. Why there are no cards is a fault of its own."""
+    """A sentence and three buttons, which the tab connects; the reason for missing cards is shown as a fault."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._more = make_label(
-            "The machine itself is watched all the same, and a recording shows everything else.",
+            "The host is monitored nevertheless; open a recording to see readings of cards.",
             "muted",
             selectable=True,
         )
         self.replay = push_button(
             "&Open a recording…", "Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM.", "primary"
         )
-        self.demo = push_button(
-            "Show a &demo", "Replay a quarter of an hour of invented readings of two cards that train."
-        )
+        self.demo = push_button("Show a &demo", "Replay 15 minutes of invented readings of two cards during training.")
         self.doctor = push_button(
-            "&What works here", "Check everything between a card and its readings, and say what to do."
+            "&Check this machine", "Check everything that readings need, from the card to the driver."
         )
         in_column(
             self._more,

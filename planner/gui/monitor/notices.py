@@ -1,7 +1,7 @@
-"""What the Monitor has to tell: faults, alerts, and a recording that was cut off."""
+"""Notices of the Monitor tab: faults, alerts, and an interrupted recording."""
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
@@ -9,11 +9,11 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtWidgets import QFrame, QPushButton, QSystemTrayIcon, QWidget
 
 from planner.gui.monitor.feed import Feed
-from planner.gui.monitor.settings import unfinished_words
+from planner.gui.monitor.settings import unfinished_message
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.labels import ElidedLabel, make_label
-from planner.gui.widgets.layout import in_column, in_row
+from planner.gui.widgets.layout import WidgetPool, in_column, in_row
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.monitor.alerts import Alert
@@ -24,58 +24,38 @@ _TONES: Final = {"error": "", "warning": "warning", "note": "notice"}
 
 
 class FaultList(QWidget):
-    """Errors and warnings as strips, notes under a heading."""
+    """Errors and warnings as banners, and notes in a collapsible section."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._theme = theme
-        self._urgent, self._notes = _Stack(theme), _Stack(theme)
-        self._section = Section(theme, "", self._notes)
-        in_column(self._urgent, self._section, owner=self, spacing=theme.spacing.tiny)
+        self._faults: Sequence[FaultView] = ()
+        notes, make = QWidget(), partial(_FaultBanner, theme)
+        self._section = Section(theme, "", notes)
+        self._urgent = WidgetPool(in_column(self._section, owner=self, spacing=theme.spacing.tiny), make)
+        self._notes = WidgetPool(in_column(owner=notes, spacing=theme.spacing.tiny), make)
         self.show_faults(())
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return what is shown, the worst first."""
-        return self._urgent.texts + self._notes.texts
+        """Return the text of each fault, the worst first."""
+        return tuple(fault.as_text for fault in self._faults)
 
     def show_faults(self, faults: Sequence[FaultView]) -> None:
-        """Show these faults, which come with the worst first."""
+        """Show `faults`, which are sorted with the worst first."""
+        self._faults = faults
+        urgent = [fault for fault in faults if fault.severity != "note"]
         notes = [fault for fault in faults if fault.severity == "note"]
-        self._urgent.show_faults([fault for fault in faults if fault.severity != "note"])
-        self._urgent.setVisible(len(notes) < len(faults))
-        self._notes.show_faults(notes)
+        for pool, shown in ((self._urgent, urgent), (self._notes, notes)):
+            for banner, fault in zip(pool.show(len(shown)), shown, strict=True):
+                banner.show_fault(fault)
         self._section.set_title(fmt.plural(len(notes), "note"))
         self._section.set_summary("; ".join(fault.title for fault in notes))
         self._section.setVisible(bool(notes))
         self.setVisible(bool(faults))
 
 
-class _Stack(QWidget):
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self._theme = theme
-        self._strips: list[_Strip] = []
-        self._column = in_column(owner=self, spacing=theme.spacing.tiny)
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        return tuple(strip.text for strip in self._strips)
-
-    def show_faults(self, faults: Sequence[FaultView]) -> None:
-        while len(self._strips) < len(faults):
-            self._strips.append(_Strip(self._theme))
-            self._column.addWidget(self._strips[-1])
-        while len(self._strips) > len(faults):
-            strip = self._strips.pop()
-            self._column.removeWidget(strip)
-            strip.deleteLater()
-        for strip, fault in zip(self._strips, faults, strict=True):
-            strip.show_fault(fault)
-
-
-class _Strip(QFrame):
-    """One fault: its title and since when, and beneath what to do."""
+class _FaultBanner(QFrame):
+    """A fault: its title and start, and below them the advice."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -98,8 +78,8 @@ class _Strip(QFrame):
         self.setAccessibleName(self.text)
 
 
-class LeftOver(QFrame):
-    """Hidden while there is none; `opened` carries the file, `settled` says that it was opened or is not wanted."""
+class UnfinishedBanner(QFrame):
+    """Offers an interrupted recording; `opened` carries its file, `settled` follows opening and dismissing."""
 
     opened = Signal(object)
     settled = Signal()
@@ -109,22 +89,22 @@ class LeftOver(QFrame):
         mark(self, "banner")
         mark(self, "notice", "tone")
         self._path: Path | None = None
-        self._words = ElidedLabel()
+        self._message = ElidedLabel()
         self.open = QPushButton("Open &it")
-        self.dismiss = IconButton(theme, "close", "Dismiss this message; the file stays")
+        self.dismiss = IconButton(theme, "close", "Dismiss this message and keep the file")
         in_row(
-            (self._words, 1), self.open, self.dismiss, owner=self, margins=(theme.spacing.medium, theme.spacing.tiny)
+            (self._message, 1), self.open, self.dismiss, owner=self, margins=(theme.spacing.medium, theme.spacing.tiny)
         )
         self.open.clicked.connect(self._on_opened)
         self.dismiss.clicked.connect(self._settle)
         self.hide()
 
     def offer(self, path: Path | None) -> None:
-        """Offer this file; none takes the strip away."""
+        """Offer a file; None hides the banner."""
         self._path = path
         self.setVisible(path is not None)
         if path is not None:
-            self._words.setText(" ".join(unfinished_words(path)))
+            self._message.setText(" ".join(unfinished_message(path)))
 
     def _on_opened(self) -> None:
         if self._path is not None:
@@ -136,16 +116,16 @@ class LeftOver(QFrame):
         self.settled.emit()
 
 
-class Notifier(QObject):
-    """Puts each alert of a feed on the time line, and tells it."""
+class AlertNotifier(QObject):
+    """Shows each alert in the banner and on the desktop, and marks it on the timeline."""
 
     def __init__(self, feed: Feed, workspace: Workspace, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
         self._feed, self._workspace, self._theme = feed, workspace, theme
-        feed.alerted.connect(self._tell)
+        feed.alerted.connect(self._show_alert)
 
     def close(self) -> None:
-        """Take the icon off the desktop."""
+        """Hide the tray icon."""
         if "_tray" in self.__dict__ and self._tray is not None:
             self._tray.hide()
 
@@ -154,14 +134,14 @@ class Notifier(QObject):
         if not QSystemTrayIcon.isSystemTrayAvailable():
             return None
         tray = QSystemTrayIcon(self._theme.icon("monitor"), self)
-        tray.setToolTip("GPU Planner: alerts of the cards")
+        tray.setToolTip("GPU Planner: alerts")
         tray.show()
         return tray
 
     @Slot(object)
-    def _tell(self, alert: Alert) -> None:
+    def _show_alert(self, alert: Alert) -> None:
         sentence = alert_sentence(alert)
         self._feed.mark_live(alert.at_seconds, sentence)
-        self._workspace.noticed.emit(sentence, "An alert of the monitor; its settings are in the Monitor tab.")
+        self._workspace.noticed.emit(sentence, "Alerts are set in the Monitor tab.")
         if self._tray is not None and QSystemTrayIcon.supportsMessages():
             self._tray.showMessage("GPU Planner", sentence, self._theme.icon("monitor"))

@@ -1,4 +1,4 @@
-"""The plan beside what is measured: a line under the cards, lines in the plots, and the way to plan for these cards."""
+"""Comparison of the plan with the readings: a sentence, lines in the plots, and planning for these cards."""
 
 import json
 from collections.abc import Mapping
@@ -43,23 +43,23 @@ _EVALUATING = "monitor recorded plan"
 
 
 class PlanLines:
-    """A line a card and quantity; where several cards have the same, it is named once."""
+    """The plan's predictions as plot lines for each card and metric; equal lines have one title."""
 
     def __init__(self, plots: PlotGrid, title: str) -> None:
         self._plots, self._title = plots, title
         self._lines: dict[tuple[str, str], tuple[float, str]] = {}
 
     def draw(self, devices: tuple[Device, ...], expected: Mapping[str, Expected]) -> Mapping[str, float]:
-        """Draw what is expected of each card, and return it as a share of the card's memory, by UUID."""
+        """Draw each card's prediction, and return the predicted fractions of their memory, by UUID."""
         lines: dict[tuple[str, str], tuple[float, str]] = {}
         shares = {}
         for device in devices:
-            if (found := expected.get(device.uuid)) is None:
+            if (prediction := expected.get(device.uuid)) is None:
                 continue
             if total := device.fact("memory_total_bytes"):
-                shares[device.uuid] = found.memory_bytes / total
+                shares[device.uuid] = prediction.memory_bytes / total
             for metric, field in _DRAWN:
-                value = getattr(found, field)
+                value = getattr(prediction, field)
                 if value is not None:
                     is_named = any(key[0] == metric and line[0] == value for key, line in lines.items())
                     lines[metric, device.uuid] = (value, "" if is_named else self._title)
@@ -76,31 +76,31 @@ class PlanLines:
 
 
 class PlanStrip(QWidget):
-    """Hidden while there is no card. Beside a recording that holds a plan it lays that one, else the window's.
+    """Compares the readings with the plan of the recording, if it contains one, or the window's; hidden without cards.
 
-    `found` says that more is known by now than was shown, `speed_wanted` that a measured speed is to be written down.
+    `updated` is emitted when a background result arrives, `speed_wanted` when the user wants to enter a measured speed.
     """
 
-    found = Signal()
+    updated = Signal()
     speed_wanted = Signal()
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
         self._workspace, self._tasks = workspace, tasks
-        self._fill: str | None = None
+        self._batch_sentence: str | None = None
         self._recorded: Evaluation | None = None
         self._devices: tuple[Device, ...] = ()
         self._matches: Matches = {}
-        self._found = BesidePlan()
+        self._comparison = BesidePlan()
         self._offers: tuple[Offer, ...] = ()
         self.sentence = ElidedLabel()
         self.plan = link_button(
             "Plan for this card",
-            "Let the plan be for the cards of this machine; Ctrl+Z takes it back.",
+            "Set the plan's cards to those of this machine; undo with Ctrl+Z.",
         )
         self.speed = link_button(
             "Use measured speed…",
-            "Put the speed that your run prints in the place of the estimate.",
+            "Replace the estimate by the speed that your run reports.",
         )
         self.menu = QMenu(self)
         self.plan.clicked.connect(self.offer)
@@ -110,21 +110,21 @@ class PlanStrip(QWidget):
 
     @property
     def expected(self) -> Mapping[str, Expected]:
-        """Return what the plan predicts of which cards, by UUID."""
-        return self._found.expected
+        """Return the plan's predictions by UUID."""
+        return self._comparison.expected
 
     def forget(self) -> None:
-        """The plan is another: what was found out about its batch holds no more."""
-        self._fill = None
+        """Discard the result about the batch size because the plan has changed."""
+        self._batch_sentence = None
         self._tasks.cancel(_FILLING)
 
     def cancel(self) -> None:
-        """Wait for nothing any more."""
+        """Cancel background work."""
         for key in (_FILLING, _MATCHING, _EVALUATING):
             self._tasks.cancel(key)
 
     def set_recording(self, recording: Recording | None) -> None:
-        """Take the plan of this recording, if it holds one that can be read here; none is for what is live."""
+        """Use the plan of this recording, if it contains a readable one; None means live."""
         self._recorded = None
         self.forget()
         self._tasks.cancel(_EVALUATING)
@@ -132,24 +132,25 @@ class PlanStrip(QWidget):
             work = partial(_evaluated, recording.plan, recording.path, self._workspace.catalog)
             self._tasks.run(_EVALUATING, work, self._on_evaluated, self._on_unreadable)
 
-    def show_beside(self, latest: Latest, *, is_under_filled: bool) -> None:
-        """Lay the plan beside what is measured now; of a card that is under-filled, say how far the batch can go."""
+    def compare(self, latest: Latest, *, is_under_filled: bool) -> None:
+        """Compare the plan with the readings; for an under-filled card, add how far the batch size can grow."""
         if latest.inventory.devices != self._devices:
             self._devices = latest.inventory.devices
             self._find_matches()
         is_known = all(device.uuid in self._matches for device in self._devices)
-        self._found = beside_plan(self._evaluation, self._matches, latest) if is_known else BesidePlan()
-        asks = is_under_filled and bool(self._found.expected)
-        if asks and self._fill is None:
-            self._find_fill()
-        is_recorded = self._recorded is not None and bool(self._found.sentence)
-        whose = "This is the plan that was recorded." if is_recorded else ""
-        words = (self._found.sentence, whose, (self._fill or "") if asks else "")
-        self.sentence.setText(" ".join(filter(None, words)))
-        self.speed.setVisible(bool(self._found.expected) and self._recorded is None)
+        shown = beside_plan(self._evaluation, self._matches, latest) if is_known else BesidePlan()
+        self._comparison = shown
+        shows_batch = is_under_filled and bool(shown.expected)
+        if shows_batch and self._batch_sentence is None:
+            self._find_largest_batch()
+        is_recorded = self._recorded is not None and bool(shown.sentence)
+        origin = "This is the recorded plan." if is_recorded else ""
+        sentences = (shown.sentence, origin, (self._batch_sentence or "") if shows_batch else "")
+        self.sentence.setText(" ".join(filter(None, sentences)))
+        self.speed.setVisible(bool(shown.expected) and self._recorded is None)
         self.plan.setVisible(bool(self._offers))
         self.plan.setText("Plan for these cards…" if len(self._offers) > 1 else "Plan for this card")
-        self.setVisible(bool(self._found.sentence or self._offers))
+        self.setVisible(bool(shown.sentence or self._offers))
 
     @property
     def _evaluation(self) -> Evaluation:
@@ -157,36 +158,36 @@ class PlanStrip(QWidget):
 
     def _on_evaluated(self, evaluation: Evaluation) -> None:
         self._recorded = evaluation
-        self.found.emit()
+        self.updated.emit()
 
     def _on_unreadable(self, error: BaseException) -> None:
         reason = error.message if isinstance(error, PlannerError) else str(error)
-        told = "The recording's plan cannot be read here, so yours stands beside it."
-        self._workspace.noticed.emit(told, reason)
+        message = "The recorded plan cannot be read; the readings are compared with your current plan."
+        self._workspace.noticed.emit(message, reason)
 
     def _find_matches(self) -> None:
-        """Look the cards up in the catalog; the first name takes a tenth of a second."""
+        """Match the cards with the catalog in the background; the first match takes a tenth of a second."""
         work = partial(matches_of, self._workspace.catalog.hardware, self._devices)
         self._tasks.run(_MATCHING, work, self._on_matched, lambda _error: None)
 
     def _on_matched(self, matches: Matches) -> None:
         self._matches, self._offers = matches, offers(matches)
-        self.found.emit()
+        self.updated.emit()
 
-    def _find_fill(self) -> None:
-        """Find out how far the batch can go; that takes a moment, and is said once it is known."""
-        self._fill = ""
+    def _find_largest_batch(self) -> None:
+        """Find the largest batch size that fits, in the background."""
+        self._batch_sentence = ""
         evaluation = self._evaluation
         work = partial(batch_that_fills, evaluation.plan, self._workspace.catalog)
         self._tasks.run(_FILLING, work, partial(self._on_filled, evaluation), lambda _error: None)
 
     def _on_filled(self, evaluation: Evaluation, solved: tuple[Solved, Solved] | None) -> None:
-        self._fill = fill_sentence(evaluation.plan, solved)
-        self.found.emit()
+        self._batch_sentence = fill_sentence(evaluation.plan, solved)
+        self.updated.emit()
 
     @Slot()
     def offer(self) -> None:
-        """Plan for the card of this machine; where there are several, or it can be several, ask for which."""
+        """Set the plan's cards to those of this machine; ask which if there are several options."""
         self.menu.clear()
         for offer in self._offers:
             self.menu.addAction(fmt.count_of(offer.cards, offer.gpu.name), partial(self._plan_for, offer))
@@ -195,7 +196,7 @@ class PlanStrip(QWidget):
         elif self._offers:
             self.menu.popup(self.plan.mapToGlobal(QPoint(0, self.plan.height())))
         else:
-            self._workspace.noticed.emit("There is no card here that the catalog knows.", "")
+            self._workspace.noticed.emit("None of this machine's cards is in the catalog.", "")
 
     def _plan_for(self, offer: Offer) -> None:
         workspace = self._workspace
@@ -205,9 +206,9 @@ class PlanStrip(QWidget):
 
 
 def _evaluated(plan: Mapping[str, Any], path: Path, catalog: Catalog) -> Evaluation:
-    """Return what a recorded plan comes to.
+    """Evaluate a recorded plan.
 
     Raises:
-        PlannerError: If it is of a newer version, or names what this catalog does not have.
+        PlannerError: If it is of a newer version, or its card or model is not in this catalog.
     """
     return evaluate(parse_plan(json.dumps(plan), path), catalog)

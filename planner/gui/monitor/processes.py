@@ -1,4 +1,4 @@
-"""The processes on the cards: sorted, filtered, copied, and killed where that is allowed."""
+"""The table of processes on the cards, which can be searched, copied and, if permitted, killed."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ _LEAST_ROWS, _MOST_ROWS = 2, 6
 
 
 class KillProcess(QObject):
-    """The question for one process at a time."""
+    """Asks for confirmation and ends a process."""
 
     def __init__(self, workspace: Workspace, parent: QWidget) -> None:
         super().__init__(parent)
@@ -36,15 +36,15 @@ class KillProcess(QObject):
         self.box: QMessageBox | None = None
 
     def ask(self, process: CardProcess) -> None:
-        """Ask whether to end `process`; where that is not allowed, say why across the window."""
+        """Ask whether to end `process`; if that is not permitted, show why in the banner."""
         refusal = why_not(process, may_end_others=self._may_end_others)
         if refusal or process.host is None:
             self._workspace.failed.emit(PlannerError(f"Process {process.pid} cannot be ended from here.", refusal))
             return
         started = clock(process.host.started_seconds)
         text = f"End process {process.pid}?\n\n{process.host.command or process.host.name}"
-        about = f"It belongs to {process.host.user} and was started at {started}. What it has not saved is lost."
-        force = QCheckBox("Do not let it &tidy up (kill)")
+        about = f"It belongs to {process.host.user} and was started at {started}. Its unsaved data will be lost."
+        force = QCheckBox("&Kill it immediately, without letting it clean up")
         box = confirmation(
             "End this process?",
             text,
@@ -71,7 +71,7 @@ class KillProcess(QObject):
 
 
 class Processes(QWidget):
-    """A search and a table; `summarised` carries a line that says what is there while the table is folded away."""
+    """The search and the table; `summarised` carries the summary for the collapsed section."""
 
     summarised = Signal(str)
 
@@ -97,34 +97,34 @@ class Processes(QWidget):
         self.set_live(True)
 
     def set_live(self, is_live: bool) -> None:
-        """Only what runs on this machine now can be ended."""
+        """Allow to end processes only while this machine is displayed live."""
         self._is_live = is_live
         self._on_chosen()
 
     def show_processes(self, latest: Latest) -> None:
-        """Show what runs now; what is chosen and where one has scrolled to stay."""
+        """Show the running processes; the selection and the scroll position stay."""
         rows = process_rows(latest)
         if rows != self._model.all_records:
             bar = self.table.verticalScrollBar()
             before = bar.value()
             self._model.set_records(rows)
             bar.setValue(before)
-        self._give_room(len(rows))
+        self._fit_height(len(rows))
         self._empty.setVisible(not rows)
         self.table.setVisible(bool(rows))
         self.summarised.emit(_summary(rows))
         self._on_chosen()
 
     def copy(self) -> None:
-        """Copy the selected rows, or all where none is selected."""
+        """Copy the selected rows, or all rows if none is selected."""
         if not self.table.selected_records:
             self.table.selectAll()
         self.table.copy_selected()
 
-    def _give_room(self, rows: int) -> None:
-        """Be as high as so many rows need, within bounds."""
+    def _fit_height(self, rows: int) -> None:
+        """Fit the height of the table to this many rows, within bounds."""
         row = self.table.verticalHeader().defaultSectionSize()
-        # Below the rows there may be a bar to scroll sideways.
+        # There may be a horizontal scroll bar below the rows.
         edges = self.table.horizontalHeader().sizeHint().height() + self.table.horizontalScrollBar().sizeHint().height()
         self.table.setMinimumHeight(edges + row * _LEAST_ROWS)
         self.table.setMaximumHeight(edges + row * min(max(rows, _LEAST_ROWS), _MOST_ROWS))
@@ -134,7 +134,7 @@ class Processes(QWidget):
         self.search.setMaximumWidth(360)
         bar.insertStretch(1, 1)
         in_column(bar, self._empty, (self.table, 1), owner=self, margins=None, spacing=theme.spacing.small)
-        self._give_room(0)
+        self._fit_height(0)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
 
     def _connect(self) -> None:
@@ -177,7 +177,7 @@ class Processes(QWidget):
 def _summary(rows: Sequence[ProcessRow]) -> str:
     if not rows:
         return "none"
-    held = sum(row.process.memory_bytes.value or 0 for row in rows if row.process.is_reliable)
+    used = sum(row.process.memory_bytes.value or 0 for row in rows if row.process.is_reliable)
     count = len({row.process.pid for row in rows})
     noun = "process" if count == 1 else "processes"
-    return f"{fmt.integer(count)} {noun}" + (f", {fmt.significant(held / GIB)}{fmt.THIN}GiB" if held else "")
+    return f"{fmt.integer(count)} {noun}" + (f", {fmt.significant(used / GIB)}{fmt.THIN}GiB" if used else "")

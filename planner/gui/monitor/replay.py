@@ -1,4 +1,4 @@
-"""A recording that is played: the whole of it in the plots at once, and a time in it that moves."""
+"""Loading and replay of recordings."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from planner.gui.monitor.chronicle import LookBack
+from planner.gui.monitor.verdict_timeline import VerdictTimeline
 from planner.monitor.history import History
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
@@ -20,15 +20,18 @@ from planner.monitor.supervisor.gathering import note
 SPEEDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 60.0)
 
 _TICK_MS: Final = 100
+_LEAST_INTERVAL_SECONDS: Final = 5.0
+# A diagnosis of a card takes a millisecond: with this many, a day of eight cards takes three seconds.
+_MOST_DIAGNOSES: Final = 360
 _DAY_SECONDS: Final = 86_400.0
-# Where the demo has something to say at once.
+# The demo's first diagnosis.
 _DEMO_BEGINS_SECONDS: Final = 150.0
-# Beside its span, so that its first reading is not yet forgotten when its last is taken over.
+# Added to the recording's length, so that the history still has the first reading when the last is loaded.
 _SLACK_SECONDS: Final = 60.0
 
 
-class Loaded(NamedTuple):
-    """A recording and everything that is in it; `is_demo` says that its readings are invented."""
+class LoadedRecording(NamedTuple):
+    """A recording with its whole history; the readings of a demo are invented."""
 
     recording: Recording
     history: History
@@ -36,102 +39,105 @@ class Loaded(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Return what is played, as its heading says."""
+        """Return the title of the replay."""
         return "Demo: invented readings" if self.is_demo else f"Replay of {self.recording.path.name}"
 
 
-class Loader:
-    """Reads a recording, or another program's log, in the background; `stop` makes it end early."""
+class RecordingLoader:
+    """Loads a recording or another program's log; `stop`, called from another thread, ends the loading early."""
 
     def __init__(self, path: Path, *, is_demo: bool = False) -> None:
         self._path, self._is_demo = path, is_demo
         self._is_stopped = False
 
     def stop(self) -> None:
-        """End soon; what is returned then is not to be used."""
+        """End the loading soon; its result is then incomplete."""
         self._is_stopped = True
 
-    def load(self) -> Loaded:
-        """Return the recording with its whole history, and what was to be said of it all along.
+    def load(self) -> LoadedRecording:
+        """Return the recording with its whole history, including verdicts.
 
         Raises:
             RecordingError: If it cannot be read.
         """
         recording = open_recording(self._path)
         history = History(max(_DAY_SECONDS, recording.seconds + _SLACK_SECONDS))
-        look_back = LookBack(history, recording.seconds)
+        timeline, due = VerdictTimeline(history), float("-inf")
+        interval = max(_LEAST_INTERVAL_SECONDS, recording.seconds / _MOST_DIAGNOSES)
         for update in recording:
             if self._is_stopped:
                 break
             history.note(update)
-            look_back.note()
+            if history.end is not None and history.end >= due:
+                due = history.end + interval
+                timeline.diagnose(history, history.end)
         for mark in recording.marks:
             history.add_mark(mark.monotonic_seconds, mark.text)
-        return Loaded(recording, history, self._is_demo)
+        return LoadedRecording(recording, history, self._is_demo)
 
 
-class Replay(QObject):
-    """Moves through a recording at a speed; `moved` says that another time is shown, or that it goes on or stands."""
+class RecordingReplay(QObject):
+    """Plays a recording; `moved` is emitted when the displayed time changes, and on play and stop."""
 
     moved = Signal()
 
-    def __init__(self, loaded: Loaded, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, loaded: LoadedRecording, clock: Callable[[], float] = monotonic) -> None:
         super().__init__()
         self.loaded, self.history = loaded, loaded.history
         self.latest = Latest()
         self._clock = clock
         self._player = Player(loaded.recording)
-        self._looked_at = 0.0
+        self._advanced_at = 0.0
         self._timer = QTimer(self, interval=_TICK_MS)
-        self._timer.timeout.connect(self._go_on)
+        self._timer.timeout.connect(self._advance)
         self.seek(_DEMO_BEGINS_SECONDS if loaded.is_demo else 0.0)
 
     @property
     def seconds(self) -> float:
-        """Return how far into the recording the time is that is shown."""
+        """Return the displayed time in seconds from the start of the recording."""
         return self._player.position
 
     @property
     def length(self) -> float:
-        """Return how long the recording is, in seconds."""
+        """Return the length of the recording in seconds."""
         return self.loaded.recording.seconds
 
     @property
     def now(self) -> float:
-        """Return the time that is shown, by the clock of the recording."""
+        """Return the displayed time of the recording's clock."""
         return self.loaded.recording.start + self.seconds
 
     @property
     def is_playing(self) -> bool:
-        """Return whether time goes on."""
+        """Return whether the replay is running."""
         return self._timer.isActive()
 
     def set_speed(self, speed: float) -> None:
-        """Play so many times as fast as it happened."""
+        """Set the speed as a multiple of real time."""
         self._player.speed = speed
 
     def play(self) -> None:
-        """Go on from here, or from the beginning once the end is reached."""
+        """Play from the displayed time, or from the start if the end was reached."""
         if self._player.is_over:
             self.seek(0.0)
-        self._looked_at = self._clock()
+        self._advanced_at = self._clock()
         self._timer.start()
         self.moved.emit()
 
     def stop(self) -> None:
-        """Stand still."""
+        """Pause the replay."""
         self._timer.stop()
         self.moved.emit()
 
     def seek(self, seconds: float) -> None:
-        """Show what stood so far into the recording."""
+        """Jump to a time in seconds from the start."""
         self.latest = Latest()
         self._take(self._player.seek(seconds))
 
     @Slot()
-    def _go_on(self) -> None:
-        before, self._looked_at = self._looked_at, self._clock()
-        self._take(self._player.advance(self._looked_at - before))
+    def _advance(self) -> None:
+        before, self._advanced_at = self._advanced_at, self._clock()
+        self._take(self._player.advance(self._advanced_at - before))
         if self._player.is_over:
             self.stop()
 

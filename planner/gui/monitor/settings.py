@@ -1,4 +1,4 @@
-"""What the Monitor tab remembers between runs."""
+"""Stored settings of the Monitor tab."""
 
 import os
 from pathlib import Path
@@ -12,21 +12,21 @@ from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS
 from planner.present import format as fmt
 
 
-class Unfinished(Spec):
-    """A file that is being written, and the process that writes it; a number alone may be another's by now."""
+class UnfinishedRecording(Spec):
+    """A recording in progress and its process, identified by number and start time since numbers are reused."""
 
     path: str
     pid: int
     process_started_seconds: float | None
 
     @classmethod
-    def of_this_process(cls, path: Path) -> "Unfinished":
-        """Return that this process writes `path`."""
+    def of_this_process(cls, path: Path) -> "UnfinishedRecording":
+        """Return the record of `path` being written by this process."""
         return cls(path=str(path.absolute()), pid=os.getpid(), process_started_seconds=_started(os.getpid()))
 
     @property
     def left_over(self) -> Path | None:
-        """Return the file, if it is there and nobody writes it any more."""
+        """Return the file if it exists and its process has ended, otherwise None."""
         path = Path(self.path)
         return None if self._is_written or not path.is_file() else path
 
@@ -36,17 +36,16 @@ class Unfinished(Spec):
         return started is not None and started == self.process_started_seconds
 
 
-def unfinished_words(path: Path) -> tuple[str, str]:
-    """Return what is to be said of a recording that was cut off, and what can be done."""
+def unfinished_message(path: Path) -> tuple[str, str]:
+    """Return the message about an interrupted recording and its details."""
     size = fmt.size(path.stat().st_size)
-    told = f"The recording {path.name} was cut off when the program ended."
-    return told, f"All but its last second is kept: {size} in {path.parent}."
+    message = f"The recording {path.name} was interrupted when the program ended."
+    return message, f"All but its last second is saved: {size} in {path.parent}."
 
 
 def _started(pid: int) -> float | None:
-    """Return when a process was started, none where there is none of that number."""
-    # Here, since the window's start needs it only where a recording broke off.
-    import psutil
+    """Return the start time of a process, or None if it does not exist."""
+    import psutil  # the start of the window needs it only after an interrupted recording
 
     try:
         return float(psutil.Process(pid).create_time())
@@ -58,25 +57,22 @@ MOST_COLUMNS: Final = 3
 
 
 class PlotSettings(Spec):
-    """Which plots are shown in which order, by their keys, so that it outlives plots that are added or go away."""
+    """The order and the visibility of the plots by their keys, so that they survive added and removed plots."""
 
     order: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ("sm_occupancy", "memory_temperature")
-    columns: int | None = Field(default=None, ge=1, le=MOST_COLUMNS, description="None: as many as there is room for")
+    columns: int | None = Field(default=None, ge=1, le=MOST_COLUMNS, description="None: as many as fit")
 
 
 class MonitorSettings(Spec):
-    """How often and how far back to look, and what may be done.
-
-    The driver is let go once the tab was hidden for `release_after_minutes`; None keeps it.
-    """
+    """The settings; the driver is released once the tab was hidden for `release_after_minutes` (None: never)."""
 
     interval_seconds: float = Field(default=1.0, ge=FASTEST_SECONDS, le=SLOWEST_SECONDS)
-    span_seconds: float | None = Field(default=600.0, gt=0, description="None: all there is")
+    span_seconds: float | None = Field(default=600.0, gt=0, description="None: everything")
     release_after_minutes: float | None = Field(default=10.0, gt=0)
     may_end_others: bool = False
     shows_processes: bool = False
     usd_per_kwh: float | None = Field(default=None, gt=0, description="None: energy has no price")
-    unfinished: Unfinished | None = Field(default=None, description="the recording that is being written")
+    unfinished: UnfinishedRecording | None = Field(default=None, description="the recording that is being written")
     alerts: AlertRules = AlertRules()
     plots: PlotSettings = PlotSettings()

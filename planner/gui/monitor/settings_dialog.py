@@ -1,4 +1,4 @@
-"""What to be told of, when the driver is let go, and which processes may be ended."""
+"""The dialog for alerts, the release of the driver, ending processes, and the electricity price."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ _USUAL_RELEASE_MINUTES: Final = 10.0
 
 
 class TariffField(QDoubleSpinBox):
-    """A price in USD per kWh; at its lowest it is not known, and no cost is told."""
+    """A price in USD per kWh; zero means that it is not set."""
 
     def __init__(self, usd_per_kwh: float | None) -> None:
         super().__init__(minimum=0.0, maximum=_DEAREST_USD, decimals=3, singleStep=_STEP_USD)
@@ -27,18 +27,18 @@ class TariffField(QDoubleSpinBox):
         self.setSuffix(" a kWh")
         self.setSpecialValueText("not set")
         self.setAccessibleName("Price of a kWh")
-        self.setToolTip("What your electricity costs; with it, a recording's energy has a price.")
+        self.setToolTip("Your electricity price, for the energy cost of recordings.")
         self.setKeyboardTracking(False)
         self.setValue(usd_per_kwh or 0.0)
 
     @property
     def usd_per_kwh(self) -> float | None:
-        """Return the price, none where it is not set."""
+        """Return the price, or None if it is not set."""
         return self.value() or None
 
 
 class SettingsDialog(QDialog):
-    """Changes a `MonitorSettings`; `chosen` carries the new one."""
+    """Edits the settings; `chosen` carries the new `MonitorSettings`."""
 
     chosen = Signal(object)
 
@@ -60,7 +60,7 @@ class SettingsDialog(QDialog):
         self._enable(self.is_on.isChecked())
 
     def accept(self) -> None:
-        """Hand over what was chosen."""
+        """Emit the new settings."""
         rules = AlertRules(
             is_on=self.is_on.isChecked(),
             temperature_celsius=self.temperature.chosen,
@@ -81,30 +81,30 @@ class SettingsDialog(QDialog):
 
     def _add_alerts(self, rules: AlertRules) -> None:
         self._head("Alerts")
-        self.is_on = self._check("&Tell me, on the desktop and as a mark on the time line", rules.is_on)
-        self.temperature = self._threshold("A card is at least this &hot", rules.temperature_celsius, 90, 150, "°C")
+        self.is_on = self._check("&Show alerts on the desktop and mark them on the timeline", rules.is_on)
+        self.temperature = self._threshold("&Temperature of a card at least", rules.temperature_celsius, 90, 150, "°C")
         memory = _scaled(rules.memory_fraction, _PER_CENT)
-        self.memory = self._threshold("At least this much of its &memory is used", memory, 95, 100, "%")
+        self.memory = self._threshold("Used &memory of a card at least", memory, 95, 100, "%")
         self.idle = self._threshold(
-            "It is &idle (below 5 %) for", rules.idle_minutes, _USUAL_IDLE_MINUTES, 10_000, "min"
+            "Card &idle (below 5 %) for", rules.idle_minutes, _USUAL_IDLE_MINUTES, 10_000, "min"
         )
         self.lost = self._check("A card is &lost", rules.lost)
         self.process_ended = self._check("A &process on a card ended", rules.process_ended)
         self.hold = _number(rules.hold_seconds, 0, 3600, "s")
-        self._row(make_label("Heat and memory must last for"), self.hold)
+        self._row(make_label("Temperature and memory alerts only after"), self.hold)
         self._alerts = (self.lost, self.process_ended, self.hold, self.temperature, self.memory, self.idle)
 
     def _add_others(self, settings: MonitorSettings) -> None:
         self._head("The driver and processes")
         self.release = self._threshold(
-            "Let the &driver go when this tab was hidden for",
+            "Release the &driver when this tab has been hidden for",
             settings.release_after_minutes,
             _USUAL_RELEASE_MINUTES,
             10_000,
             "min",
         )
-        self.release.setToolTip("So that a laptop's card can sleep. Not while recording or with alerts on.")
-        self.may_end_others = self._check("Allow to end processes of &other users", settings.may_end_others)
+        self.release.setToolTip("Lets a laptop's card sleep. Not while recording or with alerts on.")
+        self.may_end_others = self._check("Allow ending processes of &other users", settings.may_end_others)
         self._head("Energy")
         self.tariff = TariffField(settings.usd_per_kwh)
         price = make_label("Electricity &costs")
@@ -136,7 +136,7 @@ class SettingsDialog(QDialog):
 
 
 class _Threshold(QCheckBox):
-    """A number that can be switched off."""
+    """A check box with a number that applies while it is checked."""
 
     def __init__(self, text: str, value: float | None, usual: float, most: float, unit: str) -> None:
         super().__init__(text)
@@ -148,11 +148,11 @@ class _Threshold(QCheckBox):
 
     @property
     def chosen(self) -> float | None:
-        """Return the number, none where it is switched off."""
+        """Return the number, or None if the box is not checked."""
         return self.number.value() if self.isChecked() else None
 
     def setEnabled(self, enabled: bool) -> None:
-        """Enable the number as well, if it is switched on."""
+        """Enable the box, and the number if the box is checked."""
         super().setEnabled(enabled)
         self._update()
 

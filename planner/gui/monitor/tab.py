@@ -1,4 +1,4 @@
-"""The Monitor tab: what the cards do, why they are no faster, and what was planned of them."""
+"""The Monitor tab: readings of the cards, their diagnosis, and their comparison with the plan."""
 
 from time import monotonic, process_time, time
 from typing import ClassVar, Final
@@ -12,11 +12,11 @@ from planner.gui.monitor.controller import Controller
 from planner.gui.monitor.diagnoser import Diagnoser
 from planner.gui.monitor.dialogs import VerdictDialog
 from planner.gui.monitor.feed import Feed
-from planner.gui.monitor.headline import EmptyState, Outlook
-from planner.gui.monitor.notices import FaultList, LeftOver, Notifier
+from planner.gui.monitor.headline import EmptyState, HeadlinePanel
+from planner.gui.monitor.notices import AlertNotifier, FaultList, UnfinishedBanner
 from planner.gui.monitor.plan_strip import PlanLines, PlanStrip
 from planner.gui.monitor.plots.grid import PlotGrid
-from planner.gui.monitor.plots.time_view import TimeView
+from planner.gui.monitor.plots.time_view import TimeSpanView
 from planner.gui.monitor.processes import Processes
 from planner.gui.monitor.toolbar import ReplayBar, Toolbar
 from planner.gui.tab import Tab
@@ -32,35 +32,35 @@ from planner.present.monitor.events import fault_views
 from planner.present.monitor.headline import card_line, card_name, monitor_answer
 from planner.present.monitor.readings import card_rows, driver_line, host_line, own_cost
 
-# Few and far between, so that the axis seldom moves.
+# Few steps, so that the axis seldom changes.
 _STEPS_SECONDS: Final = (60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 21_600.0)
 _LEAST_SHARE_SECONDS: Final = 2.0
 _MINUTE_MS: Final = 60_000
 
 
-class FirstSpan:
-    """Begins with a minute, which grows in steps to the usual span: ten minutes would be empty for nine of them.
+class GrowingSpan:
+    """Grows the displayed span in steps from a minute to the usual one, which would be mostly empty at first.
 
-    It ends as soon as somebody zooms, pans or chooses a span.
+    It stops growing as soon as the user zooms, pans or chooses a span.
     """
 
-    def __init__(self, view: TimeView) -> None:
+    def __init__(self, view: TimeSpanView) -> None:
         self._view = view
         self._usual: float | None = None
         self._shown: float | None = None
 
     def begin(self, usual: float | None) -> None:
-        """Show what is usual, in seconds, once so much is known; none is all there is."""
+        """Start to grow to `usual` seconds; None means everything."""
         self._usual, self._shown = usual, usual
         self._view.set_span(usual)
 
     def choose(self, seconds: float | None) -> None:
-        """Show just this."""
+        """Show this span from now on."""
         self._usual = None
         self._view.set_span(seconds)
 
     def fit(self, history: History) -> None:
-        """Show no more than a step beyond what is known."""
+        """Show the smallest step that contains all readings."""
         start, end, usual = history.start, history.end, self._usual
         if start is None or end is None or usual is None:
             return
@@ -73,15 +73,15 @@ class FirstSpan:
             self._view.set_span(self._shown)
 
 
-class OwnShare:
-    """The share since it was last found out, which takes a while: over less than two seconds it would only flicker."""
+class OwnCpuShare:
+    """The share of a core used by this process, measured over at least two seconds since it would flicker otherwise."""
 
     def __init__(self) -> None:
         self._at, self._spent = monotonic(), process_time()
         self.fraction: float | None = None
 
-    def look(self) -> float | None:
-        """Return the share of a core; none at first."""
+    def measure(self) -> float | None:
+        """Return the last share, or None at first."""
         elapsed = monotonic() - self._at
         if elapsed >= _LEAST_SHARE_SECONDS:
             spent = process_time()
@@ -91,7 +91,7 @@ class OwnShare:
 
 
 class MonitorTab(Tab):
-    """Cards at the top, plots below, processes at the bottom; `feed` may be one of a test."""
+    """The cards at the top, plots below, and processes at the bottom; tests can pass a `feed`."""
 
     key: ClassVar[str] = "monitor"
     title: ClassVar[str] = "Monitor"
@@ -104,26 +104,26 @@ class MonitorTab(Tab):
         self.feed.setParent(self)
         self.controller = Controller(self.feed, workspace, theme, tasks, self)
         self.diagnoser = Diagnoser(self.feed)
-        self.notifier = Notifier(self.feed, workspace, theme, self)
+        self.notifier = AlertNotifier(self.feed, workspace, theme, self)
         self.more = self.controller.menu()
         self.toolbar = Toolbar(theme, settings, self.more)
         self.replay_bar = ReplayBar(theme)
-        self.left_over = LeftOver(theme)
-        self.outlook = Outlook(theme)
+        self.left_over = UnfinishedBanner(theme)
+        self.headline = HeadlinePanel(theme)
         self.faults = FaultList(theme)
         self.cards = CardLines(theme)
         self.empty_state = EmptyState(theme)
         self.plan_strip = PlanStrip(workspace, theme, tasks)
         self.machine = ElidedLabel(role="muted")
-        self.take_up = QPushButton("Take up the GPU again")
+        self.reconnect = QPushButton("Reconnect to the driver")
         self.plots = PlotGrid(theme, self.feed.history, workspace.settings)
-        self._first_span = FirstSpan(self.plots.view)
+        self._first_span = GrowingSpan(self.plots.view)
         self.more.aboutToShow.connect(self._offer_plots)
         self.processes = Processes(workspace, theme)
         self.process_section = Section(theme, "Processes", self.processes)
         self.is_paused = False
         self._released_unseen = False
-        self._share = OwnShare()
+        self._share = OwnCpuShare()
         self._plots_menu: QMenu | None = None
         self._plan_lines = PlanLines(self.plots, "plan")
         self._hidden = QTimer(self, singleShot=True)
@@ -136,23 +136,23 @@ class MonitorTab(Tab):
             self.left_over.offer(settings.unfinished.left_over)
 
     def refresh(self, _evaluation: Evaluation) -> None:
-        """Show what stands now beside the plan."""
+        """Compare the readings with the changed plan."""
         self.plan_strip.forget()
         self._show_now()
 
     def copy_result(self) -> str:
-        """Return what the cards do and what is wrong, as text."""
+        """Return the headline, the cards and the faults as text."""
         heading = (self.toolbar.source.text(), self.machine.text())
-        return "\n".join([*heading, self.outlook.text, *self.cards.texts, *self.faults.texts]).strip()
+        return "\n".join([*heading, self.headline.text, *self.cards.texts, *self.faults.texts]).strip()
 
     def focus_search(self) -> None:
-        """Unfold the processes, with the keyboard in their search."""
+        """Expand the processes and focus their search."""
         self.process_section.set_open(True)
         self._on_processes_toggled(True)
         self.processes.search.setFocus()
 
     def shut_down(self) -> None:
-        """Let the driver go, close the file that is written, and wait until all is gone."""
+        """Stop the recording and release the driver."""
         self._hidden.stop()
         self.controller.cancel()
         self.plan_strip.cancel()
@@ -161,7 +161,7 @@ class MonitorTab(Tab):
 
     @Slot()
     def toggle_pause(self) -> None:
-        """Let the view stand still, or go on; readings are kept meanwhile."""
+        """Pause or resume the view; readings continue in the background."""
         if self.feed.replay is not None:
             self.replay_bar.toggle()
             return
@@ -170,25 +170,25 @@ class MonitorTab(Tab):
         self._show_now()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Begin to watch; take up the driver again if it was let go because nobody looked."""
+        """Start reading; reconnect to the driver if it was released because the tab was hidden."""
         self._hidden.stop()
         self.feed.start()
         if self._released_unseen:
             self._released_unseen = False
             self.feed.resume()
-        # Whatever the plan did meanwhile, the readings are others.
+        # The readings have changed even if the plan has not.
         self._stale = True
         super().showEvent(event)
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Begin to wait for the time after which the driver is let go."""
+        """Start the timer that releases the driver."""
         super().hideEvent(event)
         minutes = self.controller.settings.release_after_minutes
         if minutes is not None:
             self._hidden.start(round(minutes * _MINUTE_MS))
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Put everything away where the tab is a window of its own."""
+        """Shut down where the tab is a window of its own."""
         self.shut_down()
         super().closeEvent(event)
 
@@ -208,10 +208,10 @@ class MonitorTab(Tab):
 
     @Slot()
     def _on_switched(self) -> None:
-        """Show another source from its beginning."""
+        """Show another source from its start."""
         replay = self.feed.replay
         self.is_paused = False
-        self.diagnoser.forget()
+        self.diagnoser.reset()
         self.plots.set_history(self.feed.history)
         self._set_span()
         self.toolbar.set_paused(False)
@@ -224,16 +224,16 @@ class MonitorTab(Tab):
     def _show_now(self) -> None:
         latest = self.feed.latest
         rows = card_rows(latest)
-        found = self.diagnoser.look()
-        self.plan_strip.show_beside(latest, is_under_filled=self.diagnoser.is_under_filled)
-        # What is said of the only card stands above it already.
+        diagnoses = self.diagnoser.diagnose()
+        self.plan_strip.compare(latest, is_under_filled=self.diagnoser.is_under_filled)
+        # The diagnosis of a single card is already the headline.
         shares = self._plan_lines.draw(latest.inventory.devices, self.plan_strip.expected)
-        self.cards.show_cards([card_line(row) for row in rows], found if len(rows) > 1 else {}, shares)
+        self.cards.show_cards([card_line(row) for row in rows], diagnoses if len(rows) > 1 else {}, shares)
         self.cards.setVisible(bool(rows))
         self.faults.show_faults(fault_views(latest, self._wall_now()))
         is_released = self.feed.is_live and self.feed.is_released
-        self.take_up.setVisible(is_released)
-        self.outlook.show_headline(monitor_answer(self.diagnoser.verdicts, latest.inventory, is_released=is_released))
+        self.reconnect.setVisible(is_released)
+        self.headline.show_headline(monitor_answer(self.diagnoser.verdicts, latest.inventory, is_released=is_released))
         self.empty_state.setVisible(not rows and not self.feed.is_released)
         self._show_machine()
         self.replay_bar.refresh()
@@ -249,12 +249,12 @@ class MonitorTab(Tab):
     def _show_machine(self) -> None:
         latest = self.feed.latest
         self.machine.setText("  ·  ".join(part for part in (driver_line(latest), host_line(latest)) if part))
-        cost = own_cost(latest.cost, self._share.look()) if self.feed.is_live else ""
-        self.toolbar.cost.setText("  ·  ".join(part for part in (self.controller.recording_words, cost) if part))
+        cost = own_cost(latest.cost, self._share.measure()) if self.feed.is_live else ""
+        self.toolbar.cost.setText("  ·  ".join(part for part in (self.controller.recording_status, cost) if part))
 
     @Slot()
     def _offer_plots(self) -> None:
-        """Put the choice of plots into the menu, as it is now."""
+        """Replace the submenu of plots by a current one."""
         before, self._plots_menu = self._plots_menu, self.plots.plots_menu()
         if before is not None:
             before.deleteLater()
@@ -262,17 +262,17 @@ class MonitorTab(Tab):
 
     @Slot(str)
     def _show_verdict(self, uuid: str) -> None:
-        found, rows = self.diagnoser.look().get(uuid), card_rows(self.feed.latest)
+        diagnosis, rows = self.diagnoser.diagnose().get(uuid), card_rows(self.feed.latest)
         row = next((row for row in rows if row.device.uuid == uuid), None)
-        if found is not None and row is not None:
+        if diagnosis is not None and row is not None:
             checklist = self.diagnoser.checklist(uuid)
-            self.controller.show(VerdictDialog(card_name(row), found, checklist, self.theme, self.window()))
+            self.controller.show(VerdictDialog(card_name(row), diagnosis, checklist, self.theme, self.window()))
 
     @Slot(bool)
     def _on_processes_toggled(self, is_open: bool) -> None:
         self.controller.change(shows_processes=is_open)
         if is_open:
-            # Once they have their place.
+            # After the layout has placed them.
             QTimer.singleShot(0, self, lambda: self._area.ensureWidgetVisible(self.processes))
 
     @Slot(object)
@@ -281,7 +281,7 @@ class MonitorTab(Tab):
         self._first_span.choose(seconds)
 
     def _set_span(self) -> None:
-        """Show the usual span of what is live, and the whole of a recording."""
+        """Show the stored span for live readings, and the whole of a recording."""
         span = self.controller.settings.span_seconds if self.feed.is_live else None
         self.toolbar.show_span(span)
         self._first_span.begin(span)
@@ -305,10 +305,10 @@ class MonitorTab(Tab):
         fixed = (self.toolbar, self.replay_bar, self.left_over, self._area)
         in_column(*fixed, owner=self, margins=(space.medium, space.small), spacing=space.small)
         in_column(
-            self.outlook,
+            self.headline,
             self.faults,
             self.empty_state,
-            (self.take_up, 0, Qt.AlignmentFlag.AlignLeft),
+            (self.reconnect, 0, Qt.AlignmentFlag.AlignLeft),
             self.cards,
             self.plan_strip,
             self.machine,
@@ -338,12 +338,12 @@ class MonitorTab(Tab):
         self.empty_state.replay.clicked.connect(controller.choose_recording)
         self.empty_state.demo.clicked.connect(controller.show_demo)
         self.empty_state.doctor.clicked.connect(controller.show_doctor)
-        self.plan_strip.found.connect(self._on_updated)
-        self.take_up.clicked.connect(controller.toggle_release)
+        self.plan_strip.updated.connect(self._on_updated)
+        self.reconnect.clicked.connect(controller.toggle_release)
         self.plots.mark_wanted.connect(controller.ask_mark_at)
         self.plots.failed.connect(self.workspace.failed)
         self.cards.opened.connect(self._show_verdict)
         self.plan_strip.speed_wanted.connect(controller.ask_speed)
-        self.outlook.opened.connect(self._show_verdict)
+        self.headline.opened.connect(self._show_verdict)
         self.process_section.toggled.connect(self._on_processes_toggled)
         self.processes.summarised.connect(self.process_section.set_summary)

@@ -1,11 +1,11 @@
-"""The rows of buttons of the Monitor tab: what is shown, how often it is read, and where a replay is."""
+"""The toolbar of the Monitor tab, and the controls of a replay."""
 
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtWidgets import QComboBox, QMenu, QPushButton, QSlider, QWidget
 
-from planner.gui.monitor.replay import SPEEDS, Replay
+from planner.gui.monitor.replay import SPEEDS, RecordingReplay
 from planner.gui.monitor.settings import MonitorSettings
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.buttons import IconButton, push_button
@@ -22,16 +22,16 @@ SPANS: Final[tuple[tuple[str, float | None], ...]] = (
     ("1 hour", 3600.0),
     ("6 hours", 21_600.0),
     ("24 hours", 86_400.0),
-    ("all there is", None),
+    ("everything", None),
 )
 INTERVALS: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-# Steps of a tenth of a second; a day of them is well within what a slider can hold.
+# Slider steps per second; a day of them is well within the range of a slider.
 _STEPS: Final = 10
 _PAGE_SECONDS: Final = 60
 
 
 class Toolbar(QWidget):
-    """What its buttons do is set from outside; `span_chosen` carries seconds or none, `interval_chosen` seconds."""
+    """The toolbar, whose buttons the tab connects; `span_chosen` carries seconds or None, `interval_chosen` seconds."""
 
     span_chosen = Signal(object)
     interval_chosen = Signal(float)
@@ -43,8 +43,8 @@ class Toolbar(QWidget):
         self.cost = ElidedLabel(role="muted")
         self.live = QPushButton("Back to live")
         self.pause = IconButton(theme, "pause", "Pause")
-        self.span = _choice("Time span that is shown, as soon as so much is known")
-        self.interval = _choice("How often the cards are read")
+        self.span = _choice("Displayed time span, as far as there are readings")
+        self.interval = _choice("Interval between readings")
         self.record = QPushButton("&Record")
         self.open = push_button("&Open…", "Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM.")
         self.note = IconButton(theme, "flag", "Mark this moment with a note")
@@ -75,7 +75,7 @@ class Toolbar(QWidget):
         self.set_recording(is_on=False)
 
     def set_source(self, name: str, *, is_live: bool) -> None:
-        """Say what is shown; what is live can be recorded and read more often; a replay has its own bar."""
+        """Show the name of the source; pause, interval and recording are for live readings only."""
         self.source.setText(name)
         mark(self.source, "" if is_live else "warn")
         self.live.setVisible(not is_live)
@@ -83,16 +83,16 @@ class Toolbar(QWidget):
             widget.setVisible(is_live)
 
     def show_span(self, seconds: float | None) -> None:
-        """Show which span was chosen."""
+        """Select the chosen span."""
         self.span.setCurrentIndex(max(0, self.span.findData(seconds)))
 
     def set_paused(self, is_paused: bool) -> None:
-        """Show whether the view stands still."""
+        """Show whether the view is paused."""
         self.pause.set_icon("play" if is_paused else "pause")
-        self.pause.set_words("Go on" if is_paused else "Pause")
+        self.pause.set_text("Resume" if is_paused else "Pause")
 
     def set_recording(self, *, is_on: bool) -> None:
-        """Show whether what is read is written to a file."""
+        """Show whether readings are being recorded."""
         self._is_recording = is_on
         self.record.setText("Stop &recording" if is_on else "&Record")
         self._tint()
@@ -100,7 +100,7 @@ class Toolbar(QWidget):
     def set_alerts(self, *, is_on: bool) -> None:
         """Show whether alerts are on."""
         self.alerts.set_icon("bell", "accent" if is_on else "muted")
-        self.alerts.set_words("Alerts: on" if is_on else "Alerts: off")
+        self.alerts.set_text("Alerts: on" if is_on else "Alerts: off")
 
     def _fill(self, settings: MonitorSettings) -> None:
         for title, seconds in SPANS:
@@ -129,11 +129,11 @@ def _choice(name: str) -> QComboBox:
 
 
 class ReplayBar(QWidget):
-    """A slider through the recording, its time, and the speed; hidden while this machine is shown."""
+    """The position, the time and the speed of a replay; hidden in the live view."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._replay: Replay | None = None
+        self._replay: RecordingReplay | None = None
         self.play = IconButton(theme, "play", "Play")
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setAccessibleName("Time in the recording")
@@ -150,8 +150,8 @@ class ReplayBar(QWidget):
         self.speed.activated.connect(self._on_speed)
         self.hide()
 
-    def set_replay(self, replay: Replay | None) -> None:
-        """Stand for this replay, or for none."""
+    def set_replay(self, replay: RecordingReplay | None) -> None:
+        """Control this replay; None hides the bar."""
         self._replay = replay
         self.setVisible(replay is not None)
         if replay is not None:
@@ -161,7 +161,7 @@ class ReplayBar(QWidget):
             self.refresh()
 
     def refresh(self) -> None:
-        """Show where the replay is."""
+        """Show the position of the replay."""
         replay = self._replay
         if replay is None:
             return
@@ -170,11 +170,11 @@ class ReplayBar(QWidget):
         at = clock(replay.history.wall_of(replay.now))
         self.time.setText(f"{at}  ·  {elapsed(replay.seconds)} of {elapsed(replay.length)}")
         self.play.set_icon("pause" if replay.is_playing else "play")
-        self.play.set_words("Pause" if replay.is_playing else "Play")
+        self.play.set_text("Pause" if replay.is_playing else "Play")
 
     @Slot()
     def toggle(self) -> None:
-        """Go on, or stand still."""
+        """Play or pause."""
         if self._replay is not None and self._replay.is_playing:
             self._replay.stop()
         elif self._replay is not None:

@@ -1,4 +1,4 @@
-"""Buttons that say what they do, those that are only an icon, and those that look like a link."""
+"""Push buttons, icon buttons and link buttons."""
 
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QMenu, QPushButton, QToolButton
@@ -7,19 +7,19 @@ from planner.gui.theme import Theme, mark
 
 
 class IconButton(QToolButton):
-    """An icon in the theme's colour, with its words as tooltip and for screen readers."""
+    """An icon in the theme's color; its text is the tooltip and the accessible name."""
 
-    def __init__(self, theme: Theme, icon_name: str, words: str, role: str = "muted") -> None:
+    def __init__(self, theme: Theme, icon_name: str, text: str, role: str = "muted") -> None:
         super().__init__()
         self._theme, self._icon_name, self._role = theme, icon_name, role
-        self.set_words(words)
+        self.set_text(text)
         self._tint()
         theme.changed.connect(self._tint)
 
-    def set_words(self, words: str) -> None:
-        """Say what the button does."""
-        self.setToolTip(words)
-        self.setAccessibleName(words)
+    def set_text(self, text: str) -> None:
+        """Set the tooltip and the accessible name."""
+        self.setToolTip(text)
+        self.setAccessibleName(text)
 
     def set_icon(self, icon_name: str, role: str | None = None) -> None:
         """Show another icon."""
@@ -36,15 +36,15 @@ class IconButton(QToolButton):
         self.setIcon(self._theme.icon(self._icon_name, self._role))
 
 
-def push_button(words: str, tooltip: str = "", role: str = "") -> QPushButton:
-    """Return a button that says `words`; `role` is `primary`, or `link` for what is done less often."""
-    button = QPushButton(words)
+def push_button(text: str, tooltip: str = "", role: str = "") -> QPushButton:
+    """Return a push button; `role` is `primary`, or `link` for a less common action."""
+    button = QPushButton(text)
     button.setToolTip(tooltip)
     if role:
         mark(button, role)
     return button
 
 
-def link_button(words: str, tooltip: str = "") -> QPushButton:
+def link_button(text: str, tooltip: str = "") -> QPushButton:
     """Return a button that looks like a link."""
-    return push_button(words, tooltip, "link")
+    return push_button(text, tooltip, "link")

@@ -1,4 +1,4 @@
-"""What dialogs have in common: their closing buttons, how they are opened, and questions before something is done."""
+"""Helpers for dialogs: close and copy buttons, opening, and confirmation boxes."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QMessageBox, QPushButto
 
 
 def closing_buttons(dialog: QDialog, *actions: QPushButton) -> QDialogButtonBox:
-    """Return `actions` and a button that closes `dialog`."""
+    """Return a button box with `actions` and a button that closes `dialog`."""
     buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
     for action in actions:
         buttons.addButton(action, QDialogButtonBox.ButtonRole.ActionRole)
@@ -17,14 +17,14 @@ def closing_buttons(dialog: QDialog, *actions: QPushButton) -> QDialogButtonBox:
 
 
 def copy_button(text: Callable[[], str]) -> QPushButton:
-    """Return a button that puts what `text` returns on the clipboard."""
+    """Return a button that copies the result of `text()` to the clipboard."""
     button = QPushButton("&Copy")
     button.clicked.connect(lambda: QGuiApplication.clipboard().setText(text()))
     return button
 
 
 def open_once(dialog: QDialog) -> None:
-    """Open a dialog that does not hold up the window and is gone when it is closed."""
+    """Open a dialog without blocking the caller, and delete it when it is closed."""
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
 
@@ -32,7 +32,7 @@ def open_once(dialog: QDialog) -> None:
 def confirmation(
     title: str, question: str, details: str, yes: QPushButton, parent: QWidget, answer: Callable[[bool], object]
 ) -> QMessageBox:
-    """Return a box that asks before `yes` is done, which it is not by Return or Escape; `answer` gets what was said."""
+    """Return a box that asks for confirmation; `answer` gets whether `yes` was clicked. Return and Escape cancel."""
     box = QMessageBox(QMessageBox.Icon.Warning, title, question, parent=parent.window())
     box.setInformativeText(details)
     box.addButton(yes, QMessageBox.ButtonRole.DestructiveRole)

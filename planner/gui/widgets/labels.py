@@ -1,4 +1,4 @@
-"""Labels in the text roles of the theme, icons in its colours, and lines that shorten to the room there is."""
+"""Labels in the theme's text roles, icons in its colors, and labels that elide their text."""
 
 from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtGui import QFont, QPainter, QPaintEvent, QPalette, QResizeEvent
@@ -12,7 +12,7 @@ _SHORTEST = 4
 def make_label(
     text: str = "", role: str = "", font: QFont | None = None, wrap: bool = False, *, selectable: bool = False
 ) -> QLabel:
-    """Return a label of plain text; `role` is `muted`, `ok`, `warn` or `bad`, `selectable` text can be copied."""
+    """Return a plain-text label; `role` is `muted`, `ok`, `warn` or `bad`, and `selectable` text can be copied."""
     label = QLabel(text, textFormat=Qt.TextFormat.PlainText, wordWrap=wrap)
     if role:
         mark(label, role)
@@ -24,7 +24,7 @@ def make_label(
 
 
 class IconLabel(QLabel):
-    """An icon in a colour of the theme, which it follows; `scale` times as large as a small one."""
+    """An icon in a color of the theme, `scale` times as large as a small one."""
 
     def __init__(self, theme: Theme, scale: float = 1.0) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class IconLabel(QLabel):
         theme.changed.connect(self._dress)
 
     def show_icon(self, icon: tuple[str, str]) -> None:
-        """Show the icon of this name in the colour of this role."""
+        """Show the icon with this name and color role."""
         self._icon = icon
         self._dress()
 
@@ -44,15 +44,15 @@ class IconLabel(QLabel):
 
 
 class ElidedLabel(QLabel):
-    """Ends in an ellipsis where its text is too long; the tooltip has all of it then, and screen readers always do.
+    """A label that elides a text that is too long and shows all of it in the tooltip.
 
-    With `is_live` its width does not depend on its words: those that change every second would lay out the whole
-    window anew.
+    With `is_live` the width does not depend on the text: one that changes every second would otherwise lay out the
+    whole window again.
     """
 
     def __init__(self, text: str = "", role: str = "", *, is_live: bool = False) -> None:
         super().__init__(text, textFormat=Qt.TextFormat.PlainText)
-        self._words = self._shown = text
+        self._text = self._shown = text
         self._is_live = is_live
         if is_live:
             self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
@@ -60,14 +60,14 @@ class ElidedLabel(QLabel):
             mark(self, role)
 
     def text(self) -> str:
-        """Return all of the words."""
-        return self._words
+        """Return the whole text."""
+        return self._text
 
     def setText(self, text: str) -> None:
-        """Show other words."""
-        if text == self._words:
+        """Change the text."""
+        if text == self._text:
             return
-        self._words = text
+        self._text = text
         if self._is_live:
             self.setAccessibleName(text)
             self.update()
@@ -76,16 +76,16 @@ class ElidedLabel(QLabel):
         self._shorten()
 
     def minimumSizeHint(self) -> QSize:
-        """Be content with a few letters."""
+        """Return the width of a few letters."""
         return QSize(self.fontMetrics().averageCharWidth() * _SHORTEST, super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Shorten to the new width."""
+        """Elide the text for the new width."""
         super().resizeEvent(event)
         self._shorten()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Write as much as there is room for."""
+        """Paint the elided text."""
         painter = QPainter(self)
         painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
         painter.drawText(self.contentsRect(), self.alignment(), self._shown)
@@ -93,5 +93,5 @@ class ElidedLabel(QLabel):
 
     def _shorten(self) -> None:
         width = self.contentsRect().width()
-        self._shown = self.fontMetrics().elidedText(self._words, Qt.TextElideMode.ElideRight, width)
-        self.setToolTip("" if self._shown == self._words else self._words)
+        self._shown = self.fontMetrics().elidedText(self._text, Qt.TextElideMode.ElideRight, width)
+        self.setToolTip("" if self._shown == self._text else self._text)

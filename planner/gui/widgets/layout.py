@@ -1,8 +1,8 @@
-"""How widgets are laid out: in rows and columns, lines that break, areas that scroll; and the order of the tab key."""
+"""Layout helpers: rows, columns, wrapping lines, scroll areas, reused widgets, and the tab order."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from typing import Final, TypeVar, cast
+from typing import Final, Generic, TypeVar, cast
 
 from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Qt
 from PySide6.QtWidgets import (
@@ -20,40 +20,40 @@ from PySide6.QtWidgets import (
 from planner.gui.theme import mark
 
 
-class Stretch:
-    """Empty room of a row or a column, which takes what the items leave."""
+class StretchItem:
+    """Empty space in a row or column that takes the room left by the other items."""
 
 
-STRETCH: Final = Stretch()
+STRETCH: Final = StretchItem()
 Box = TypeVar("Box", bound=QBoxLayout)
 Part = QWidget | QLayout
-Item = Part | Stretch | int | tuple[Part | Stretch, int] | tuple[Part, int, Qt.AlignmentFlag]
-"""What stands in a row or a column, with its stretch and alignment; a number is so many pixels of empty room."""
+Item = Part | StretchItem | int | tuple[Part | StretchItem, int] | tuple[Part, int, Qt.AlignmentFlag]
+"""An item of a row or column with its stretch and alignment; a number means that many pixels of empty space."""
 Margins = int | tuple[int, int] | tuple[int, int, int, int] | None
-"""The same on all sides, horizontal and vertical, or left, top, right and bottom; none are the style's."""
+"""All sides; horizontal and vertical; or left, top, right and bottom. `None` means the style's margins."""
 
 
 def in_row(*items: Item, owner: QWidget | None = None, margins: Margins = 0, spacing: int | None = None) -> QHBoxLayout:
-    """Return `items` side by side, as the layout of `owner` if one is given; without `spacing` that of the style."""
+    """Return a horizontal layout of `items`, set on `owner` if given; the default spacing is the style's."""
     return _filled(QHBoxLayout(), items, owner, margins, spacing)
 
 
 def in_column(
     *items: Item, owner: QWidget | None = None, margins: Margins = 0, spacing: int | None = None
 ) -> QVBoxLayout:
-    """Return `items` one below the other, as `in_row` does side by side."""
+    """Return a vertical layout of `items`; see `in_row`."""
     return _filled(QVBoxLayout(), items, owner, margins, spacing)
 
 
 def add_items(layout: QBoxLayout, *items: Item) -> None:
-    """Add `items` at the end of a row or a column."""
+    """Append `items` to a row or column."""
     for item in items:
         if isinstance(item, int):
             layout.addSpacing(item)
         elif isinstance(item, tuple):
             _add(layout, *item)
         else:
-            _add(layout, item, 1 if isinstance(item, Stretch) else 0)
+            _add(layout, item, 1 if isinstance(item, StretchItem) else 0)
 
 
 def _filled(layout: Box, items: Iterable[Item], owner: QWidget | None, margins: Margins, spacing: int | None) -> Box:
@@ -73,8 +73,8 @@ def _sides(margins: int | tuple[int, int] | tuple[int, int, int, int]) -> QMargi
     return QMargins(*(margins if len(margins) == 4 else margins * 2))
 
 
-def _add(layout: QBoxLayout, item: Part | Stretch, stretch: int, alignment: Qt.AlignmentFlag | None = None) -> None:
-    if isinstance(item, Stretch):
+def _add(layout: QBoxLayout, item: Part | StretchItem, stretch: int, alignment: Qt.AlignmentFlag | None = None) -> None:
+    if isinstance(item, StretchItem):
         layout.addStretch(stretch)
     elif isinstance(item, QLayout):
         layout.addLayout(item, stretch)
@@ -84,8 +84,28 @@ def _add(layout: QBoxLayout, item: Part | Stretch, stretch: int, alignment: Qt.A
         layout.addWidget(item, stretch, alignment)
 
 
+Pooled = TypeVar("Pooled", bound=QWidget)
+
+
+class WidgetPool(Generic[Pooled]):
+    """Widgets of one kind at the start of a layout, created when first needed and hidden while not needed."""
+
+    def __init__(self, layout: QBoxLayout, make: Callable[[], Pooled]) -> None:
+        self._layout, self._make = layout, make
+        self._widgets: list[Pooled] = []
+
+    def show(self, count: int) -> tuple[Pooled, ...]:
+        """Show the first `count` widgets, hide the others, and return those that are shown."""
+        while len(self._widgets) < count:
+            self._widgets.append(self._make())
+            self._layout.insertWidget(len(self._widgets) - 1, self._widgets[-1])
+        for number, widget in enumerate(self._widgets):
+            widget.setVisible(number < count)
+        return tuple(self._widgets[:count])
+
+
 class FlowLayout(QLayout):
-    """Lines of items at their preferred size, `spacing` apart both ways."""
+    """Items at their preferred size in lines that wrap, `spacing` apart in both directions."""
 
     def __init__(self, spacing: int) -> None:
         super().__init__()
@@ -94,7 +114,7 @@ class FlowLayout(QLayout):
         self.setContentsMargins(QMargins())
 
     def addItem(self, item: QLayoutItem) -> None:
-        """Add an item at the end."""
+        """Append an item."""
         self._items.append(item)
 
     def count(self) -> int:
@@ -110,23 +130,23 @@ class FlowLayout(QLayout):
         return self._items.pop(index) if 0 <= index < len(self._items) else None
 
     def expandingDirections(self) -> Qt.Orientation:
-        """Take no more room than is needed."""
+        """Return that the layout does not expand."""
         return Qt.Orientation(0)
 
     def hasHeightForWidth(self) -> bool:
-        """Return that the height follows from the width."""
+        """Return that the height depends on the width."""
         return True
 
     def heightForWidth(self, width: int) -> int:
-        """Return the height of all lines."""
+        """Return the height of all lines at this width."""
         return self._arrange(QRect(0, 0, width, 0), move=False)
 
     def sizeHint(self) -> QSize:
-        """Return the room of the largest item."""
+        """Return the minimum size."""
         return self.minimumSize()
 
     def minimumSize(self) -> QSize:
-        """Return the room of the largest item."""
+        """Return the size of the largest item."""
         sizes = [item.minimumSize() for item in self._items] or [QSize()]
         return QSize(max(size.width() for size in sizes), max(size.height() for size in sizes))
 
@@ -149,7 +169,7 @@ class FlowLayout(QLayout):
 
 
 def hairline(orientation: Qt.Orientation) -> QWidget:
-    """Return a line of one pixel."""
+    """Return a line one pixel thick."""
     line = QWidget()
     line.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
     mark(line, "hairline")
@@ -161,7 +181,7 @@ def hairline(orientation: Qt.Orientation) -> QWidget:
 
 
 class ScrollColumn(QScrollArea):
-    """An area that scrolls up and down what is as wide as there is room."""
+    """A vertical scroll area whose content fills its width."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -171,7 +191,7 @@ class ScrollColumn(QScrollArea):
 
 
 def scrolled(body: QWidget) -> ScrollColumn:
-    """Return `body` as wide as there is room, in an area that scrolls up and down and leaves the keyboard to it."""
+    """Return `body` in a vertical scroll area that does not take the focus."""
     area = ScrollColumn()
     area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     area.setWidget(body)
@@ -179,27 +199,27 @@ def scrolled(body: QWidget) -> ScrollColumn:
 
 
 def tab_stops(layout: QLayout) -> Iterator[QWidget]:
-    """Yield what the tab key can reach in `layout`, in reading order, hidden widgets too."""
+    """Yield the widgets in `layout` that the tab key can reach, in reading order, hidden ones included."""
     items = filter(None, map(layout.itemAt, _reading_order(layout)))
     for inner, widget in ((item.layout(), item.widget()) for item in items):
         if inner is not None:
             yield from tab_stops(inner)
         elif widget is not None and widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
             yield widget
-        elif widget is not None and (held := widget.layout()) is not None:
-            yield from tab_stops(held)
+        elif widget is not None and (nested := widget.layout()) is not None:
+            yield from tab_stops(nested)
 
 
 def _reading_order(layout: QLayout) -> Iterable[int]:
-    """Return the indexes of a layout's items; a grid may have had rows put in between others later."""
+    """Return the indexes of a layout's items by position; rows of a grid may have been inserted later."""
     indexes = range(layout.count())
     if not isinstance(layout, QGridLayout):
         return indexes
-    # Row, column and how many of each.
+    # Row, column, row span and column span.
     return sorted(indexes, key=lambda index: cast("tuple[int, int, int, int]", layout.getItemPosition(index)))
 
 
 def set_tab_order(stops: tuple[QWidget, ...]) -> None:
-    """Let the tab key go through `stops` one after the other: by itself it reaches what was made last at the end."""
+    """Let the tab key visit `stops` in this order instead of the order of creation."""
     for before, after in pairwise(stops):
         QWidget.setTabOrder(before, after)

@@ -1,4 +1,4 @@
-"""Verdicts and ages of prices as mark, word and colour: never the colour alone."""
+"""Icons and color roles of verdicts and price ages."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol
@@ -14,7 +14,7 @@ from planner.present.memory.verdict import VERDICT_WORDS
 
 
 class Mark(NamedTuple):
-    """How something is set off: an icon before its text, and the role of its colour."""
+    """An icon and the color role of the text after it."""
 
     icon: str
     role: str
@@ -32,26 +32,26 @@ AGE_ROLES: Final[Mapping[Age, str]] = {
 
 
 def verdict_mark(verdict: Verdict | None) -> Mark:
-    """Return how a verdict is set off."""
+    """Return the icon and color role of a verdict."""
     return Mark("unknown", "muted") if verdict is None else Mark(verdict, _ROLES[verdict])
 
 
 class VerdictBadge(QWidget):
-    """The mark and the words side by side."""
+    """The icon and the text of a verdict, side by side."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._mark = IconLabel(theme)
-        self._words = make_label(font=theme.font(bold=True))
-        in_row(self._mark, (self._words, 1), owner=self, spacing=theme.spacing.tiny)
+        self._text = make_label(font=theme.font(bold=True))
+        in_row(self._mark, (self._text, 1), owner=self, spacing=theme.spacing.tiny)
 
-    def set_verdict(self, verdict: Verdict | None, words: str = "") -> None:
-        """Show a verdict; without `words` it says what the verdict is called."""
-        self._words.setText(words or ("Unknown" if verdict is None else VERDICT_WORDS[verdict]))
-        self.setAccessibleName(self._words.text())
-        found = verdict_mark(verdict)
-        self._mark.show_icon(found)
-        mark(self._words, found.role)
+    def set_verdict(self, verdict: Verdict | None, text: str = "") -> None:
+        """Show a verdict; without `text`, its usual name."""
+        self._text.setText(text or ("Unknown" if verdict is None else VERDICT_WORDS[verdict]))
+        self.setAccessibleName(self._text.text())
+        icon = verdict_mark(verdict)
+        self._mark.show_icon(icon)
+        mark(self._text, icon.role)
 
 
 class _Aged(Protocol):
@@ -60,5 +60,5 @@ class _Aged(Protocol):
 
 
 def age_mark(row: _Aged) -> Mark:
-    """Return how the age of a row is set off."""
+    """Return the icon and color role of a row's price age."""
     return Mark("time", AGE_ROLES[age_of(row.age_days)])

@@ -1,4 +1,4 @@
-"""A small window that hangs under the button which opened it and goes away by itself."""
+"""A popup window below the button that opened it."""
 
 from collections.abc import Sequence
 
@@ -8,13 +8,13 @@ from PySide6.QtWidgets import QFrame, QWidget
 
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.layout import in_column
-from planner.gui.widgets.search_list import Choice, SearchList, Typed
+from planner.gui.widgets.search_list import Choice, SearchList, TypedChoice
 
 
 class Popover(QFrame):
-    """Holds `content`; Escape, a click elsewhere and a choice close it.
+    """A popup with `content`; Escape, a click elsewhere or a choice closes it.
 
-    `anchor_clicked` says that the button was clicked again while the popover was open.
+    `anchor_clicked` is emitted when the button is clicked again while the popup is open.
     """
 
     anchor_clicked = Signal()
@@ -28,7 +28,7 @@ class Popover(QFrame):
         in_column(content, owner=self, margins=theme.spacing.small)
 
     def open_below(self, anchor: QWidget, width: int, height: int) -> None:
-        """Show the popover under `anchor`, or above it where there is more room, within the window."""
+        """Show the popup below `anchor`, or above it if there is more room, within the window."""
         self._anchor = anchor
         area = anchor.window().geometry()
         top_left = anchor.mapToGlobal(QPoint())
@@ -42,7 +42,7 @@ class Popover(QFrame):
         self.content.setFocus(Qt.FocusReason.PopupFocusReason)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Tell a second click on the button from one elsewhere."""
+        """Close on a click on the anchor, and emit `anchor_clicked`."""
         anchor = self._anchor
         at = event.globalPosition().toPoint()
         if anchor is not None and QRect(anchor.mapToGlobal(QPoint()), anchor.size()).contains(at):
@@ -70,7 +70,7 @@ class SearchPopover(Popover):
         theme: Theme,
         placeholder: str,
         header: QWidget | None = None,
-        typed: Typed = lambda _: None,
+        typed: TypedChoice = lambda _: None,
     ) -> None:
         self.list = SearchList(theme, placeholder, typed)
         content = QWidget()
@@ -83,7 +83,7 @@ class SearchPopover(Popover):
         self.list.chosen.connect(self._on_chosen)
 
     def offer(self, anchor: QWidget, choices: Sequence[Choice], current: object = None, width: int = 460) -> None:
-        """Open under `anchor` with these choices."""
+        """Open below `anchor` with these choices."""
         self.list.set_choices(choices, current)
         self.open_below(anchor, width, 420)
 

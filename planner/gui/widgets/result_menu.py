@@ -1,4 +1,4 @@
-"""Copy or save a result: as text, as figures for other programs, or as a picture."""
+"""Menus that copy or save a result as text, CSV, JSON or a picture."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -19,7 +19,7 @@ Content = Callable[[], str | bytes | QPixmap]
 
 
 class FileFormat(NamedTuple):
-    """A kind of file that something can be saved as: what it is called, how its name ends, and what is written."""
+    """A file format: its name, its file name extension, and a function that returns the content."""
 
     name: str
     ending: str
@@ -27,10 +27,10 @@ class FileFormat(NamedTuple):
 
 
 class ExportMenu(QMenu):
-    """Copies and saves a `what`; `failed` carries a `PlannerError` that saving met.
+    """A menu that copies and saves a `what`; `failed` carries the `PlannerError` of a failed save.
 
-    `copies` maps the words of each action to what it copies. A file is called `file_stem` unless the person says
-    otherwise; the first of `formats` is the usual one, and one of them is a picture.
+    `copies` maps the text of each copy action to its content. `file_stem` is the suggested file name; the first of
+    `formats` is the default, and one of them must be a `.png` picture.
     """
 
     failed = Signal(object)
@@ -45,14 +45,14 @@ class ExportMenu(QMenu):
     ) -> None:
         super().__init__(parent)
         self._what, self._file_stem, self._formats = what, file_stem, formats
-        for words, copied in copies.items():
-            self.addAction(words, partial(put_on_clipboard, copied))
+        for text, copied in copies.items():
+            self.addAction(text, partial(put_on_clipboard, copied))
         self.addSeparator()
         self.addAction("&Save…", self.save)
 
     @Slot()
     def save(self) -> None:
-        """Ask for a file and write in the format that its name ends in."""
+        """Ask for a file, and save in the format of its extension."""
         kinds = ";;".join(f"{kind.name} (*{kind.ending})" for kind in self._formats)
         usual = f"{self._file_stem}{self._formats[0].ending}"
         name, _ = QFileDialog.getSaveFileName(self, f"Save the {self._what}", usual, kinds)
@@ -60,7 +60,7 @@ class ExportMenu(QMenu):
             self.save_to(Path(name))
 
     def save_to(self, path: Path) -> None:
-        """Write in the format that `path` ends in, a picture if in none of them; what fails is emitted."""
+        """Save in the format of the extension of `path`, by default a picture; emit a failure."""
         known = {kind.ending: kind.content for kind in self._formats}
         try:
             save_as(path, known, ".png")
@@ -69,7 +69,7 @@ class ExportMenu(QMenu):
 
 
 class Result(NamedTuple):
-    """What a result is in each format; each is asked for when it is wanted."""
+    """Functions that return a result in each format."""
 
     text: Callable[[], str]
     csv: Callable[[], str]
@@ -78,7 +78,7 @@ class Result(NamedTuple):
 
 
 class ResultMenu(ExportMenu):
-    """Copies and saves a `result`."""
+    """A menu that copies and saves a `result`."""
 
     def __init__(self, result: Result, file_stem: str, parent: QWidget) -> None:
         copies: dict[str, Copied] = {
@@ -97,7 +97,7 @@ class ResultMenu(ExportMenu):
 
 
 def picture_of(widget: QWidget, area: QRect, margin: int) -> QPixmap:
-    """Return `area` of a widget as it is shown, at twice its size, on the ground that the widget has."""
+    """Render `area` of a widget with a margin in the widget's background color, at twice its size."""
     pixmap = QPixmap(area.marginsAdded(QMargins(margin, margin, margin, margin)).size() * _PICTURE_SCALE)
     pixmap.setDevicePixelRatio(_PICTURE_SCALE)
     pixmap.fill(widget.palette().color(widget.backgroundRole()))
@@ -106,7 +106,7 @@ def picture_of(widget: QWidget, area: QRect, margin: int) -> QPixmap:
 
 
 def put_on_clipboard(content: Copied) -> None:
-    """Copy a text or a picture."""
+    """Copy a text or a picture to the clipboard."""
     copied = content()
     if isinstance(copied, QPixmap):
         QGuiApplication.clipboard().setPixmap(copied)
@@ -115,7 +115,7 @@ def put_on_clipboard(content: Copied) -> None:
 
 
 def save_as(path: Path, contents: Mapping[str, Content], usual: str) -> None:
-    """Write that of `contents` whose ending `path` has, the `usual` one if it has none of them.
+    """Write the content for the extension of `path`, or the `usual` one for another extension.
 
     Raises:
         PlannerError: If the file cannot be written.

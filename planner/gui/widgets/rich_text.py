@@ -1,4 +1,4 @@
-"""Pieces of rich text: tables of facts, and text in a colour."""
+"""Pieces of rich text: table rows, and text in a color."""
 
 from collections.abc import Iterable
 from html import escape
@@ -7,15 +7,15 @@ _CELL = '<td style="padding-right: 12px">{}</td>'
 
 
 def table_row(*cells: str) -> str:
-    """Return a row of cells, each of which is rich text."""
+    """Return a table row of cells, each of which is rich text."""
     return f"<tr>{''.join(map(_CELL.format, cells))}</tr>"
 
 
 def fact_rows(facts: Iterable[tuple[str, str]], color: str) -> str:
-    """Return a row for each name in `color` with its text, which is plain; what has none is left out."""
+    """Return a table row for each fact with a text: its name in `color`, and the plain text."""
     return "".join(table_row(colored(name, color), escape(text)) for name, text in facts if text)
 
 
 def colored(text: str, color: str) -> str:
-    """Return plain text in a colour."""
+    """Return plain text in a color."""
     return f'<span style="color: {color}">{escape(text)}</span>'

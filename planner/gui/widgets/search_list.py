@@ -1,4 +1,4 @@
-"""A search field over a list: what the pickers and the command palette are made of."""
+"""A list with a search field, used by the pickers and the command palette."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ _LIST_KEYS: Final = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.K
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One line of the list; `words` are further ways to find it, `mark` is an icon and its colour role."""
+    """One line of the list; `words` are further search terms, `mark` is an icon and its color role."""
 
     key: object
     title: str
@@ -47,14 +47,14 @@ class Choice:
     words: str = ""
 
 
-Typed = Callable[[str], Choice | None]
+TypedChoice = Callable[[str], Choice | None]
 
 
 def match_rank(query: str, text: str) -> tuple[int, int] | None:
-    """Return how well `text` answers `query`, smaller being better, or `None` where it does not.
+    """Return how well `text` matches `query` (smaller is better), or `None` if it does not match.
 
-    The letters of the query have to occur in the text in their order; letters in one run rank above scattered ones,
-    and those at the start of a word above those within.
+    The letters of the query must occur in the text in order. Consecutive letters rank above scattered ones, and a match
+    at the start of a word above one within a word.
     """
     query, text = query.lower().replace(" ", ""), text.lower()
     joined = text.replace(" ", "").replace("-", "")
@@ -66,8 +66,8 @@ def match_rank(query: str, text: str) -> tuple[int, int] | None:
     return (3, len(text)) if all(letter in letters for letter in query) else None
 
 
-def search(choices: Sequence[Choice], query: str) -> tuple[Choice, ...]:
-    """Return the choices that answer `query`, best first; all in their order where it is empty."""
+def search_choices(choices: Sequence[Choice], query: str) -> tuple[Choice, ...]:
+    """Return the choices that match `query`, best first; an empty query returns all in their order."""
     if not query.strip():
         return tuple(choices)
     ranked = [(_rank(query, choice), choice) for choice in choices]
@@ -81,14 +81,11 @@ def _rank(query: str, choice: Choice) -> tuple[int, int] | None:
 
 
 class SearchList(QWidget):
-    """Type to narrow the list, move with the arrow keys, choose with Return or a click.
-
-    `typed` may make a further choice of what was typed, which then stands first.
-    """
+    """A list that is filtered by typing; `typed` may turn the typed text into an additional first choice."""
 
     chosen = Signal(object)
 
-    def __init__(self, theme: Theme, placeholder: str, typed: Typed = lambda _: None) -> None:
+    def __init__(self, theme: Theme, placeholder: str, typed: TypedChoice = lambda _: None) -> None:
         super().__init__()
         self._choices: tuple[Choice, ...] = ()
         self._typed = typed
@@ -103,16 +100,16 @@ class SearchList(QWidget):
         self._view.setMouseTracking(True)
         self._view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._view.setAccessibleName("Matches")
-        self._nothing = make_label("Nothing matches.", "muted")
-        self._nothing.hide()
+        self._no_match = make_label("Nothing matches.", "muted")
+        self._no_match.hide()
         self.setFocusProxy(self._edit)
-        in_column(self._edit, self._nothing, (self._view, 1), owner=self, spacing=theme.spacing.tiny)
+        in_column(self._edit, self._no_match, (self._view, 1), owner=self, spacing=theme.spacing.tiny)
         self._edit.textChanged.connect(self._show_matches)
         self._edit.returnPressed.connect(self._choose_current)
         self._view.clicked.connect(self._choose_current)
 
     def set_choices(self, choices: Sequence[Choice], current: object = None) -> None:
-        """Offer `choices` with an empty search; `current` is the key of the one that is chosen now."""
+        """Replace the choices and clear the search; `current` is the key of the selected one."""
         self._choices = tuple(choices)
         self._edit.clear()
         self._show_matches()
@@ -122,11 +119,11 @@ class SearchList(QWidget):
 
     @property
     def matches(self) -> tuple[Choice, ...]:
-        """Return what is listed, in order."""
+        """Return the listed choices in order."""
         return self._model.choices
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Pass the keys that move through the list from the search field to the list."""
+        """Forward the arrow and page keys from the search field to the list."""
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() in _LIST_KEYS:
             self._view.keyPressEvent(event)
             return True
@@ -135,9 +132,9 @@ class SearchList(QWidget):
     @Slot()
     def _show_matches(self) -> None:
         further = self._typed(self._edit.text())
-        found = search(self._choices, self._edit.text())
+        found = search_choices(self._choices, self._edit.text())
         self._model.set_choices(found if further is None else (further, *found))
-        self._nothing.setVisible(not self._model.choices)
+        self._no_match.setVisible(not self._model.choices)
         self._select(0)
 
     def _select(self, row: int) -> None:
@@ -177,7 +174,7 @@ class _ChoiceModel(QAbstractListModel):
 
 
 class _ChoiceDelegate(QStyledItemDelegate):
-    """Mark, title, and the detail in grey at the right end of the line."""
+    """Paints the icon, the title, and the muted detail at the right end."""
 
     def __init__(self, theme: Theme, parent: QObject) -> None:
         super().__init__(parent)

@@ -1,4 +1,4 @@
-"""A part of a form that unfolds; folded, it says its current value."""
+"""A collapsible section that shows a summary while it is collapsed."""
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QMouseEvent
@@ -10,7 +10,7 @@ from planner.gui.widgets.layout import in_column, in_row
 
 
 class Section(QWidget):
-    """A heading with a body under it; `toggled` carries whether it is open now."""
+    """A heading that expands and collapses `body`; `toggled` carries whether it is open."""
 
     toggled = Signal(bool)
 
@@ -33,11 +33,11 @@ class Section(QWidget):
 
     @property
     def is_open(self) -> bool:
-        """Return whether the body is shown."""
+        """Return whether the section is expanded."""
         return not self._body.isHidden()
 
     def set_open(self, opened: bool) -> None:
-        """Fold or unfold."""
+        """Expand or collapse the section."""
         self._body.setVisible(opened)
         self._summary.setVisible(not opened)
         self._dress()
@@ -49,17 +49,17 @@ class Section(QWidget):
             self._dress()
 
     def set_title_width(self, width: int) -> None:
-        """Give the title at least `width` pixels, so that the summaries of several sections line up."""
+        """Make the title at least `width` pixels wide, so that the summaries of several sections line up."""
         self._button.setMinimumWidth(width)
 
     def set_summary(self, text: str) -> None:
-        """Say what is set inside, for while it is folded."""
+        """Set the text that is shown while the section is collapsed."""
         if text != self._summary.text():
             self._summary.setText(text)
             self._dress()
 
     def set_marked(self, marked: bool) -> None:
-        """Write the title bold where something inside differs from its default."""
+        """Make the title bold, which marks a value other than the default."""
         if marked != self._is_marked:
             self._is_marked = marked
             self._dress()
@@ -78,7 +78,7 @@ class Section(QWidget):
 
 
 class _Header(QWidget):
-    """The whole line folds and unfolds, not the words alone."""
+    """The heading line, which toggles the section wherever it is clicked."""
 
     def __init__(self, button: QToolButton, summary: QWidget) -> None:
         super().__init__()
@@ -86,6 +86,6 @@ class _Header(QWidget):
         in_row((button, 0, Qt.AlignmentFlag.AlignLeft), (summary, 1), owner=self)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Click the button wherever the line is clicked."""
+        """Click the button."""
         self._button.click()
         event.accept()

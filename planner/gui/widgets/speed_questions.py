@@ -1,4 +1,4 @@
-"""How fast the cards really are: a measured speed in the place of the estimate."""
+"""The form for a measured speed that replaces the estimate."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ _STEP: Final = "measured speed"
 
 
 class SpeedQuestions(Section):
-    """The speed of the whole plan and its unit. An empty field means the estimate, which stands in it as a hint."""
+    """The measured speed of the whole plan and its unit; an empty field means the estimate, its placeholder."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         form = LabelledForm(theme)
@@ -28,16 +28,16 @@ class SpeedQuestions(Section):
         self.form = form
         self.speed = DecimalField(1e-6, 1e12, placeholder="the estimate")
         self.unit = ChoiceField(theme, _UNITS)
-        hint = "Of this plan on these cards; on others it is scaled by the ratio of both estimates."
+        hint = "Speed of this plan on these cards; for other cards it is scaled by the ratio of the two estimates."
         form.add("Measure&d", self.speed, lambda: None, hint)
-        form.add("in", self.unit, self._usual_unit, "What was measured, of all cards together.")
+        form.add("in", self.unit, self._usual_unit, "Unit of the measured speed of all cards together.")
         self._task = ""
         self.speed.edited.connect(self._set_speed)
         self.speed.finished.connect(workspace.end_gesture)
         self.unit.edited.connect(self._set_unit)
 
     def refresh(self) -> None:
-        """Show what was measured, else the estimate in the unit that is chosen."""
+        """Show the measured speed, or the estimate in the chosen unit."""
         measured, time = self._workspace.plan.timing.measured, self._workspace.evaluation.time
         if measured is not None:
             self.unit.set_value(measured.unit)
@@ -49,20 +49,17 @@ class SpeedQuestions(Section):
         self.speed.set_placeholder("not known" if estimate is None else fmt.significant(estimate))
         self.set_marked(measured is not None)
         pace = pace_phrase(time) or "not known"
-        self.set_summary(f"{pace}, {'yours' if measured else 'estimated'}")
+        self.set_summary(f"{pace}, {'measured' if measured else 'estimated'}")
 
     def _usual_unit(self) -> str:
         time = self._workspace.evaluation.time
-        found = next((unit for unit, _ in _UNITS if _estimate(time, unit) is not None), None)
-        return found or _UNITS[0][0]
+        return next((unit for unit, _ in _UNITS if _estimate(time, unit) is not None), _UNITS[0][0])
 
     def _set_speed(self, value: object) -> None:
         plan = self._workspace.plan
-        made = (
-            None if value is None else {"value": value, "unit": self.unit.value, "gpu": plan.gpu, "count": plan.count}
-        )
+        speed = {"value": value, "unit": self.unit.value, "gpu": plan.gpu, "count": plan.count}
         try:
-            measured = None if made is None else MeasuredSpeed.model_validate(made)
+            measured = None if value is None else MeasuredSpeed.model_validate(speed)
             self._workspace.apply(_STEP, timing=plan.timing.evolve(measured=measured))
         except SpecError as error:
             self.speed.show_problem(error.explained)
@@ -77,7 +74,7 @@ class SpeedQuestions(Section):
 
 
 def _estimate(time: TimeResult | None, unit: object) -> float | None:
-    """Return the speed of an estimate in a unit, or None where it has none."""
+    """Return the estimated speed in a unit, or None if it is unknown."""
     if time is None:
         return None
     if unit == "tokens/s":

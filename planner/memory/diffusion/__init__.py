@@ -1,1 +1,1 @@
-"""Diffusion pipelines: text encoding, denoising and decoding, one phase after the other."""
+"""Memory of diffusion pipelines: text encoding, denoising and decoding, one phase after the other."""

@@ -1,4 +1,4 @@
-"""What the blocks of denoisers and decoders hold: of UNets and image decoders, and of transformers."""
+"""Peak activations of denoisers and image decoders, block by block."""
 
 from functools import lru_cache
 from typing import Final
@@ -7,13 +7,13 @@ from planner.models.pipeline import DiffusionTransformer, ImageDecoder, Step, UN
 from planner.units import ceil_div
 
 _IN_A_BLOCK: Final = 20
-"""Widths that a gated block holds: its input, the sum, the last attention, the norm, and 8 + 4 + 4 inside it."""
+"""Widths alive in a gated block: its input, the sum, the last attention, the norm, and 8 + 4 + 4 inside it."""
 _IN_ATTENTION: Final = 8
-"""Widths beside the input: its norm, queries, keys, values, the result, its projection, and that scaled by one."""
+"""Widths alive besides the input: norm, queries, keys, values, result, its projection, and that scaled by one."""
 
 
 def resnet_elements(into: int, out: int, copies: int) -> int:
-    """Return what a convolution block holds for each pixel beside its input.
+    """Return the elements alive per pixel in a convolution block, besides its input.
 
     **Formula**: the largest of 2i (norm and activation), i + o (first convolution), 2o (second), and the sum that is
     divided by one: 3o, or 4o with a convolution on the shortcut. Convolutions copy `copies` of their input and output
@@ -26,16 +26,16 @@ def resnet_elements(into: int, out: int, copies: int) -> int:
 
 
 def _copied(into: int, out: int, copies: int) -> int:
-    """Return the elements of a convolution's input, and of its output, in another layout."""
+    """Return the elements of a convolution's input, and of its output, that are copied to another layout."""
     return (0, into, into + out)[copies]
 
 
 @lru_cache(maxsize=256)
 def unet_elements(unet: UNet, height: int, width: int, copies: int) -> int:
-    """Return the most that a pass through the U-Net holds at once for each latent image of this size.
+    """Return the peak elements of a pass through the U-Net for each latent image of this size.
 
-    **Formula**: what the way down keeps for the way up, beside the input of the current block of levels, the joined
-    input of the module that runs, and what that works with.
+    **Formula**: the skip connections, plus the input of the current block of levels, the concatenated
+    input of the running module, and its workspace.
     """
     kept = [unet.channels[0] * _pixels(height, width, 0)]
     held = most = 0
@@ -47,7 +47,7 @@ def unet_elements(unet: UNet, height: int, width: int, copies: int) -> int:
             most = max(most, alive + pixels * _middle(step, copies))
             held, rising = step.out * pixels, True
             continue
-        most = max(most, alive + pixels * _at(step, copies))
+        most = max(most, alive + pixels * _module_elements(step, copies))
         if rising and step.kind == "up":
             held = step.out * _pixels(height, width, step.level - 1)
             del kept[-(unet.layers + 1) :]
@@ -64,8 +64,8 @@ def _pixels(height: int, width: int, level: int) -> int:
     return ceil_div(height, 2**level) * ceil_div(width, 2**level)
 
 
-def _at(step: Step, copies: int) -> int:
-    """Return what a module holds for each pixel beside what is kept: its input too, where that is not kept."""
+def _module_elements(step: Step, copies: int) -> int:
+    """Return the elements alive per pixel in a module besides the skip connections, its input too if it is not one."""
     if step.kind == "resnet":
         return (step.into if step.skip else 0) + resnet_elements(step.into, step.out, copies)
     if step.kind == "transformer":
@@ -82,10 +82,10 @@ def _middle(step: Step, copies: int) -> int:
 
 @lru_cache(maxsize=256)
 def decoder_elements(decoder: ImageDecoder, height: int, width: int, copies: int) -> int:
-    """Return the most that decoding holds at once for each latent image of this size.
+    """Return the peak elements of decoding each latent image of this size.
 
     **Formula**: the largest of all blocks, usually at the full size: the block's input, the input of the module that
-    runs, and what that works with.
+    runs, and its workspace.
 
     **Assumes** that attention in the middle runs without a matrix of all pairs, as PyTorch's fused kernels do.
     """
@@ -107,17 +107,17 @@ _FP32: Final = 4
 
 
 def transformer_elements(network: DiffusionTransformer, image: int, text: int, size: int) -> int:
-    """Return the most that a pass holds at once for so many tokens of image and text, in elements of `size` bytes.
+    """Return the peak elements of a pass over so many tokens of image and text; elements have `size` bytes.
 
     **Formula** in widths h, with I image tokens, T text tokens, N = I + T and r = i / h: FLUX (6 + r + c)N in blocks
-    over one sequence, (5 + c)N + 3T or (5 + 2r)I + 3T in others, where c is the rotation in fp32; SD 3 (4 + 2r)I beside
+    over one sequence, (5 + c)N + 3T or (5 + 2r)I + 3T in others, where c is the rotation in fp32; SD 3 (4 + 2r)I plus
     the texts, and the attention's whole result in the last block; PixArt (4 + 2r)I + T.
     """
     return network.hidden * _WIDTHS[network.family](network, image, text, size)
 
 
 def rotation_bytes(network: DiffusionTransformer, tokens: int) -> int:
-    """Return the table of sines and cosines that all images share: in fp32 for each token, none where none rotate."""
+    """Return the bytes of the fp32 table of sines and cosines that all images share; 0 without rotation."""
     return 2 * tokens * network.head_dim * _FP32 if network.family == "flux" else 0
 
 

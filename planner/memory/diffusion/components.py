@@ -1,4 +1,4 @@
-"""The parameters of a pipeline's components as they lie on the card, or in RAM until they run."""
+"""Parameters of a diffusion pipeline's components, on the card or offloaded to host memory."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -20,8 +20,8 @@ _OFFLOADED: Final = (
 )
 
 
-class Held(NamedTuple):
-    """A component with the bytes of all its parameters, and of the module with the most, in their format."""
+class StoredComponent(NamedTuple):
+    """A component with its format, the bytes of all its parameters, and those of its largest module."""
 
     component: Component
     bytes: int
@@ -29,27 +29,27 @@ class Held(NamedTuple):
     format: str
 
 
-def held_components(architecture: Architecture, workload: Inference) -> tuple[Held, ...]:
-    """Return the components of a pipeline in the formats that `workload` (defaults filled in) keeps them in."""
+def stored_components(architecture: Architecture, workload: Inference) -> tuple[StoredComponent, ...]:
+    """Return the components of a pipeline in the formats of `workload` (defaults filled in)."""
     text = workload.diffusion.text_weights or workload.compute
     return _held(architecture, workload.compute, workload.weights or workload.compute, text)
 
 
 @lru_cache(maxsize=256)
-def _held(architecture: Architecture, compute: str, denoiser: str, text: str) -> tuple[Held, ...]:
+def _held(architecture: Architecture, compute: str, denoiser: str, text: str) -> tuple[StoredComponent, ...]:
     formats = {"denoiser": denoiser, "text": text}
     return tuple(_in_format(one, formats.get(one.part, compute), compute) for one in architecture.components)
 
 
-def _in_format(component: Component, name: str, compute: str) -> Held:
+def _in_format(component: Component, name: str, compute: str) -> StoredComponent:
     if name == AS_STORED:
         stored = sum(part.bytes for part in component.stored)
-        return Held(component, stored, _largest(component, compute), name)
-    return Held(component, component_bytes(component, name, compute), _largest(component, name), name)
+        return StoredComponent(component, stored, _largest(component, compute), name)
+    return StoredComponent(component, component_bytes(component, name, compute), _largest(component, name), name)
 
 
 def component_bytes(component: Component, name: str, compute: str) -> int:
-    """Return the bytes of a component's parameters and tables in a format; a scheme leaves all but matrices alone."""
+    """Return the bytes of a component's parameters and tables; a scheme quantises only its matrices."""
     scheme, plain = SCHEMES[name], ELEMENT_BYTES[compute]
     if scheme.family == "plain":
         return (component.parameters + component.buffers) * ELEMENT_BYTES[name]
@@ -62,18 +62,20 @@ def _largest(component: Component, name: str) -> int:
     return component.largest_tensor * ELEMENT_BYTES.get(name, 2)
 
 
-def upcast_bytes(held: Held, workload: Inference) -> int:
-    """Return what a decoder takes more while it is in fp32: those of SDXL overflow in fp16."""
+def upcast_bytes(held: StoredComponent, workload: Inference) -> int:
+    """Return the extra bytes of a decoder that runs in fp32: those of SDXL overflow in fp16."""
     network = held.component.network
     if network is None or network.kind != "image-decoder" or not network.upcast or workload.compute != "fp16":
         return 0
     return held.component.parameters * (ELEMENT_BYTES["fp32"] - ELEMENT_BYTES["fp16"])
 
 
-def _resident(held: tuple[Held, ...], running: Held | None, offload: Offload) -> list[tuple[Held, int]]:
-    """Return what is on the card while one component runs, none of them yet when they are loaded.
+def _resident(
+    held: tuple[StoredComponent, ...], running: StoredComponent | None, offload: Offload
+) -> list[tuple[StoredComponent, int]]:
+    """Return the components on the card while one runs, or while none runs if `running` is None.
 
-    Those that no phase runs, such as a safety checker, are not offloaded with the others.
+    Components that no phase runs, such as a safety checker, are not offloaded.
     """
     if offload == "none":
         return [(one, one.bytes) for one in held]
@@ -84,8 +86,10 @@ def _resident(held: tuple[Held, ...], running: Held | None, offload: Offload) ->
 
 
 @lru_cache(maxsize=256)
-def weights_term(held: tuple[Held, ...], running: Held | None, offload: Offload, more: int = 0) -> Term:
-    """Return the parameters on the card while `running` does; `more` is what the decoder takes in fp32."""
+def pipeline_weights_term(
+    held: tuple[StoredComponent, ...], running: StoredComponent | None, offload: Offload, more: int = 0
+) -> Term:
+    """Return the parameters on the card while `running` runs; `more` are the decoder's extra bytes in fp32."""
     on_card = _resident(held, running, offload)
     parts = [
         Part(

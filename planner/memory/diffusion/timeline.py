@@ -1,4 +1,4 @@
-"""The phases of a pipeline: the prompt is encoded, the image denoised, the latents decoded; never all at once."""
+"""The phases of a diffusion pipeline: text encoding, denoising, decoding; never all at once."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.memory.diffusion.blocks import decoder_elements, rotation_bytes, transformer_elements, unet_elements
-from planner.memory.diffusion.components import Held, held_components, upcast_bytes, weights_term
+from planner.memory.diffusion.components import StoredComponent, pipeline_weights_term, stored_components, upcast_bytes
 from planner.memory.inference.scratch import scratch_bytes
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.precision import inference_precision
@@ -25,11 +25,11 @@ _LAYOUT_SOURCE: Final = (
     "of the input; at least none, at most one of the output too"
 )
 _ALLOWED: Final = 0.05
-"""How much more other versions of the code may hold, as for the formulas that are checked against traces."""
+"""Tolerance for other versions of the code, the same as for formulas that are checked against traces."""
 
 
-class Run(NamedTuple):
-    """The numbers of a run: the networks, the images of a step, a pass or two for each, and the latent image."""
+class DiffusionRun(NamedTuple):
+    """The networks and sizes of a pipeline run: images per step, passes per image, latent size, text tokens."""
 
     denoiser: Denoiser
     decoder: ImageDecoder
@@ -46,7 +46,7 @@ class Run(NamedTuple):
         return self.height * self.width
 
 
-class Range(NamedTuple):
+class ByteRange(NamedTuple):
     """Bytes with their bounds."""
 
     bytes: int
@@ -55,14 +55,14 @@ class Range(NamedTuple):
 
 
 def diffusion_timeline(architecture: Architecture, workload: Inference) -> PhaseSnapshots:
-    """Return what is alive in each phase of `workload` (defaults filled in).
+    """Return the memory alive in each phase of `workload` (defaults filled in).
 
     **Formula**: max over phases of the parameters on the card + the phase's activations + embeddings and latents.
     """
-    held = held_components(architecture, workload)
+    held = stored_components(architecture, workload)
     run = _run(architecture, workload)
     snapshots = [
-        Snapshot("load", [weights_term(held, None, workload.diffusion.offload)], _loaded(workload)),
+        Snapshot("load", [pipeline_weights_term(held, None, workload.diffusion.offload)], _loaded(workload)),
         *(_phase(one, held, run, workload) for one in held if one.component.part != "other"),
     ]
     dynamic = max(term.bytes for snapshot in snapshots for term in snapshot.written() if term.name == "activations")
@@ -70,25 +70,25 @@ def diffusion_timeline(architecture: Architecture, workload: Inference) -> Phase
     return PhaseSnapshots(tuple(snapshots), dynamic=dynamic, host_bytes=host, notes=tuple(_notes(run, workload)))
 
 
-def _phase(one: Held, held: tuple[Held, ...], run: Run, workload: Inference) -> Snapshot:
+def _phase(one: StoredComponent, held: tuple[StoredComponent, ...], run: DiffusionRun, workload: Inference) -> Snapshot:
     more = upcast_bytes(one, workload)
-    weights = weights_term(held, one, workload.diffusion.offload, more)
+    weights = pipeline_weights_term(held, one, workload.diffusion.offload, more)
     network = one.component.network
     if network is None:
         terms = [weights, _encoding(one.component, run, workload)]
         return Snapshot("encode-text", terms, f"{one.component.name} reads the prompt")
-    kept = _kept(run, network)
+    kept = _buffers_term(run, network)
     if isinstance(network, ImageDecoder):
         size = ELEMENT_BYTES["fp32"] if more else run.size
         terms = [weights, _decoding(network, run, size, workload), kept]
-        return Snapshot("decode-image", terms, "the decoder's last maps have the size of the image")
-    return Snapshot("denoise", [weights, _denoising(network, run), kept], "one block works on the latent image")
+        return Snapshot("decode-image", terms, "the decoder's last feature maps have the size of the image")
+    return Snapshot("denoise", [weights, _denoising(network, run), kept], "one block processes the latent image")
 
 
-def _run(architecture: Architecture, workload: Inference) -> Run:
+def _run(architecture: Architecture, workload: Inference) -> DiffusionRun:
     denoiser, decoder = networks_of(architecture.components)
     width, height = workload.image_size or (0, 0)
-    return Run(
+    return DiffusionRun(
         denoiser=denoiser,
         decoder=decoder,
         images=workload.batch,
@@ -103,7 +103,7 @@ def _run(architecture: Architecture, workload: Inference) -> Run:
 def _text_tokens(architecture: Architecture, denoiser: Denoiser, workload: Inference) -> int:
     """Return the tokens of text that the denoiser reads.
 
-    FLUX reads CLIP's pooled vector only; SD 3 joins both encodings, and CLIP's two stand beside each other.
+    FLUX reads only CLIP's pooled vector; SD 3 concatenates both encodings, CLIP's two along the width.
     """
     padded = {one.name: one.tokens or 0 for one in architecture.components if one.part == "text"}
     fixed = {one.name for one in architecture.components if one.stacks and one.stacks[-1].positions}
@@ -117,7 +117,7 @@ def _length(default: int, workload: Inference) -> int:
     return workload.diffusion.prompt_tokens or default
 
 
-def _encoding(component: Component, run: Run, workload: Inference) -> Term:
+def _encoding(component: Component, run: DiffusionRun, workload: Inference) -> Term:
     fixed = component.stacks[-1].positions
     tokens = fixed or _length(component.tokens or 0, workload)
     encoder = _encoder(component)
@@ -127,7 +127,7 @@ def _encoding(component: Component, run: Run, workload: Inference) -> Term:
         chosen("T", tokens, "tokens that a prompt is padded to"),
         model("a", round(needed / (run.images * tokens)), "bytes alive per token inside the widest layer"),
     )
-    return _activations(Range(needed, needed, needed), "B × T × a", symbols, _TEXT_SOURCE)
+    return _activations(ByteRange(needed, needed, needed), "B × T × a", symbols, _TEXT_SOURCE)
 
 
 @lru_cache(maxsize=64)
@@ -136,12 +136,12 @@ def _encoder(component: Component) -> Architecture:
     return Architecture(model_type=component.name, kind="encoder", hidden=hidden, stacks=component.stacks)
 
 
-def _denoising(network: Denoiser, run: Run) -> Term:
-    passes = chosen("B", run.passes, "images, and as many again without the prompt where guidance is on")
+def _denoising(network: Denoiser, run: DiffusionRun) -> Term:
+    passes = chosen("B", run.passes, "images, and as many again without the prompt if guidance is on")
     return _convolving(network, run, passes) if isinstance(network, UNet) else _attending(network, run, passes)
 
 
-def _convolving(network: UNet, run: Run, passes: Symbol) -> Term:
+def _convolving(network: UNet, run: DiffusionRun, passes: Symbol) -> Term:
     low, likely, high = (
         run.passes * unet_elements(network, run.height, run.width, copies) * run.size for copies in range(3)
     )
@@ -151,10 +151,10 @@ def _convolving(network: UNet, run: Run, passes: Symbol) -> Term:
         model("c", round(likely / (run.passes * run.pixels * run.size)), "channels alive for each of them"),
         library("w", run.size, "bytes per element"),
     )
-    return _activations(Range(likely, low, high), "B × n × c × w", symbols, f"{_BLOCK_SOURCE}; {_LAYOUT_SOURCE}")
+    return _activations(ByteRange(likely, low, high), "B × n × c × w", symbols, f"{_BLOCK_SOURCE}; {_LAYOUT_SOURCE}")
 
 
-def _attending(network: DiffusionTransformer, run: Run, passes: Symbol) -> Term:
+def _attending(network: DiffusionTransformer, run: DiffusionRun, passes: Symbol) -> Term:
     image = ceil_div(run.height, network.patch) * ceil_div(run.width, network.patch)
     needed = transformer_elements(network, run.passes * image, run.passes * run.text, run.size) * run.size
     angles = rotation_bytes(network, image + run.text)
@@ -169,10 +169,10 @@ def _attending(network: DiffusionTransformer, run: Run, passes: Symbol) -> Term:
         formula += " + R"
         symbols.append(model("R", angles, "bytes of the sines and cosines that all images share"))
     whole = needed + angles
-    return _activations(Range(whole, whole, whole), formula, tuple(symbols), _BLOCK_SOURCE)
+    return _activations(ByteRange(whole, whole, whole), formula, tuple(symbols), _BLOCK_SOURCE)
 
 
-def _decoding(decoder: ImageDecoder, run: Run, size: int, workload: Inference) -> Term:
+def _decoding(decoder: ImageDecoder, run: DiffusionRun, size: int, workload: Inference) -> Term:
     settings = workload.diffusion
     side = decoder.sample_size // decoder.scale
     tiled = settings.vae_tiling and max(run.height, run.width) > side
@@ -185,10 +185,10 @@ def _decoding(decoder: ImageDecoder, run: Run, size: int, workload: Inference) -
         model("c", round(likely / (images * height * width * decoder.scale**2 * size)), "channels alive for each"),
         library("w", size, "bytes per element"),
     )
-    return _activations(Range(likely, low, high), "B × n × c × w", symbols, f"{_BLOCK_SOURCE}; {_LAYOUT_SOURCE}")
+    return _activations(ByteRange(likely, low, high), "B × n × c × w", symbols, f"{_BLOCK_SOURCE}; {_LAYOUT_SOURCE}")
 
 
-def _activations(needed: Range, formula: str, symbols: tuple[Symbol, ...], source: str) -> Term:
+def _activations(needed: ByteRange, formula: str, symbols: tuple[Symbol, ...], source: str) -> Term:
     return term(
         "activations",
         needed.bytes,
@@ -201,8 +201,8 @@ def _activations(needed: Range, formula: str, symbols: tuple[Symbol, ...], sourc
     )
 
 
-def _kept(run: Run, network: Network) -> Term:
-    """Return what stays beside the running component: embeddings of the prompt, latents, and the decoded images."""
+def _buffers_term(run: DiffusionRun, network: Network) -> Term:
+    """Return the tensors alive besides the running component: prompt embeddings, latents and decoded images."""
     text = run.passes * run.text * run.denoiser.text_width
     latents = run.passes * run.decoder.latent_channels * run.pixels
     scale = run.decoder.scale
@@ -223,14 +223,18 @@ def _kept(run: Run, network: Network) -> Term:
 
 
 def _loaded(workload: Inference) -> str:
-    return "the parameters are on the card" if workload.diffusion.offload == "none" else "the parameters are in RAM"
+    return (
+        "the parameters are on the card"
+        if workload.diffusion.offload == "none"
+        else "the parameters are in host memory"
+    )
 
 
-def _notes(run: Run, workload: Inference) -> Iterator[str]:
+def _notes(run: DiffusionRun, workload: Inference) -> Iterator[str]:
     offload = workload.diffusion.offload
     if offload == "model":
         yield "Each component is on the card only while it runs: enable_model_cpu_offload."
     if offload == "sequential":
         yield "Only the running module is on the card, which is many times slower: enable_sequential_cpu_offload."
     if run.passes == run.images and run.denoiser.kind == "unet":
-        yield "Without guidance: one pass for each image in a step."
+        yield "Without guidance: one pass per image in each step."

@@ -1,4 +1,4 @@
-"""Keys and values kept for decoding, and the fixed-size state of layers that keep no cache."""
+"""Memory of the KV cache, and of the fixed-size state of layers without one."""
 
 from fractions import Fraction
 from functools import partial
@@ -18,7 +18,7 @@ _SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 class _Kind(NamedTuple):
-    """Layers whose caches are alike."""
+    """Layers with equal caches."""
 
     layers: int
     name: str
@@ -26,7 +26,7 @@ class _Kind(NamedTuple):
     elements: int
 
     def bytes(self, batch: int, bits: Fraction) -> int:
-        """Return what they keep for `batch` sequences."""
+        """Return the bytes of their caches for `batch` sequences."""
         return ceil(batch * self.layers * self.tokens * self.elements * bits / 8)
 
 
@@ -39,7 +39,7 @@ def kv_cache_term(
     *,
     prefilling: bool = False,
 ) -> Term | None:
-    """Return the cache of `batch` sequences of `tokens` tokens each, or none if the model keeps no cache.
+    """Return the cache of `batch` sequences of `tokens` tokens each, or None if the model has no cache.
 
     **Formula**: B · Σ over layers nᵢ · eᵢ · c / 8, where nᵢ is the tokens that a layer keeps (the window for sliding
     layers, the encoder's length for cross-attention) and eᵢ the elements per token: 2 · kv heads · head size, or
@@ -61,7 +61,7 @@ def kv_cache(
     *,
     prefilling: bool = False,
 ) -> Deferred | None:
-    """Return `kv_cache_term` before it is written down."""
+    """Return `kv_cache_term` with its formula still unwritten."""
     kinds = _kinds(architecture, tokens, encoder_tokens, prefilling=prefilling)
     if not kinds:
         return None
@@ -89,7 +89,7 @@ def _written(kinds: tuple[_Kind, ...], size: int, batch: int, kv_format: str) ->
 
 
 def state_term(architecture: Architecture, batch: int) -> Term | None:
-    """Return the state of layers whose memory does not grow with the context, or none if there are none.
+    """Return the state of layers whose memory does not grow with the context, or None if there are none.
 
     **Formula**: B · layers · (convolution + recurrent elements) · 4 bytes.
 
@@ -113,7 +113,7 @@ def state_term(architecture: Architecture, batch: int) -> Term | None:
 
 
 def _kinds(architecture: Architecture, tokens: int, encoder_tokens: int, *, prefilling: bool) -> tuple[_Kind, ...]:
-    """Return the caches of the main stack, those of equal layers taken together."""
+    """Return the caches of the main stack, equal layers merged."""
     if architecture.kind in ("encoder", "vision-encoder"):
         return ()
     layers: dict[tuple[str, int, int], int] = {}

@@ -1,4 +1,4 @@
-"""The tensors that one layer works with and frees again before the next: the activations of inference."""
+"""Activations of inference: tensors that one layer allocates and frees before the next runs."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -28,18 +28,18 @@ from planner.models.architecture import (
 )
 
 _WIDE_BY_ACTIVATION: Final[dict[Activation, int]] = {"gelu-new": 4, "gelu-bloom": 5, "quick-gelu": 3}
-"""Tensors of the intermediate width alive at once where Python computes an activation step by step; else two."""
+"""Tensors of the intermediate width alive at once if Python computes an activation step by step; otherwise two."""
 
 
-class Copied(NamedTuple):
-    """What a layer copies in a step of decoding: the tokens that it keeps, and elements for each of them."""
+class DecodeCopy(NamedTuple):
+    """The copies that a layer makes in a decoding step: cached tokens, and elements per token."""
 
     tokens: int
     elements: int
 
     @property
     def total(self) -> int:
-        """Return the elements."""
+        """Return the number of elements."""
         return self.tokens * self.elements
 
 
@@ -47,7 +47,7 @@ class Copied(NamedTuple):
 def scratch_bytes(
     architecture: Architecture, batch: int, prompt: int, precision: Precision, attention: AttentionKind
 ) -> int:
-    """Return the largest scratch that one layer needs for `batch` × `prompt` tokens, with the mask that all share.
+    """Return the largest scratch of one layer for `batch` × `prompt` tokens, with the mask that all layers share.
 
     **Formula** per token, the larger of two: 4h (embeddings, the layer's input, the residual and its norm) beside the
     feed-forward block, 3i (gate, up and their product; 2i without a gate); 3h beside the attention, the largest of its
@@ -70,7 +70,7 @@ def scratch_bytes(
 
 @lru_cache(maxsize=256)
 def tower_scratch_bytes(tower: Stack, images: int, patches: int, precision: Precision, attention: AttentionKind) -> int:
-    """Return the largest scratch that one layer of a vision tower needs for `images`, each of so many patches.
+    """Return the largest scratch of one layer of a vision tower for `images` of `patches` patches each.
 
     **Formula**: as in `scratch_bytes`, without a cache: each image attends to itself only.
     """
@@ -79,7 +79,7 @@ def tower_scratch_bytes(tower: Stack, images: int, patches: int, precision: Prec
 
 
 def _causal_bytes(stack: Stack, tokens: int, precision: Precision, attention: AttentionKind) -> int:
-    """Return the causal mask that matrix products make for themselves: whether a pair is seen, and what is added."""
+    """Return the causal mask that unfused attention creates: one byte per pair, and the added fp32 values."""
     for group in stack.groups:
         mixer, masked = group.layer.mixer, is_masked(group.layer, tokens, attention)
         if isinstance(mixer, Attention) and kernel_of(mixer, precision, attention, masked) == "math":
@@ -88,12 +88,14 @@ def _causal_bytes(stack: Stack, tokens: int, precision: Precision, attention: At
 
 
 def _positions(stack: Stack) -> int:
-    """Return 1 if the embeddings of positions stay beside those of tokens, else 0."""
+    """Return 1 if position embeddings stay alive besides token embeddings, else 0."""
     return 1 if sum(1 for tensor in stack.before if tensor.role == "embedding") > 1 else 0
 
 
-def largest_copy(architecture: Architecture, context: int, precision: Precision, attention: AttentionKind) -> Copied:
-    """Return what the layer that copies most copies for each sequence in a step of decoding.
+def largest_copy(
+    architecture: Architecture, context: int, precision: Precision, attention: AttentionKind
+) -> DecodeCopy:
+    """Return the largest copies that a layer makes for each sequence in a decoding step.
 
     **Formula**: its keys, which grow by a token (2q more where attention repeats them; 3q in matrix products: keys,
     values, and scaled keys); with latent attention the latent, and the keys and values
@@ -107,22 +109,22 @@ def largest_copy(architecture: Architecture, context: int, precision: Precision,
     return max(copies, key=lambda copy: copy.total)
 
 
-def _copied(mixer: Mixer | None, context: int, precision: Precision, attention: AttentionKind) -> Copied:
+def _copied(mixer: Mixer | None, context: int, precision: Precision, attention: AttentionKind) -> DecodeCopy:
     if isinstance(mixer, LatentAttention):
         values = mixer.heads * mixer.v_head_dim if attention == "eager" else 0
-        return Copied(context, mixer.kv_lora_rank + _expanded(mixer) + _query_key(mixer) + values)
+        return DecodeCopy(context, mixer.kv_lora_rank + _expanded(mixer) + _query_key(mixer) + values)
     if not isinstance(mixer, Attention):
-        return Copied(0, 0)
+        return DecodeCopy(0, 0)
     kernel = kernel_of(mixer, precision, attention, masked=False)
     tokens = min(context, mixer.window or context)
     if kernel == "math" and mixer.grouping == "broadcast":
         # Copies in fp32: keys and values, scaled keys, and one of them for each head.
-        return Copied(tokens, (3 * mixer.kv_dim + mixer.q_dim) * 4 // precision.compute_bytes)
+        return DecodeCopy(tokens, (3 * mixer.kv_dim + mixer.q_dim) * 4 // precision.compute_bytes)
     if not repeats_heads(mixer, kernel, attention, masked=False):
-        return Copied(tokens, mixer.cached_dim)
+        return DecodeCopy(tokens, mixer.cached_dim)
     if mixer.grouping == "broadcast":
-        return Copied(tokens, mixer.q_dim)
-    return Copied(tokens, 3 * mixer.q_dim if kernel == "math" else mixer.cached_dim + 2 * mixer.q_dim)
+        return DecodeCopy(tokens, mixer.q_dim)
+    return DecodeCopy(tokens, 3 * mixer.q_dim if kernel == "math" else mixer.cached_dim + 2 * mixer.q_dim)
 
 
 def _layer_scratch(layer: Layer, stack: Stack, tokens: int, precision: Precision, attention: AttentionKind) -> int:
@@ -137,9 +139,9 @@ def _layer_scratch(layer: Layer, stack: Stack, tokens: int, precision: Precision
 
 
 def _probabilities(layer: Layer, tokens: int, precision: Precision, attention: AttentionKind) -> int:
-    """Return the elements of eager attention's result that are still there while the next block runs.
+    """Return the elements of eager attention's probabilities that are still alive while the next block runs.
 
-    They are the layer's, and those of the layer before where they are handed out.
+    They are the layer's, and those of the previous layer if the model returns them.
     """
     mixer = layer.mixer
     if isinstance(mixer, Attention | LatentAttention):
@@ -161,7 +163,7 @@ def _feed_forward_scratch(block: Mlp | Moe | None, hidden: int, size: int) -> in
 
 
 def _expert_scratch(block: Moe, hidden: int, size: int) -> int:
-    """Return what each visit of a token to an expert needs: the inner width, or the outputs, weighted and put back.
+    """Return the bytes of each token's visit to an expert: the inner width, or the outputs weighted and reordered.
 
     **Source**: transformers `integrations.moe.grouped_mm_experts_forward`. An fp32 router's weights are in fp32, and so
     is what they are multiplied with.
@@ -208,11 +210,11 @@ def _attention_scratch(
 
 
 def _score_scratch(mixer: Attention | LatentAttention, tokens: int, kernel: Kernel, precision: Precision) -> int:
-    """Count the scores, their copy in fp32 where the softmax is in it, and the softmax; the cast back is smaller.
+    """Return the bytes of the scores, of their fp32 copy if the softmax is in fp32, and of the softmax.
 
-    Matrix products hold the scores, the safe softmax, what it computes and a byte that says which are masked, and for
-    each pair of positions whether it is seen and what is added. Where a layer hands its probabilities out, those of
-    the last one are there too, and the scores once more, with the mask added.
+    The cast back is smaller. Matrix products hold the scores, the safe softmax, its result and one mask byte, and for
+    each pair of positions its visibility and the added value. If a layer returns its probabilities, those of
+    the previous one are alive too, and the scores once more, with the mask added.
 
     **Source**: `softmax` of aten/src/ATen/native/SoftMax.cpp (only half precision is read as it is), `_safe_softmax`
     of aten/src/ATen/native/transformers/attention.cpp.

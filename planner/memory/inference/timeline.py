@@ -17,11 +17,11 @@ from planner.models.images import elements_of_image, patches_of_image, reads_ima
 from planner.workload.workload import Inference
 
 _TOWER_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, the widest block deciding"
-_HELD_SOURCE = "transformers 5.23 LlavaModel.forward and its kin: image_features and inputs_embeds are referred to"
+_HELD_SOURCE = "transformers 5.23 LlavaModel.forward and similar models: references to image_features and inputs_embeds"
 
 
-class Pictures(NamedTuple):
-    """What is alive while the tower reads the images, and what of them is while the language model reads the prompt."""
+class VisionTerms(NamedTuple):
+    """Memory of images: the vision tower and the embedded prompt while it runs, then the encoded images."""
 
     tower: Term
     embedded: Term
@@ -29,7 +29,7 @@ class Pictures(NamedTuple):
 
 
 def pixels_term(architecture: Architecture, workload: Inference, precision: Precision) -> Term | None:
-    """Return the images that an image encoder reads, which its caller holds; nothing for other networks."""
+    """Return the images that an image encoder reads, which its caller holds; None for other networks."""
     tower = architecture.main
     if architecture.kind != "vision-encoder" or tower.positions is None:
         return None
@@ -40,15 +40,15 @@ def pixels_term(architecture: Architecture, workload: Inference, precision: Prec
         "B × p × w",
         (
             chosen("B", workload.batch, "images"),
-            model("p", elements, "elements of an image: colours and pixels"),
+            model("p", elements, "elements of an image: colors and pixels"),
             library("w", precision.compute_bytes, "bytes per element"),
         ),
         "pixel_values, the argument of transformers' image encoders",
     )
 
 
-def pictures(architecture: Architecture, workload: Inference, precision: Precision) -> Pictures | None:
-    """Return what the images of `workload` (defaults filled in) take; nothing where there are none, or no tower.
+def vision_terms(architecture: Architecture, workload: Inference, precision: Precision) -> VisionTerms | None:
+    """Return the memory of the images of `workload` (defaults filled in); None without images or a tower.
 
     The later stages of a pipeline have none.
 
@@ -65,15 +65,15 @@ def pictures(architecture: Architecture, workload: Inference, precision: Precisi
     needed = tower_scratch_bytes(tower, images, patches, precision, workload.attention)
     every = chosen("m", images, "images of all sequences")
     prompt = workload.prompt_length or 0
-    return Pictures(
+    return VisionTerms(
         tower=checked(
             "activations",
             needed,
             "m × n × a",
             (
                 every,
-                model("n", patches, "patches of an image, and what stands beside them"),
-                model("a", round(needed / (images * patches)), "bytes alive for each inside the tower's widest layer"),
+                model("n", patches, "patches of an image, with its special tokens"),
+                model("a", round(needed / (images * patches)), "bytes alive per patch inside the tower's widest layer"),
             ),
             _TOWER_SOURCE,
         ),
@@ -107,14 +107,14 @@ def pictures(architecture: Architecture, workload: Inference, precision: Precisi
 _SCRATCH_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, the widest block deciding"
 _MANY_TOKENS = 256
 _GROWING = (
-    "Each new token makes every layer's cache anew, a little larger: PyTorch's allocator keeps the freed ones until "
-    "the card is full, so that nvidia-smi may show far more than is needed."
+    "Each new token reallocates every layer's cache, a little larger: PyTorch's allocator keeps the freed ones until "
+    "the card is full, so nvidia-smi may show far more than is needed."
 )
 _LOGITS_SOURCE = "transformers generation: the logits are copied to fp32 for sampling"
 
 
 def inference_timeline(architecture: Architecture, workload: Inference) -> PhaseSnapshots:
-    """Return what is alive in each phase of `workload` (defaults filled in).
+    """Return the memory alive in each phase of `workload` (defaults filled in).
 
     **Formula**: prefill = weights + cache of the prompt + one layer's scratch, or the logits; decode = weights + cache
     of the whole context + logits. Buffers of different layers do not add up: each is freed before the next.
@@ -131,7 +131,7 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
     whole = batch * own_prompt if predicts_every_token(architecture) else batch
     every = architecture.kind in ("encoder", "vision-encoder") or workload.prompt_logits == "all"
     pixels = pixels_term(architecture, workload, precision)
-    seen = pictures(architecture, workload, precision)
+    seen = vision_terms(architecture, workload, precision)
     encoded = seen.encoded if seen else None
     snapshots = [
         Snapshot("load", [weights], "the parameters are on the card"),
@@ -140,7 +140,7 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
             if seen
             else ()
         ),
-        Snapshot("prefill", _alive(fixed, prefilled, pixels, encoded, scratch), "one layer works on the whole prompt"),
+        Snapshot("prefill", _alive(fixed, prefilled, pixels, encoded, scratch), "one layer processes the whole prompt"),
         Snapshot(
             "prefill",
             _alive(
@@ -150,7 +150,9 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
                 encoded,
                 _logits_term(architecture, whole if every else batch, precision, every),
             ),
-            "the logits of the whole prompt" if every else "the prompt is read and the first token's logits are there",
+            "the logits of the whole prompt"
+            if every
+            else "the prompt is processed and the first token's logits are computed",
         ),
     ]
     if cached is not None:
@@ -158,7 +160,11 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
         copies = _copies_term(architecture, batch, context, precision, workload.attention)
         grown = _alive(fixed, cached, copies, step)
         snapshots += [
-            Snapshot("decode", _alive(fixed, prefilled), "the first token finds the prompt in every layer's cache"),
+            Snapshot(
+                "decode",
+                _alive(fixed, prefilled),
+                "the first token is generated with the prompt in every layer's cache",
+            ),
             Snapshot("decode", grown, "the cache has grown to the whole context"),
         ]
     grows = cached is not None and context - prompt >= _MANY_TOKENS
@@ -173,7 +179,7 @@ def _alive(fixed: list[Term], *more: Term | Deferred | None) -> list[Term | Defe
 def _copies_term(
     architecture: Architecture, batch: int, context: int, precision: Precision, attention: AttentionKind
 ) -> Term:
-    """Return what one layer copies in a step of decoding; the largest decides."""
+    """Return the copies of the layer that copies most in a decoding step."""
     size = precision.compute_bytes
     copied = largest_copy(architecture, context, precision, attention)
     return checked(
@@ -182,7 +188,7 @@ def _copies_term(
         "B × n × k × w",
         (
             chosen("B", batch, "sequences"),
-            chosen("n", copied.tokens, "tokens that the layer keeps"),
+            chosen("n", copied.tokens, "tokens that the layer caches"),
             model("k", copied.elements, "elements per token: keys copied for the next one, heads repeated or expanded"),
             number_format("w", size, "bytes per element"),
         ),

@@ -1,1 +1,1 @@
-"""What real runs print about memory: one reader a format, and one door that recognises which it is."""
+"""Readers of memory amounts in logs of real runs: one per format, with automatic detection."""

@@ -1,4 +1,4 @@
-"""What llama.cpp prints while it loads: buffers of weights, cache, state, graph and outputs on each device.
+"""Reader of llama.cpp's load messages: buffers of weights, cache, state, graph and outputs on each device.
 
 **Source**: src/llama-model.cpp, llama-kv-cache.cpp, llama-memory-recurrent.cpp and llama-context.cpp: sizes are divided
 by 2²⁰ and have two decimals; common/fit.cpp (before: llama-context.cpp): the memory breakdown in whole MiB, cut off.
@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from planner.memory.logs.reading import Measured, measured
-from planner.memory.logs.text import NUMBER, Amount, Line, LogText, floored, rounded
+from planner.memory.logs.reading import Measured, logged_amount
+from planner.memory.logs.text import NUMBER, LogLine, LogText, PrintedAmount, floored, rounded
 from planner.memory.result import TermName
 from planner.units import MIB
 
@@ -37,28 +37,28 @@ _KINDS: Final = {
     "model": _Kind("model buffer", "weights", "weights", 0),
     "KV": _Kind("KV buffer", "kv_cache", "keys and values of every cell", 1),
     "RS": _Kind("state buffer", "state", "states of recurrent layers", 1),
-    "output": _Kind("output buffer", "logits", "logits and embeddings that are handed back", 1),
+    "output": _Kind("output buffer", "logits", "logits and embeddings that are returned", 1),
     "compute": _Kind("compute buffer", "activations", "the graph of one micro-batch", 2),
 }
 
 
 def read_llama_cpp(text: LogText) -> Iterator[Measured]:
-    """Yield the buffers of the largest model that was loaded, summed on each device, and what was unaccounted for."""
+    """Yield the buffers of the largest loaded model, summed per device, and the unaccounted memory."""
     buffers = [item for line in text.lines_with(*MARKS[:1]) for item in _buffers(line)]
-    found = _total(max(_loads(buffers), key=_bytes, default=[]))
+    found = _total(max(_split_by_model(buffers), key=_bytes, default=[]))
     yield from found
     yield from _breakdown(text, alone=not found)
 
 
-def _buffers(line: Line) -> Iterator[tuple[int, Measured]]:
+def _buffers(line: LogLine) -> Iterator[tuple[int, Measured]]:
     match = _BUFFER.search(line.text)
     if match:
-        # The lines of 2023 and 2024 say only "buffer" for the weights.
+        # In 2023 and 2024 the line of the weights had only "buffer".
         kind = _KINDS[match[2] or "model"]
         place, on_host = match[1], _is_host(match[1])
         yield (
             kind.order,
-            measured(
+            logged_amount(
                 kind.name,
                 rounded(match[3], MIB, _DECIMALS),
                 f"{kind.meaning}, in {place}",
@@ -70,8 +70,8 @@ def _buffers(line: Line) -> Iterator[tuple[int, Measured]]:
         )
 
 
-def _loads(buffers: Iterable[tuple[int, Measured]]) -> Iterator[list[Measured]]:
-    """Part the buffers of one model from those of the next: weights after a graph begin another."""
+def _split_by_model(buffers: Iterable[tuple[int, Measured]]) -> Iterator[list[Measured]]:
+    """Split the buffers by model: weights after a graph begin the next one."""
     load: list[Measured] = []
     last = 0
     for order, item in buffers:
@@ -88,7 +88,7 @@ def _bytes(load: list[Measured]) -> int:
 
 
 def _total(load: list[Measured]) -> list[Measured]:
-    """Add up buffers of one kind on one device: layers with a window have a cache of their own."""
+    """Return the sums of buffers of one kind on one device: layers with a window have a separate cache."""
     sums: dict[tuple[str, str | None], Measured] = {}
     for item in load:
         known = sums.get((item.name, item.device))
@@ -105,8 +105,8 @@ def _added(one: Measured, other: Measured) -> Measured:
 
 
 def _breakdown(text: LogText, alone: bool) -> Iterator[Measured]:
-    """Yield the last breakdown of each device; one that was printed before anything was loaded is a projection."""
-    last: dict[str, tuple[re.Match[str], Line]] = {}
+    """Yield the last breakdown of each device; one printed before anything was loaded is a projection."""
+    last: dict[str, tuple[re.Match[str], LogLine]] = {}
     for line in text.lines_with(*MARKS[1:]):
         match = _BREAKDOWN.search(line.text)
         if match and 0 <= int(match[8]) <= int(match[2]) and not _is_host(match[1]):
@@ -115,24 +115,24 @@ def _breakdown(text: LogText, alone: bool) -> Iterator[Measured]:
         yield from _parts(device, match, line, alone)
 
 
-def _parts(device: str, match: re.Match[str], line: Line, alone: bool) -> Iterator[Measured]:
+def _parts(device: str, match: re.Match[str], line: LogLine, alone: bool) -> Iterator[Measured]:
     total, _free, _self, model, context, compute, unaccounted = (_whole(match[group]) for group in range(2, 9))
-    yield measured("usable memory", total, "what the device has", line, counter="capacity", device=device)
+    yield logged_amount("usable memory", total, "total memory of the device", line, counter="capacity", device=device)
     if alone:
-        yield measured("model", model, "weights", line, term="weights", device=device)
-        yield measured("context", context, "keys, values and states", line, term="kv_cache", device=device)
-        yield measured("compute", compute, "the graph of one micro-batch", line, term="activations", device=device)
-    yield measured(
+        yield logged_amount("model", model, "weights", line, term="weights", device=device)
+        yield logged_amount("context", context, "keys, values and states", line, term="kv_cache", device=device)
+        yield logged_amount("compute", compute, "the graph of one micro-batch", line, term="activations", device=device)
+    yield logged_amount(
         "unaccounted",
         unaccounted,
-        "device context, libraries' workspaces and other processes, together",
+        "device context, library workspaces and other processes, together",
         line,
         term="framework_overhead",
         device=device,
     )
 
 
-def _whole(number: str) -> Amount:
+def _whole(number: str) -> PrintedAmount:
     return floored(number, MIB)
 
 
@@ -148,7 +148,7 @@ _MARKS: Final = ("build", "n_ctx ", "compute capability", "general.name ")
 
 
 class LlamaCppFacts(NamedTuple):
-    """What was found: the first build, model and cards, and the last context."""
+    """Facts found in a log: the first build, model and cards, and the last context length."""
 
     version: str | None = None
     model: str | None = None
@@ -157,7 +157,7 @@ class LlamaCppFacts(NamedTuple):
 
 
 def read_llama_cpp_facts(text: LogText) -> LlamaCppFacts:
-    """Return what the lines of llama.cpp in `text` say."""
+    """Return the version, model, context length and cards that llama.cpp printed in `text`."""
     version = model = context = None
     cards: dict[str, str] = {}
     for line in text.lines_with(*_MARKS):

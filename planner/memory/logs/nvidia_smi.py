@@ -1,4 +1,4 @@
-"""What nvidia-smi prints: its table with the processes below, and what it lists with `--format=csv`.
+"""Reader of nvidia-smi output: its table with the processes, and the lists of `--format=csv`.
 
 The lists are those of `--query-gpu` and `--query-compute-apps`.
 
@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from planner.memory.logs.reading import Counter, Measured, measured
-from planner.memory.logs.text import Amount, Line, LogText
+from planner.memory.logs.reading import Counter, Measured, logged_amount
+from planner.memory.logs.text import LogLine, LogText, PrintedAmount
 from planner.units import MIB
 
 MARKS: Final = ("MiB / ", "MiB |", "memory.used [MiB]", "used_gpu_memory [MiB]", "used_memory [MiB]")
@@ -26,13 +26,13 @@ _USED_COLUMNS: Final = ("used_gpu_memory [MiB]", "used_memory [MiB]")
 
 
 def read_nvidia_smi(text: LogText) -> Iterator[Measured]:
-    """Yield what is used and there on each card, and what each process holds."""
+    """Yield the used and total memory of each card, and the memory of each process."""
     yield from _table(text)
     yield from _lists(text)
 
 
 def _table(text: LogText) -> Iterator[Measured]:
-    processes: list[tuple[str, str, int, Line]] = []
+    processes: list[tuple[str, str, int, LogLine]] = []
     for line in text.lines_with(*MARKS[:2]):
         usage, process = _USAGE.search(line.text), _PROCESS.search(line.text)
         card = _CARD.search(text.before(line)) if usage else None
@@ -43,21 +43,21 @@ def _table(text: LogText) -> Iterator[Measured]:
     yield from _processes(processes)
 
 
-def _card(device: str, name: str, used: int, total: int, line: Line) -> Iterator[Measured]:
-    yield measured(
+def _card(device: str, name: str, used: int, total: int, line: LogLine) -> Iterator[Measured]:
+    yield logged_amount(
         "used on the card", _mib(used), f"all processes on {name}", line, counter="card", sense="moment", device=device
     )
-    yield measured("nvidia-smi's total", _mib(total), f"of {name}", line, counter="card-total", device=device)
+    yield logged_amount("nvidia-smi's total", _mib(total), f"of {name}", line, counter="card-total", device=device)
 
 
-def _processes(rows: Iterable[tuple[str, str, int, Line]]) -> Iterator[Measured]:
-    """Yield the largest process of each card as the one that is meant, the others as others."""
+def _processes(rows: Iterable[tuple[str, str, int, LogLine]]) -> Iterator[Measured]:
+    """Yield the largest process of each card as the measured one, the others as other processes."""
     seen: set[str] = set()
     for device, name, used, line in sorted(rows, key=lambda row: -row[2]):
         counter: Counter = "other-processes" if device in seen else "process"
         meaning = "another process" if device in seen else "the largest process on the card"
         seen.add(device)
-        yield measured(name, _mib(used), meaning, line, counter=counter, sense="moment", device=device)
+        yield logged_amount(name, _mib(used), meaning, line, counter=counter, sense="moment", device=device)
 
 
 def _lists(text: LogText) -> Iterator[Measured]:
@@ -71,12 +71,12 @@ def _lists(text: LogText) -> Iterator[Measured]:
             yield from _processes(_listed_processes(whole))
 
 
-def _listed_cards(rows: list[tuple[Line, dict[str, str]]]) -> Iterator[Measured]:
+def _listed_cards(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[Measured]:
     for number, (line, row) in enumerate(rows):
         used, total = _number(row.get("memory.used [MiB]")), _number(row.get("memory.total [MiB]"))
         device, name = row.get("index") or row.get("uuid") or str(number), row.get("name", "the card")
         if used is not None:
-            yield measured(
+            yield logged_amount(
                 "used on the card",
                 _mib(used),
                 f"all processes on {name}",
@@ -86,10 +86,12 @@ def _listed_cards(rows: list[tuple[Line, dict[str, str]]]) -> Iterator[Measured]
                 device=device,
             )
         if total is not None:
-            yield measured("nvidia-smi's total", _mib(total), f"of {name}", line, counter="card-total", device=device)
+            yield logged_amount(
+                "nvidia-smi's total", _mib(total), f"of {name}", line, counter="card-total", device=device
+            )
 
 
-def _listed_processes(rows: list[tuple[Line, dict[str, str]]]) -> Iterator[tuple[str, str, int, Line]]:
+def _listed_processes(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[tuple[str, str, int, LogLine]]:
     for line, row in rows:
         used = next((_number(row[column]) for column in _USED_COLUMNS if column in row), None)
         if used is not None:
@@ -102,5 +104,5 @@ def _number(cell: str | None) -> int | None:
     return int(match[1]) if match else None
 
 
-def _mib(count: int) -> Amount:
-    return Amount(count * MIB, max(count - 1, 0) * MIB, (count + 1) * MIB)
+def _mib(count: int) -> PrintedAmount:
+    return PrintedAmount(count * MIB, max(count - 1, 0) * MIB, (count + 1) * MIB)

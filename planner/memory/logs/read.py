@@ -1,4 +1,4 @@
-"""The door: which format a text is, and what it says. A text may hold several, and each is read."""
+"""Format detection of logs. A text may hold several formats; all are read."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal, NamedTuple
@@ -16,44 +16,44 @@ from planner.units import MIB
 Reader = Callable[[LogText], Iterator[Measured]]
 
 MAX_MEASURED: Final = 1_000
-"""The most amounts that are kept of one text."""
+"""Maximum number of amounts kept of one text."""
 
 
-class Format(NamedTuple):
-    """A format that is read: its reader, and what a person calls it."""
+class FormatReader(NamedTuple):
+    """Reader of one format, with the format's title."""
 
     read: Reader
     title: str
 
 
-FORMATS: Final[Mapping[LogFormat, Format]] = {
-    "vllm": Format(read_vllm, "start-up lines of vLLM"),
-    "llama.cpp": Format(read_llama_cpp, "buffer lines of llama.cpp"),
-    "torch-summary": Format(read_torch_summary, "torch.cuda.memory_summary()"),
-    "torch-stats": Format(read_torch_stats, "torch.cuda.memory_stats()"),
-    "torch-snapshot": Format(read_torch_snapshot, "a PyTorch memory snapshot as JSON"),
-    "torch-out-of-memory": Format(read_torch_errors, "an out-of-memory message of PyTorch"),
-    "training": Format(read_training, "memory metrics of the Trainer, PEFT's examples or torchtune"),
-    "nvidia-smi": Format(read_nvidia_smi, "nvidia-smi, as a table or with --format=csv"),
+FORMATS: Final[Mapping[LogFormat, FormatReader]] = {
+    "vllm": FormatReader(read_vllm, "start-up lines of vLLM"),
+    "llama.cpp": FormatReader(read_llama_cpp, "buffer lines of llama.cpp"),
+    "torch-summary": FormatReader(read_torch_summary, "torch.cuda.memory_summary()"),
+    "torch-stats": FormatReader(read_torch_stats, "torch.cuda.memory_stats()"),
+    "torch-snapshot": FormatReader(read_torch_snapshot, "a PyTorch memory snapshot as JSON"),
+    "torch-out-of-memory": FormatReader(read_torch_errors, "an out-of-memory message of PyTorch"),
+    "training": FormatReader(read_training, "memory metrics of the Trainer, PEFT's examples or torchtune"),
+    "nvidia-smi": FormatReader(read_nvidia_smi, "nvidia-smi, as a table or with --format=csv"),
 }
 _SPLITTING: Final = ("vllm", "llama.cpp")
 
 
 def read_log(text: str) -> LogReading:
-    """Return what `text`, printed by a run, says about memory.
+    """Return the memory amounts in `text`, printed by a run.
 
     Raises:
-        LogError: If it is too long, or in none of the formats that are read; the hint lists them.
+        LogError: If it is too long, or in no supported format; the hint lists the formats.
     """
     if len(text) > MAX_BYTES:
-        hint = f"Take the part about memory: {MAX_BYTES // MIB} MiB at most."
+        hint = f"Cut it down to the lines about memory: at most {MAX_BYTES // MIB} MiB."
         raise LogError(f"the log has {len(text):,} characters", hint)
     log = LogText(text)
     found = {name: tuple(form.read(log))[:MAX_MEASURED] for name, form in FORMATS.items()}
     formats = tuple(sorted((name for name in FORMATS if found[name]), key=lambda name: -len(found[name])))
     if not formats:
         known = "; ".join(form.title for form in FORMATS.values())
-        raise LogError("nothing about memory was recognised in this text", f"What can be read: {known}.")
+        raise LogError("no memory amounts were recognized in this text", f"Supported formats: {known}.")
     measured = tuple(item for name in formats for item in found[name])
     return _reading(log, formats, measured)
 
@@ -72,7 +72,7 @@ def _reading(log: LogText, formats: tuple[LogFormat, ...], measured: tuple[Measu
         splits_model=len(devices) > 1 and any(name in _SPLITTING for name in formats),
         context_length=vllm.context_length or llama.context_length,
         cache_tokens=vllm.cache_tokens,
-        notes=("Only the first part of the log was read: it is very long.",) if log.is_cut else (),
+        notes=("The log is very long: only its first part was read.",) if log.is_cut else (),
     )
 
 

@@ -1,9 +1,9 @@
-"""What a log says about memory, format by format the same: amounts with a name, a meaning and a place in the text."""
+"""Memory amounts read from a log, the same for all formats: each with a name, a meaning and a line."""
 
 from typing import Literal
 
 from planner.base import Spec
-from planner.memory.logs.text import Amount, Line
+from planner.memory.logs.text import LogLine, PrintedAmount
 from planner.memory.result import TermName
 
 LogFormat = Literal[
@@ -41,9 +41,9 @@ class Measured(Spec):
 
 
 class LogReading(Spec):
-    """What was found in a text.
+    """Everything found in a log.
 
-    `formats` are those recognised, the one with the most amounts first. `splits_model` says that the devices hold
+    `formats` are those recognized, the one with the most amounts first. `splits_model` means that the devices hold
     parts of one model, not copies of it; `cache_tokens` is how many tokens the engine's pool of keys and values has.
     """
 
@@ -59,18 +59,18 @@ class LogReading(Spec):
     notes: tuple[str, ...] = ()
 
 
-def measured(
+def logged_amount(
     name: str,
-    amount: Amount,
+    amount: PrintedAmount,
     meaning: str,
-    line: Line,
+    line: LogLine,
     *,
     term: TermName | None = None,
     counter: Counter | None = None,
     sense: Sense = "peak",
     device: str | None = None,
 ) -> Measured:
-    """Return `amount`, which stands in `line`, with its name and meaning."""
+    """Return `amount`, printed in `line`, with its name and meaning."""
     return Measured(
         name=name,
         bytes=amount.bytes,

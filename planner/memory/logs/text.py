@@ -1,4 +1,4 @@
-"""The text of a log, searched within limits (huge input costs no more than its own size), and the numbers in it."""
+"""The text of a log, searched within limits (huge input costs no more than its size), and the numbers in it."""
 
 import re
 from collections.abc import Iterator
@@ -11,21 +11,21 @@ from planner.units import GB, GIB, KB, KIB, MB, MIB, TIB
 
 MAX_BYTES: Final = 16 * MIB
 MAX_LINE: Final = 64 * KIB
-MAX_TELLING_LINES: Final = 20_000
-MAX_TELLING_CHARACTERS: Final = 512 * KIB
-"""The most that one reader looks at; no start of an engine prints a hundredth of it."""
+MAX_MATCHED_LINES: Final = 20_000
+MAX_MATCHED_CHARACTERS: Final = 512 * KIB
+"""Limit of one reader; the start of an engine prints less than a hundredth of it."""
 _SHOWN: Final = 300
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]{0,16}[A-Za-z]")
 _PICKLE: Final = b"\x80"
 _ZIP: Final = b"PK\x03\x04"
 _UNPICKLED: Final = (
-    "Files like this can run code when they are read, so GPU Planner never does. In the program that made it, write "
-    "json.dump(torch.cuda.memory._snapshot(), open('snapshot.json', 'w')) instead, and open that."
+    "Files like this can run code when they are loaded, so GPU Planner never loads them. In the program that wrote it, "
+    "use json.dump(torch.cuda.memory._snapshot(), open('snapshot.json', 'w')) instead, and open that file."
 )
 
 
-class Line(NamedTuple):
-    """A line with its number, from 1 on, and where it starts in the text."""
+class LogLine(NamedTuple):
+    """A line with its number, starting at 1, and its position in the text."""
 
     number: int
     text: str
@@ -33,41 +33,41 @@ class Line(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return the line as it is quoted: without blanks around it and not too long."""
+        """Return the line as quoted: stripped, and shortened if it is too long."""
         plain = self.text.strip()
         return plain if len(plain) <= _SHOWN else f"{plain[:_SHOWN]}…"
 
 
 class LogText:
-    """The text, and `is_cut`, whether a reader left out a part of it."""
+    """The text of a log; `is_cut` means that a reader skipped part of it."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.is_cut = False
 
     def has(self, *marks: str) -> bool:
-        """Return whether one of `marks` is somewhere in it."""
+        """Return whether one of `marks` occurs anywhere."""
         return any(mark in self.text for mark in marks)
 
-    def lines_with(self, *marks: str) -> Iterator[Line]:
-        """Yield the lines that hold one of `marks`, in order, each once."""
+    def lines_with(self, *marks: str) -> Iterator[LogLine]:
+        """Yield the lines that contain one of `marks`, in order, each once."""
         number, counted, seen = 1, 0, 0
         for start in sorted(self._starts(marks)):
             number += self.text.count("\n", counted, start)
             counted = start
             line = self._line_at(start)
             seen += len(line)
-            if seen > MAX_TELLING_CHARACTERS:
+            if seen > MAX_MATCHED_CHARACTERS:
                 self.is_cut = True
                 return
-            yield Line(number, line, start)
+            yield LogLine(number, line, start)
 
-    def before(self, line: Line) -> str:
+    def before(self, line: LogLine) -> str:
         """Return the line above `line`."""
         return self._line_at(self._start_of(line.start - 2)) if line.start else ""
 
-    def after(self, line: Line, most: int) -> Iterator[Line]:
-        """Yield up to `most` lines below `line`, up to the first that is blank."""
+    def after(self, line: LogLine, most: int) -> Iterator[LogLine]:
+        """Yield up to `most` lines below `line`, up to the first blank one."""
         number, start = line.number, line.start
         for _ in range(most):
             end = self.text.find("\n", start)
@@ -75,14 +75,14 @@ class LogText:
             below = self._line_at(start) if end >= 0 else ""
             if not below.strip():
                 return
-            yield Line(number, below, start)
+            yield LogLine(number, below, start)
 
     def _starts(self, marks: tuple[str, ...]) -> set[int]:
         starts: set[int] = set()
         for mark in marks:
             at = self.text.find(mark)
             while at >= 0:
-                if len(starts) == MAX_TELLING_LINES:
+                if len(starts) == MAX_MATCHED_LINES:
                     self.is_cut = True
                     break
                 starts.add(self._start_of(at))
@@ -100,14 +100,15 @@ class LogText:
 
 
 def decode_log(data: bytes) -> str:
-    """Return the text of a file; PowerShell writes UTF-16, and bytes that are no text become question marks.
+    """Return the text of a file; PowerShell's UTF-16 is decoded, invalid bytes become question marks.
 
     Raises:
         LogError: If it is too large, or a pickle or a PyTorch file, which are never read.
     """
     if len(data) > MAX_BYTES:
         raise LogError(
-            f"the log has {len(data):,} bytes", f"Take the part about memory: {MAX_BYTES // MIB} MiB at most."
+            f"the log has {len(data):,} bytes",
+            f"Cut it down to the lines about memory: at most {MAX_BYTES // MIB} MiB.",
         )
     if data.startswith((_PICKLE, _ZIP)):
         raise LogError("this is a pickle or a PyTorch file, not text", _UNPICKLED)
@@ -133,31 +134,31 @@ BINARY: Final = {"KB": KIB, "MB": MIB, "GB": GIB}
 """Units of programs that print KB, MB or GB and divide by powers of 1,024."""
 
 
-class Amount(NamedTuple):
-    """Bytes, and the least and the most that would be printed the same."""
+class PrintedAmount(NamedTuple):
+    """Bytes, with the smallest and the largest value that would be printed the same."""
 
     bytes: int
     low: int
     high: int
 
 
-def rounded(number: str, factor: int, decimals: int = 0) -> Amount:
-    """Return `number` units of `factor` bytes that were rounded to their last digit.
+def rounded(number: str, factor: int, decimals: int = 0) -> PrintedAmount:
+    """Return `number` units of `factor` bytes, rounded to its last digit.
 
-    `decimals` are those that the program rounds to where it leaves out zeros at the end.
+    `decimals` are those that the program rounds to, for programs that drop trailing zeros.
     """
     plain = number.replace(",", "")
     places = max(decimals, len(plain.partition(".")[2]))
     value, half = Fraction(plain) * factor, Fraction(factor, 2 * 10**places)
-    return Amount(round(value), round(value - half), round(value + half))
+    return PrintedAmount(round(value), round(value - half), round(value + half))
 
 
-def floored(number: str, factor: int, parts: int = 1) -> Amount:
-    """Return `number` units of which the rest was cut off; a sum of `parts` such numbers lost a rest each."""
+def floored(number: str, factor: int, parts: int = 1) -> PrintedAmount:
+    """Return `number` units of `factor` bytes, truncated; a sum of `parts` such numbers lost a remainder each."""
     value = int(number.replace(",", "")) * factor
-    return Amount(value, value, value + parts * (factor - 1))
+    return PrintedAmount(value, value, value + parts * (factor - 1))
 
 
-def exact(count: int) -> Amount:
-    """Return bytes that were printed to the last one."""
-    return Amount(count, count, count)
+def exact(count: int) -> PrintedAmount:
+    """Return `count` bytes, printed exactly."""
+    return PrintedAmount(count, count, count)

@@ -1,6 +1,6 @@
-"""What PyTorch prints about memory: statistics, out-of-memory messages, snapshots and summaries.
+"""Readers of PyTorch's memory output: statistics, out-of-memory messages, snapshots and summaries.
 
-Each reader's docstring says where its format is from.
+Each reader's docstring has the source of its format.
 """
 
 import json
@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from planner.memory.logs.reading import Counter, Measured, Sense, measured
-from planner.memory.logs.text import BINARY, NUMBER, UNITS, Amount, Line, LogText, exact, floored, rounded
+from planner.memory.logs.reading import Counter, Measured, Sense, logged_amount
+from planner.memory.logs.text import BINARY, NUMBER, UNITS, LogLine, LogText, PrintedAmount, exact, floored, rounded
 
 _MARKS: Final = ("allocated_bytes.all.peak", "reserved_bytes.all.peak")
 _NESTED: Final = ("allocated_bytes", "reserved_bytes")
@@ -26,15 +26,15 @@ _MEANINGS: Final = {
     "allocated": "the most bytes of live tensors (max_memory_allocated)",
     "reserved": "the most bytes that PyTorch's allocator held",
     "active": "live tensors and those still in use by other streams",
-    "requested": "what the program asked for, before rounding",
+    "requested": "bytes requested by the program, before rounding",
     "inactive_split": "free parts of blocks that are partly in use",
 }
 
 
 def read_torch_stats(text: LogText) -> Iterator[Measured]:
-    """Yield the peak of each counter that the last `torch.cuda.memory_stats()` in `text` have, to the byte.
+    """Yield the peak of each counter of the last `torch.cuda.memory_stats()` in `text`, exact to the byte.
 
-    Read by its keys alone, so that a dictionary, an ordered one, a list of pairs and JSON are the same.
+    Only keys are matched, so dictionaries, ordered dictionaries, lists of pairs and JSON are read alike.
     """
     found: dict[str, re.Match[str]] = {}
     for pattern in _patterns(text):
@@ -42,9 +42,9 @@ def read_torch_stats(text: LogText) -> Iterator[Measured]:
             found[match[1]] = match
     for counted, match in found.items():
         start = match.start()
-        line = Line(text.text.count("\n", 0, start) + 1, f"{counted}_bytes.all.peak: {match[2]}", start)
+        line = LogLine(text.text.count("\n", 0, start) + 1, f"{counted}_bytes.all.peak: {match[2]}", start)
         name, amount = f"peak {counted.replace('_', ' ')}", exact(int(match[2]))
-        yield measured(name, amount, _MEANINGS[counted], line, counter=_COUNTERS.get(counted))
+        yield logged_amount(name, amount, _MEANINGS[counted], line, counter=_COUNTERS.get(counted))
 
 
 def _patterns(text: LogText) -> Iterator[re.Pattern[str]]:
@@ -93,13 +93,13 @@ _RESERVED: Final = re.compile(rf"{_SIZE} reserved in total by PyTorch")
 
 
 def read_torch_errors(text: LogText) -> Iterator[Measured]:
-    """Yield what each out-of-memory message says; a run needs at least what it held and what it asked for.
+    """Yield the amounts of each out-of-memory message; a run needs at least the held and the requested bytes.
 
     **Source**: c10/cuda/CUDACachingAllocator.cpp: sizes have two decimals in binary units. Before 2.1 the message was
-    in brackets, before 1.5 it said "cached" for what the allocator held and had not given out.
+    in brackets, before 1.5 unallocated bytes of the allocator were called "cached".
     """
     for line in text.lines_with(_MARK):
-        # Messages are wrapped where they were quoted, and several may stand below each other.
+        # Quoted messages may be wrapped, and several may follow each other.
         joined = " ".join([line.text, *(below.text for below in text.after(line, _AFTER))])
         message = "".join(joined.partition(_MARK)[1:]).split(_MARK)[1]
         asked, device = _ASKED.match(message), _DEVICE.search(message)
@@ -107,45 +107,47 @@ def read_torch_errors(text: LogText) -> Iterator[Measured]:
             yield from _message(message, _amount(asked), line, device[1] if device else None)
 
 
-def _message(message: str, asked: Amount, line: Line, device: str | None) -> Iterator[Measured]:
+def _message(message: str, asked: PrintedAmount, line: LogLine, device: str | None) -> Iterator[Measured]:
     yield from _processes(message, line, device)
     for item in _PATTERNS:
         found = item.pattern.search(message)
         if found:
-            yield measured(
+            yield logged_amount(
                 item.name, _amount(found), item.meaning, line, counter=item.counter, sense=item.sense, device=device
             )
     held, unused, reserved = _HELD.search(message), _UNUSED.search(message), _RESERVED.search(message)
     if held:
-        needed, meaning = _sum(_amount(held), asked), "allocated when it failed, and what it asked for then"
-        yield measured(
-            "allocated and asked for", needed, meaning, line, counter="allocated", sense="at-least", device=device
+        needed, meaning = _sum(_amount(held), asked), "allocated when it failed, plus the failed request"
+        yield logged_amount(
+            "allocated and requested", needed, meaning, line, counter="allocated", sense="at-least", device=device
         )
     total = _amount(reserved) if reserved else _sum(_amount(held), _amount(unused)) if held and unused else None
     if total:
-        meaning = "what PyTorch's allocator held when it failed"
-        yield measured("reserved", total, meaning, line, counter="reserved", sense="at-least", device=device)
+        meaning = "bytes held by PyTorch's allocator when it failed"
+        yield logged_amount("reserved", total, meaning, line, counter="reserved", sense="at-least", device=device)
 
 
-def _processes(message: str, line: Line, device: str | None) -> Iterator[Measured]:
-    """Yield the processes on the card; in a container none is called "this", and the largest is taken for it."""
+def _processes(message: str, line: LogLine, device: str | None) -> Iterator[Measured]:
+    """Yield the processes on the card; in a container none is called "this", so the largest is used."""
     own = _OWN.search(message)
     others = sorted(((_amount(found, 1), f"process {found[1]}") for found in _OTHERS.finditer(message)), reverse=True)
     amount, name = (_amount(own), "this process") if own else others.pop(0) if others else (None, "")
     if amount:
-        meaning = "what it held on the card when it failed"
-        yield measured(name, amount, meaning, line, counter="process", sense="at-least", device=device)
+        meaning = "bytes held on the card when it failed"
+        yield logged_amount(name, amount, meaning, line, counter="process", sense="at-least", device=device)
     for amount, name in others:
-        yield measured(name, amount, "another process", line, counter="other-processes", sense="moment", device=device)
+        yield logged_amount(
+            name, amount, "another process", line, counter="other-processes", sense="moment", device=device
+        )
 
 
-def _amount(match: re.Match[str], skip: int = 0) -> Amount:
+def _amount(match: re.Match[str], skip: int = 0) -> PrintedAmount:
     number, unit = [group for group in match.groups() if group is not None][skip : skip + 2]
     return rounded(number, UNITS[unit])
 
 
-def _sum(one: Amount, other: Amount) -> Amount:
-    return Amount(one.bytes + other.bytes, one.low + other.low, one.high + other.high)
+def _sum(one: PrintedAmount, other: PrintedAmount) -> PrintedAmount:
+    return PrintedAmount(one.bytes + other.bytes, one.low + other.low, one.high + other.high)
 
 
 _MOST_CONTAINERS: Final = 250_000
@@ -163,7 +165,7 @@ _COUNTED: Final[tuple[tuple[Counter, str, dict[str, int]], ...]] = (
 
 
 def read_torch_snapshot(text: LogText) -> Iterator[Measured]:
-    """Yield what each device of a snapshot as JSON had allocated and reserved, at the peak where the history is in it.
+    """Yield the allocated and reserved bytes of each device of a JSON snapshot, peaks if it has a history.
 
     **Source**: torch/cuda/memory.py, `_snapshot`: segments have `total_size` and `allocated_size`; the history of a
     device is a list of actions, of which `alloc` and `free_requested` change what is allocated, `segment_alloc`,
@@ -173,13 +175,13 @@ def read_torch_snapshot(text: LogText) -> Iterator[Measured]:
     for device in sorted({_number(segment.get("device")) for segment in segments})[:_DEVICES]:
         own = [segment for segment in segments if _number(segment.get("device")) == device]
         trace = traces[device] if 0 <= device < len(traces) else []
-        line = Line(1, f"segments of device {device}", 0)
+        line = LogLine(1, f"segments of device {device}", 0)
         since = "the most since its recorded history begins" if trace else "when the snapshot was taken"
         sense: Sense = "peak" if trace else "moment"
         for counter, key, steps in _COUNTED:
             now = sum(_number(segment.get(key)) for segment in own)
             amount, meaning = exact(_highest(now, trace, steps)), f"bytes {counter} by PyTorch, {since}"
-            yield measured(counter, amount, meaning, line, counter=counter, sense=sense, device=str(device))
+            yield logged_amount(counter, amount, meaning, line, counter=counter, sense=sense, device=str(device))
 
 
 def _parts(text: LogText) -> tuple[list[dict[str, object]], list[list[dict[str, object]]]]:
@@ -206,7 +208,7 @@ def _number(value: object) -> int:
 
 
 def _highest(now: int, trace: Iterable[dict[str, object]], steps: dict[str, int]) -> int:
-    """Go back from the present: what was allocated last was not there before."""
+    """Return the peak, replaying the trace backwards from the present."""
     held = highest = now
     for event in reversed(list(trace)):
         held -= steps.get(str(event.get("action")), 0) * _number(event.get("size"))
@@ -227,14 +229,14 @@ _ROWS: Final = {
     "GPU reserved memory": ("peak reserved", "reserved"),
     "Non-releasable memory": ("peak non-releasable", "inactive_split"),
 }
-"""What each row is called here, and its counter in the statistics."""
+"""Name of each row, and its counter in the statistics."""
 
 
 def read_torch_summary(text: LogText) -> Iterator[Measured]:
     """Yield the peak of each counter of every `torch.cuda.memory_summary()` in `text`.
 
-    **Source**: torch/cuda/memory.py: sizes are divided by 1,024 and cut off, whatever the unit is called; versions
-    before 2.0 wrote KB, MB and GB for the same powers of 1,024 (pytorch/pytorch#91854).
+    **Source**: torch/cuda/memory.py: sizes are divided by powers of 1,024 and truncated, whatever the unit is called;
+    versions before 2.0 wrote KB, MB and GB for the same powers of 1,024 (pytorch/pytorch#91854).
     """
     device: str | None = None
     for line in text.lines_with(_SUMMARY_MARK, *(f"| {title} " for title in _ROWS)) if text.has(_SUMMARY_MARK) else ():
@@ -243,4 +245,4 @@ def read_torch_summary(text: LogText) -> Iterator[Measured]:
             device = named[1]
         elif row and row[1] in _ROWS:
             (name, counted), amount = _ROWS[row[1]], floored(row[4], BINARY.get(row[5]) or UNITS[row[5]])
-            yield measured(name, amount, _MEANINGS[counted], line, counter=_COUNTERS.get(counted), device=device)
+            yield logged_amount(name, amount, _MEANINGS[counted], line, counter=_COUNTERS.get(counted), device=device)

@@ -1,7 +1,7 @@
-"""What training programs print about memory: the Trainer of transformers, PEFT's examples, torchtune.
+"""Reader of memory output of training programs: transformers' Trainer, PEFT's examples, torchtune.
 
 **Source**: transformers 5.23, trainer_pt_utils.metrics_format: bytes shifted by 20 bits and called MB; trainer_utils:
-a stage's peak is what was there before, plus `alloc_delta`, plus `peaked_delta`. PEFT's examples print whole MiB with
+a stage's peak is its initial memory plus `alloc_delta` plus `peaked_delta`. PEFT's examples print whole MiB with
 no unit. torchtune prints GiB of 2³⁰, its first versions GB of 10⁹, both with two decimals.
 """
 
@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from planner.memory.logs.reading import Counter, Measured, measured
-from planner.memory.logs.text import NUMBER, UNITS, Amount, Line, LogText, exact, floored, rounded
+from planner.memory.logs.reading import Counter, Measured, logged_amount
+from planner.memory.logs.text import NUMBER, UNITS, LogLine, LogText, PrintedAmount, exact, floored, rounded
 from planner.units import MIB
 
 _TRAINER: Final = re.compile(
@@ -32,9 +32,9 @@ _NEEDED: Final = ("train_mem_gpu_alloc_delta", "train_mem_gpu_peaked_delta")
 
 
 def read_training(text: LogText) -> Iterator[Measured]:
-    """Yield the peaks of the training; of several of one kind the highest."""
+    """Yield the peaks of the training; the highest of several of one kind."""
     highest: dict[str, Measured] = {}
-    metrics: dict[str, tuple[Amount, Line]] = {}
+    metrics: dict[str, tuple[PrintedAmount, LogLine]] = {}
     for line in text.lines_with(*_MARKS):
         for found in _TRAINER.finditer(line.text):
             metrics[found[1]] = (floored(found[2], MIB) if found[3] else exact(int(found[2])), line)
@@ -45,24 +45,24 @@ def read_training(text: LogText) -> Iterator[Measured]:
     yield from _trainer_peak(metrics)
 
 
-def _peaks(line: Line) -> Iterator[Measured]:
+def _peaks(line: LogLine) -> Iterator[Measured]:
     for found in _PEFT.finditer(line.text):
         meaning = "the most bytes of live tensors in training"
-        yield measured("peak allocated", floored(found[1], MIB), meaning, line, counter="allocated")
+        yield logged_amount("peak allocated", floored(found[1], MIB), meaning, line, counter="allocated")
     for found in _TUNE.finditer(line.text):
         yield _tune(found[1], rounded(found[2], UNITS[found[3]], _DECIMALS), line)
     for found in _TUNE_STEP.finditer(line.text):
         yield _tune(found[1], rounded(found[2], UNITS["GiB"]), line)
 
 
-def _tune(counted: str, amount: Amount, line: Line) -> Measured:
-    meaning = "the most until this line was printed"
-    return measured(_NAMES[counted], amount, meaning, line, counter=_TUNE_COUNTERS.get(counted))
+def _tune(counted: str, amount: PrintedAmount, line: LogLine) -> Measured:
+    meaning = "the peak up to this line"
+    return logged_amount(_NAMES[counted], amount, meaning, line, counter=_TUNE_COUNTERS.get(counted))
 
 
-def _trainer_peak(metrics: dict[str, tuple[Amount, Line]]) -> Iterator[Measured]:
+def _trainer_peak(metrics: dict[str, tuple[PrintedAmount, LogLine]]) -> Iterator[Measured]:
     if all(name in metrics for name in _NEEDED):
         parts = [amount for name, (amount, _) in metrics.items() if name != "init_mem_gpu_peaked_delta"]
-        total = Amount(*(sum(part) for part in zip(*parts, strict=True)))
+        total = PrintedAmount(*(sum(part) for part in zip(*parts, strict=True)))
         meaning = "allocated before training, its lasting growth, and its peak above that"
-        yield measured("peak allocated in training", total, meaning, metrics[_NEEDED[1]][1], counter="allocated")
+        yield logged_amount("peak allocated in training", total, meaning, metrics[_NEEDED[1]][1], counter="allocated")

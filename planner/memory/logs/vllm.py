@@ -1,4 +1,4 @@
-"""What vLLM prints while it starts, from version 0.2 to 0.30: weights, the profiled peak, graphs, and the cache's pool.
+"""Reader of vLLM's start-up messages, versions 0.2 to 0.30: weights, profiled peak, graphs, and cache pool.
 
 **Source**: vllm/worker/worker.py and model_runner.py (V0), vllm/v1/worker/gpu_worker.py, gpu_model_runner.py and
 vllm/utils/mem_utils.py (V1). All sizes are divided by 2³⁰ and rounded to two decimals, the weights' to four in some
@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from planner.memory.logs.reading import Counter, Measured, Sense, measured
-from planner.memory.logs.text import NUMBER, Line, LogText, rounded
+from planner.memory.logs.reading import Counter, Measured, Sense, logged_amount
+from planner.memory.logs.text import NUMBER, LogLine, LogText, rounded
 from planner.memory.result import TermName
 from planner.units import GIB
 
@@ -34,7 +34,7 @@ MARKS: Final = (
 
 
 class _Pattern(NamedTuple):
-    """An amount; of several patterns with one name, the amount with the most digits is taken."""
+    """Pattern of an amount; of several matches with one name, the most precise one is used."""
 
     name: str
     pattern: re.Pattern[str]
@@ -57,7 +57,7 @@ _PATTERNS: Final = (
             r"weights memory: <N> ?GiB",
             r"<N> GiB for weights?\b",
         ),
-        "memory that loading the model took on this worker",
+        "memory used by loading the model on this worker",
         "weights",
     ),
     _Pattern(
@@ -77,7 +77,7 @@ _PATTERNS: Final = (
             r"non-torch forward increase memory: <N> ?GiB",
             r"<N> GiB for non-torch memory",
         ),
-        "what libraries took beside PyTorch's allocator since vLLM started",
+        "memory used by libraries outside PyTorch's allocator since vLLM started",
         "framework_overhead",
     ),
     _Pattern(
@@ -87,7 +87,7 @@ _PATTERNS: Final = (
             r"CUDA graph pool memory: <N> GiB \(actual\)",
             r"<N> GiB for CUDAGraph memory",
         ),
-        "what capturing graphs took, after the cache was sized in versions before 0.21",
+        "memory used by graph capture, after the cache was sized in versions before 0.21",
         "framework_overhead",
     ),
     _Pattern(
@@ -97,7 +97,7 @@ _PATTERNS: Final = (
             r"available_kv_cache_memory\s{1,8}<N> ?GiB",
             r"Available KV cache memory: <N> GiB",
         ),
-        "what was left for keys and values below the share of the card that vLLM may use",
+        "memory left for keys and values within vLLM's share of the card",
         "kv_cache",
         None,
         "pool",
@@ -105,7 +105,7 @@ _PATTERNS: Final = (
     _Pattern(
         "weights and outside PyTorch",
         _any(r"<N> GiB for consumed memory", r"total consumed \(from mem_get_info\): <N> ?GiB"),
-        "weights and what libraries took beside PyTorch's allocator, together",
+        "weights plus memory used by libraries outside PyTorch's allocator",
     ),
     _Pattern(
         "usable memory",
@@ -130,7 +130,7 @@ _COPY: Final = re.compile(r"(?:Worker_|EngineCore_)DP[1-9]")
 
 
 def read_vllm(text: LogText) -> Iterator[Measured]:
-    """Yield the amounts of each worker, those of data-parallel copies aside."""
+    """Yield the amounts of each worker, except data-parallel copies."""
     found: dict[tuple[str, str], Measured] = {}
     for line in text.lines_with(*MARKS):
         if _COPY.search(line.text):
@@ -138,25 +138,25 @@ def read_vllm(text: LogText) -> Iterator[Measured]:
         device = _device(line)
         for item in _PATTERNS:
             for match in item.pattern.finditer(line.text):
-                _keep(found, item, match, line, device)
+                _keep_most_precise(found, item, match, line, device)
     yield from found.values()
-    yield from _apart(found)
+    yield from _non_torch_amounts(found)
 
 
-def _keep(
-    found: dict[tuple[str, str], Measured], item: _Pattern, match: re.Match[str], line: Line, device: str
+def _keep_most_precise(
+    found: dict[tuple[str, str], Measured], item: _Pattern, match: re.Match[str], line: LogLine, device: str
 ) -> None:
     number = next(group for group in match.groups() if group is not None)
     amount = rounded(number, GIB, _DECIMALS)
     known = found.get((item.name, device))
     if known is None or amount.high - amount.low <= known.high_bytes - known.low_bytes:
-        found[item.name, device] = measured(
+        found[item.name, device] = logged_amount(
             item.name, amount, item.meaning, line, term=item.term, counter=item.counter, sense=item.sense, device=device
         )
 
 
-def _apart(found: dict[tuple[str, str], Measured]) -> Iterator[Measured]:
-    """Take the weights from what newer versions print as one amount."""
+def _non_torch_amounts(found: dict[tuple[str, str], Measured]) -> Iterator[Measured]:
+    """Yield the memory outside PyTorch: newer versions print it together with the weights, which are subtracted."""
     for (name, device), both in found.items():
         weights = found.get(("model weights", device))
         if name == "weights and outside PyTorch" and weights and ("outside PyTorch", device) not in found:
@@ -165,13 +165,13 @@ def _apart(found: dict[tuple[str, str], Measured]) -> Iterator[Measured]:
                 bytes=both.bytes - weights.bytes,
                 low_bytes=both.low_bytes - weights.high_bytes,
                 high_bytes=both.high_bytes - weights.low_bytes,
-                meaning="weights and what libraries took, less the weights",
+                meaning="memory used by weights and libraries, minus the weights",
                 term="framework_overhead",
             )
 
 
-def _device(line: Line) -> str:
-    """Return which worker printed a line; without parallelism there is one, which is called 0."""
+def _device(line: LogLine) -> str:
+    """Return the worker that printed a line; without parallelism there is one, called 0."""
     worker = _WORKER.search(line.text)
     if worker:
         return re.sub(r"^DP0_?", "", worker[1]).rstrip("_") or "0"
@@ -180,7 +180,7 @@ def _device(line: Line) -> str:
 
 
 BLOCK_TOKENS: Final = 16
-"""Tokens of a block of the cache on CUDA cards (vLLM's default for `--block-size`)."""
+"""Tokens per block of the cache on CUDA cards (vLLM's default for `--block-size`)."""
 _VERSION: Final = re.compile(r"(?:LLM engine \(v|vLLM API server version v?)(\d[\w.+]{1,40})")
 _MODEL: Final = re.compile(r"(?:model=|Starting to load model )['\"]?([^\s'\",]{1,200}?)(?:\.\.\.|['\",\s])")
 _LENGTH: Final = re.compile(r"max_(?:seq|model)_len[=:] ?(\d{1,10})")
@@ -200,7 +200,7 @@ _MARKS: Final = (
 
 
 class VllmFacts(NamedTuple):
-    """What was found, the last of each."""
+    """Facts found in a log, the last of each."""
 
     version: str | None = None
     model: str | None = None
@@ -209,7 +209,7 @@ class VllmFacts(NamedTuple):
 
 
 def read_vllm_facts(text: LogText) -> VllmFacts:
-    """Return what the lines of vLLM in `text` say."""
+    """Return the version, model, context length and cache size that vLLM printed in `text`."""
     found: dict[str, str] = {}
     patterns = {
         "version": _VERSION,

@@ -1,4 +1,4 @@
-"""What the programs that run models do to memory: a module for each, and the look-up from a workload to its program."""
+"""Memory behaviour of the programs that run models, one module each, and the look-up by workload."""
 
 from functools import cache
 from importlib import import_module
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     from planner.memory.software.pytorch import TrainingMemory
 
 _PIPELINES = "diffusers"
-"""The module of the library that runs pipelines which make images, for transformers."""
+"""Module of the library that runs image pipelines, for transformers."""
 
 
 def memory_of(architecture: Architecture, workload: Training | Inference) -> "SoftwareMemory[Any]":
-    """Return the program that runs `workload`, whose defaults are filled in."""
+    """Return the memory behaviour of the program that runs `workload`, whose defaults are filled in."""
     if isinstance(workload, Training):
         return training_memory(workload.profile)
     return serving_memory(workload.profile, architecture)
 
 
 def serving_memory(name: str | None, architecture: Architecture) -> "ServingMemory":
-    """Return what the program `name` does where it answers requests to `architecture`; none is the usual program."""
+    """Return the memory behaviour of the program `name` serving `architecture`; None is the default program."""
     module = _PIPELINES if architecture.kind == "diffusion" else SOFTWARE[name or DEFAULT].module
     return cast("ServingMemory", _loaded(module).SERVING)
 
 
 def training_memory(name: str) -> "TrainingMemory":
-    """Return what the program `name` does where it trains.
+    """Return the memory behaviour of the program `name` in training.
 
-    That of a program that also answers requests has a module of its own, since the formulas of training take long to
-    load.
+    A program that also serves has a separate module for it, since the formulas of training take long to
+    import.
     """
     software = SOFTWARE[name]
     return cast(
@@ -45,11 +45,11 @@ def training_memory(name: str) -> "TrainingMemory":
 
 
 def sharder_of(workload: Training) -> "Sharder":
-    """Return what spreads `workload` over its replicas."""
+    """Return the sharder that distributes `workload` over its replicas."""
     return training_memory(workload.profile).sharder(workload)
 
 
 @cache
 def _loaded(module: str) -> ModuleType:
-    """Return a module of this folder. Only that of the program in use is loaded: all take half of a command's time."""
+    """Return a module of this folder. Only the program in use is imported: all take half of a command's time."""
     return import_module(f"{__name__}.{module}")

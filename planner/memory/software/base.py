@@ -1,6 +1,6 @@
-"""The questions that the estimator asks of a program, with the answers of plain PyTorch.
+"""Interface of a program's memory behaviour, with plain PyTorch as the default.
 
-A program's own module answers those in which it differs.
+Each program's module overrides the methods in which it differs.
 """
 
 from abc import ABC, abstractmethod
@@ -18,7 +18,7 @@ from planner.workload.software.settings import EngineSettings
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
-Asked = TypeVar("Asked", Training, Inference)
+WorkloadT = TypeVar("WorkloadT", Training, Inference)
 
 _NCCL_SOURCE: Final = "NVIDIA/nccl#964: 544 MB for 2 cards, 688 MB for more, on A100 with NVLink"
 _PAIR: Final = 544 * 10**6
@@ -26,11 +26,11 @@ _MORE: Final = 688 * 10**6
 _FURTHER_CHANNELS: Final = 512 * MIB
 
 
-class SoftwareMemory(ABC, Generic[Asked]):
-    """What a program does to memory, whatever it does with a model.
+class SoftwareMemory(ABC, Generic[WorkloadT]):
+    """Memory behaviour of a program, in training or serving.
 
-    `split_note` says how it splits layers over cards that differ. `place_decides_formats` says that the format of a
-    tensor depends on the layer that it is in.
+    `split_note` explains how it splits layers over unequal cards. `place_decides_formats` means that the format of a
+    tensor depends on its layer.
     """
 
     split_note: str
@@ -39,43 +39,43 @@ class SoftwareMemory(ABC, Generic[Asked]):
     communicator_source: str = _NCCL_SOURCE
 
     @abstractmethod
-    def timeline(self, architecture: Architecture, workload: Asked, card_class: Hashable = None) -> PhaseSnapshots:
-        """Return what is alive in each phase of `workload` (defaults filled in) on one card of `card_class`."""
+    def timeline(self, architecture: Architecture, workload: WorkloadT, card_class: Hashable = None) -> PhaseSnapshots:
+        """Return the memory alive in each phase of `workload` (defaults filled in) on one card of `card_class`."""
 
     def card_class(self, _gpu: Gpu) -> Hashable:
-        """Return what of a card the program's defaults depend on: for most programs on nothing."""
+        """Return the property of a card that the program's defaults depend on; None for most programs."""
         return None
 
-    def unsupported_reasons(self, workload: Asked, gpu: Gpu) -> tuple[str, ...]:
-        """Return why `gpu` cannot run `workload`, empty if it can."""
+    def unsupported_reasons(self, workload: WorkloadT, gpu: Gpu) -> tuple[str, ...]:
+        """Return the reasons why `gpu` cannot run `workload`, empty if it can."""
         return pytorch_reasons(workload, gpu)
 
-    def notes(self, _workload: Asked) -> Iterator[str]:
-        """Yield what is to be said of the estimate."""
+    def notes(self, _workload: WorkloadT) -> Iterator[str]:
+        """Yield notes on the estimate."""
         yield from ()
 
     def vocabulary_multiple(self, _tensor: int) -> int:
-        """Return what the rows of each of `tensor` cards that share the vocabulary are rounded up to a multiple of."""
+        """Return the multiple to which each of `tensor` cards rounds up its rows of the vocabulary."""
         return 1
 
     @abstractmethod
     def split_layers(
-        self, architecture: Architecture, workload: Asked, free_bytes: tuple[int, ...] = ()
+        self, architecture: Architecture, workload: WorkloadT, free_bytes: tuple[int, ...] = ()
     ) -> tuple[int, ...]:
-        """Return the layers of each pipeline stage, unless they are named.
+        """Return the number of layers of each pipeline stage, unless the workload names them.
 
-        `free_bytes` are those of the cards where they are known and differ.
+        `free_bytes` is the free memory of each card, given if known and unequal.
         """
 
     @abstractmethod
     def groups(self, parallel: Parallel) -> dict[str, int]:
-        """Return the groups of cards that a card exchanges data in, with their sizes."""
+        """Return the communication groups of a card, with their sizes."""
 
-    def communicators(self, workload: Asked) -> tuple[Part, ...]:
-        """Return what the communicators of `workload` hold on each card, outside the framework's allocator.
+    def communicators(self, workload: WorkloadT) -> tuple[Part, ...]:
+        """Return the memory of the communicators of `workload` on each card, outside the framework's allocator.
 
-        **Formula**: 544 MB for each group of two cards, 688 MB for each larger one, unless the program was seen to hold
-        something else.
+        **Formula**: 544 MB for each group of two cards, 688 MB for each larger one, unless other values were measured
+        for the program.
 
         **Assumes** links and channels as on an A100 server: other cards hold from nothing to 512 MiB more for each
         group.
@@ -89,21 +89,21 @@ class SoftwareMemory(ABC, Generic[Asked]):
         return tuple(found)
 
     def most_communicator_bytes(self, parts: tuple[Part, ...]) -> int:
-        """Return the most that the communicators `parts` may come to."""
+        """Return the upper bound of the memory of the communicators `parts`."""
         return sum([part.bytes + _FURTHER_CHANNELS for part in parts])
 
 
 class ServingMemory(SoftwareMemory[Inference]):
-    """What a program that answers requests does to memory."""
+    """Memory behaviour of a program that serves requests."""
 
     def groups(self, parallel: Parallel) -> dict[str, int]:
-        """Return the groups of cards that share a network; replicas that answer know nothing of each other."""
+        """Return the communication groups within one replica; serving replicas are independent of each other."""
         return {"tensor": parallel.tensor, "expert": parallel.expert, "context": parallel.context}
 
     def settings_in_use(self, _architecture: Architecture, workload: Inference, _gpu: Gpu | None) -> EngineSettings:
-        """Return the settings of `workload` (defaults filled in) with the program's own where it leaves them open."""
+        """Return the settings of `workload` (defaults filled in), open ones replaced by the program's defaults."""
         return workload.engine
 
     def with_outputs_back(self, first: PhaseSnapshots, _last: PhaseSnapshots, _workload: Inference) -> PhaseSnapshots:
-        """Return what is alive in the first stage of a pipeline once the last one has put something out."""
+        """Return the timeline of a pipeline's first stage with the outputs returned by the last one."""
         return first

@@ -1,4 +1,4 @@
-"""What DeepSpeed does to memory: plain PyTorch, with an engine of its own for replicas."""
+"""Memory behaviour of DeepSpeed: plain PyTorch with its own engine for replicas."""
 
 from typing import Final
 
@@ -9,10 +9,10 @@ from planner.workload.training import Training
 
 
 class DeepSpeed(TrainingMemory):
-    """DeepSpeed, which runs plain replicas in its engine, too."""
+    """DeepSpeed, whose engine runs even plain replicas."""
 
     def sharder(self, workload: Training) -> Sharder:
-        """Return DeepSpeed's engine wherever there is something to exchange or to share."""
+        """Return DeepSpeed's engine if replicas exchange or share anything."""
         parallel = workload.parallel
         return DEEPSPEED_ZERO if parallel.zero or parallel.state_shards > 1 else REPLICAS
 

@@ -1,4 +1,4 @@
-"""What the diffusers library does to memory: it runs pipelines that make images."""
+"""Memory behaviour of the diffusers library, which runs image pipelines."""
 
 from collections.abc import Hashable
 from typing import Final
@@ -11,10 +11,10 @@ from planner.workload.workload import Inference
 
 
 class Diffusers(Transformers):
-    """diffusers, beside transformers, which has the text encoders."""
+    """diffusers; its text encoders come from transformers."""
 
     def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
-        """Return what is alive while the prompt is encoded, the image denoised and the latents decoded."""
+        """Return the memory alive while the prompt is encoded, the image denoised and the latents decoded."""
         return diffusion_timeline(architecture, workload)
 
 

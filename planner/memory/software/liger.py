@@ -1,4 +1,4 @@
-"""What Liger's fused kernels change in the memory of training with transformers."""
+"""Memory behaviour of Liger's fused kernels in training with transformers."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ _LIGER_TYPES: Final = frozenset((
     "qwen3_next", "qwen3_vl", "qwen3_vl_moe", "qwen3_vl_moe_text", "qwen3_vl_text", "smollm3", "smolvlm",
 ))
 # fmt: on
-"""The model types that Liger has kernels for.
+"""Model types for which Liger has kernels.
 
 **Source**: Liger-Kernel 0.8.2 `transformers/monkey_patch.py`, `MODEL_TYPE_TO_APPLY_LIGER_FN`.
 """
@@ -31,18 +31,18 @@ class Liger(TrainingMemory):
     fused = FusedKernels(norms=True, gates=True)
 
     def described(self, architecture: Architecture) -> tuple[str, ...]:
-        """Say what Liger's kernels keep, and where there are none."""
+        """Return Liger's differences, and a note if it has no kernels for the model."""
         sentence = (
-            "As Liger-Kernel 0.8.2 does on transformers: RMSNorm keeps its input and one root a token, SwiGLU and "
-            "GeGLU keep gate and up alone, and the head is computed with the loss in parts."
+            "Modeled on Liger-Kernel 0.8.2 with transformers: RMSNorm saves its input and one root per token, SwiGLU "
+            "and GeGLU save only gate and up, and the head is computed with the loss in chunks."
         )
         if architecture.model_type in _LIGER_TYPES:
             return (sentence,)
-        missing = f"Liger-Kernel 0.8.2 has no kernels for {architecture.model_type}: by itself it would change nothing."
+        missing = f"Liger-Kernel 0.8.2 has no kernels for {architecture.model_type}: enabling it would change nothing."
         return sentence, missing
 
     def unsupported_reasons(self, workload: Training, gpu: Gpu) -> tuple[str, ...]:
-        """Return why `gpu` cannot run `workload`: its kernels are written in Triton."""
+        """Return the reasons why `gpu` cannot run `workload`: the kernels are written in Triton."""
         return (*super().unsupported_reasons(workload, gpu), *triton_reasons(gpu))
 
 

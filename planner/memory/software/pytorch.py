@@ -1,6 +1,6 @@
-"""What training with plain PyTorch does to memory, as the Trainer of transformers and PEFT run it.
+"""Memory behaviour of training with plain PyTorch, as run by transformers' Trainer and PEFT.
 
-Programs that train by kernels, layers or optimizers of their own differ in some of it.
+Programs with their own kernels, layers or optimizers override parts of it.
 """
 
 from collections.abc import Hashable
@@ -14,12 +14,12 @@ from planner.memory.phases import PhaseSnapshots
 from planner.memory.precision import Precision
 from planner.memory.result import Part
 from planner.memory.software.base import SoftwareMemory
-from planner.memory.training.adapters.settings import Formats, LayerSettings, adapters_of, formats_of
+from planner.memory.training.adapters.settings import Formats, LayerSettings, adapter_settings, formats_of
 from planner.memory.training.checkpointing import OPERATORS, Checkpoints
 from planner.memory.training.fp8 import in_sixteen_bits, with_fp8
 from planner.memory.training.full import full_setup
 from planner.memory.training.fused import FusedKernels, fused_linear_losses
-from planner.memory.training.losses import Head, Losses, chunked_losses, full_losses, head_of
+from planner.memory.training.losses import Losses, OutputHead, chunked_losses, full_losses, head_of
 from planner.memory.training.partial import partial_setup
 from planner.memory.training.setup import TrainingSetup
 from planner.memory.training.timeline import training_timeline
@@ -29,21 +29,21 @@ from planner.workload.training import Training
 
 
 class TrainingMemory(SoftwareMemory[Training]):
-    """Training with plain PyTorch; `selective_source` says where selective checkpoints are described."""
+    """Training with plain PyTorch; `selective_source` documents its selective checkpointing."""
 
-    split_note = "Stages are even, however much the cards have: name their layers with pipeline_layers."
+    split_note = "Stages are equal, regardless of the cards' memory: set the layers of each with pipeline_layers."
     fused = FusedKernels()
     selective_source = OPERATORS
 
     def timeline(self, architecture: Architecture, workload: Training, card_class: Hashable = None) -> PhaseSnapshots:
-        """Return what is alive in each phase of one optimizer step."""
+        """Return the memory alive in each phase of one optimizer step."""
         return training_timeline(self.setup(architecture, workload), workload, self.selective_source)
 
     def setup(self, architecture: Architecture, workload: Training) -> TrainingSetup:
-        """Return what a step of `workload` (defaults filled in) is made of.
+        """Return the setup of one step of `workload` (defaults filled in).
 
         Raises:
-            SpecError: If the program does not train the network so.
+            SpecError: If the program cannot train the network with these options.
         """
         if workload.compute == "fp8":
             return with_fp8(self.setup(architecture, in_sixteen_bits(workload)), architecture, workload)
@@ -54,13 +54,13 @@ class TrainingMemory(SoftwareMemory[Training]):
         return partial_setup(architecture, workload, settings, checkpoints, self.losses, notes)
 
     def described(self, _architecture: Architecture) -> tuple[str, ...]:
-        """Return what the program does otherwise than transformers, and in which version, in a sentence each."""
+        """Return the program's differences from transformers and its version, one sentence each."""
         return ()
 
     def losses(
         self, architecture: Architecture, workload: Training, precision: Precision, *, head_is_trained: bool = True
     ) -> Losses:
-        """Return what the output head and the loss hold."""
+        """Return the memory of the output head and the loss."""
         head = head_of(architecture, workload, precision)
         if workload.loss == "chunked":
             gradient_bytes = precision.parameter_bytes if head_is_trained else 0
@@ -69,18 +69,18 @@ class TrainingMemory(SoftwareMemory[Training]):
             return self.fused_losses(head, precision.residual_bytes, head.parameters if head_is_trained else 0)
         return self.full_losses(architecture, head, precision)
 
-    def full_losses(self, architecture: Architecture, head: Head, precision: Precision) -> Losses:
-        """Return what whole logits take."""
+    def full_losses(self, architecture: Architecture, head: OutputHead, precision: Precision) -> Losses:
+        """Return the memory of complete logits."""
         return full_losses(architecture, head, precision)
 
-    def fused_losses(self, head: Head, input_bytes: int, gradient: int) -> Losses:
-        """Return what a loss takes that is computed with the head; `gradient` are the trained elements of the head."""
+    def fused_losses(self, head: OutputHead, input_bytes: int, gradient: int) -> Losses:
+        """Return the memory of a loss computed with the head; `gradient` is the number of trained head elements."""
         return fused_linear_losses(head, input_bytes, gradient)
 
     def layer_settings(self, workload: Training) -> LayerSettings:
-        """Return how the layers of `workload` are computed."""
+        """Return the settings with which the layers of `workload` are computed."""
         formats = self.formats(workload)
-        adapters = adapters_of(workload.lora, formats) if workload.lora else None
+        adapters = adapter_settings(workload.lora, formats) if workload.lora else None
         return LayerSettings(formats, workload.attention, adapters, self.fused)
 
     def formats(self, workload: Training) -> Formats:
@@ -88,13 +88,13 @@ class TrainingMemory(SoftwareMemory[Training]):
         return formats_of(workload)
 
     def checkpoints(self, workload: Training) -> Checkpoints:
-        """Return which layers of `workload` are computed again, and how."""
+        """Return which layers of `workload` are recomputed, and how."""
         return Checkpoints(workload.activation_checkpointing, workload.checkpoint_every)
 
     def sharder(self, workload: Training) -> Sharder:
-        """Return what spreads `workload` over its replicas.
+        """Return the sharder that distributes `workload` over its replicas.
 
-        ZeRO-3 is FSDP2 unless something stays where only DeepSpeed puts it; ZeRO-1 and 2 are DeepSpeed's.
+        ZeRO-3 is FSDP2 unless the offload is one that only DeepSpeed has; ZeRO-1 and 2 are DeepSpeed's.
         """
         parallel = workload.parallel
         if parallel.zero == 3 and parallel.offload in ("none", "parameters"):
@@ -102,17 +102,17 @@ class TrainingMemory(SoftwareMemory[Training]):
         return DEEPSPEED_ZERO if parallel.zero else REPLICAS
 
     def buffers(self) -> tuple[Part, ...]:
-        """Return what the program's own libraries hold throughout on each of several cards."""
+        """Return the buffers that the program's own libraries hold throughout on each of several cards."""
         return ()
 
     def split_layers(
         self, architecture: Architecture, workload: Training, free_bytes: tuple[int, ...] = ()
     ) -> tuple[int, ...]:
-        """Return the layers of each stage, as evenly as it goes, whatever the cards have."""
+        """Return the number of layers of each stage, as even as possible regardless of the cards' memory."""
         return stage_layers(architecture.depth, workload.parallel.pipeline)
 
     def groups(self, parallel: Parallel) -> dict[str, int]:
-        """Return the groups of cards that exchange gradients, sums, inputs and experts."""
+        """Return the groups of cards that exchange gradients, partial sums, inputs and experts."""
         return {
             "data": parallel.state_shards,
             "tensor": parallel.tensor,
@@ -122,7 +122,7 @@ class TrainingMemory(SoftwareMemory[Training]):
         }
 
     def _trains_all_by_pytorch(self, workload: Training) -> bool:
-        """Return whether every parameter is trained, all by the operators of PyTorch, and kept in one format."""
+        """Return whether PyTorch's own operators train every parameter, all in one format."""
         selective = workload.activation_checkpointing == "selective" or workload.checkpoint_every > 1
         mixed = workload.compute.startswith("amp-") and workload.weights in ("bf16", "fp16")
         whole = not workload.adapts and not workload.trainable

@@ -1,4 +1,4 @@
-"""What torchtune does to memory: plain PyTorch, with a loss in parts."""
+"""Memory behaviour of torchtune: plain PyTorch with a chunked loss."""
 
 from typing import Final
 
@@ -7,13 +7,13 @@ from planner.models.architecture import Architecture
 
 
 class Torchtune(TrainingMemory):
-    """torchtune, whose loss is the chunked one."""
+    """torchtune, which chunks its loss."""
 
     def described(self, _architecture: Architecture) -> tuple[str, ...]:
-        """Say what torchtune keeps."""
+        """Return torchtune's differences."""
         return (
-            "As torchtune 0.7 does: layers keep what those of transformers do, and the loss keeps "
-            "log-probabilities of one part of the tokens after the other.",
+            "Modeled on torchtune 0.7: layers save the same activations as in transformers, and the loss saves "
+            "log-probabilities, one chunk of tokens at a time.",
         )
 
 

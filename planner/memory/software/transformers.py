@@ -1,4 +1,4 @@
-"""What Hugging Face Transformers does to memory where it answers: `generate`, and the device map of accelerate."""
+"""Memory behaviour of inference with Hugging Face Transformers: `generate` and accelerate's device map."""
 
 from collections.abc import Hashable, Iterator
 from functools import lru_cache
@@ -17,35 +17,35 @@ from planner.units import ceil_div
 from planner.workload.workload import Inference
 
 _ROOM: Final = (5, 4)
-"""The share of the largest module that a card may take beyond an even share."""
+"""Share of the largest module that a card may hold beyond an even share."""
 
 
 class Transformers(ServingMemory):
     """Generation with transformers."""
 
     split_note = (
-        "transformers fills one card after the other up to an even share and room to spare, at most what is free "
-        "(device_map auto); the last takes the rest."
+        "transformers fills one card after the other up to an even share plus a margin, limited by its free memory "
+        "(device_map auto); the last card holds the rest."
     )
 
     def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
-        """Return what is alive while a prompt is read and an answer is made."""
+        """Return the memory alive while a prompt is processed and an answer is generated."""
         return inference_timeline(architecture, workload)
 
     def notes(self, workload: Inference) -> Iterator[str]:
-        """Say what is not estimated of quantised caches."""
+        """Yield a note if the cache is quantised."""
         if workload.kv_cache not in ELEMENT_BYTES:
-            yield "A quantised cache needs an engine that has one: its size is exact, scratch is not estimated."
+            yield "A quantised cache needs an engine that supports it: its size is exact, scratch is not estimated."
 
     def split_layers(
         self, architecture: Architecture, workload: Inference, free_bytes: tuple[int, ...] = ()
     ) -> tuple[int, ...]:
-        """Return the layers of each card with `device_map="auto"`."""
+        """Return the number of layers on each card with `device_map="auto"`."""
         stages = workload.parallel.pipeline
         return layers_by_device_map(architecture, workload.weights or "bf16", stages, free_bytes)
 
     def with_outputs_back(self, first: PhaseSnapshots, last: PhaseSnapshots, workload: Inference) -> PhaseSnapshots:
-        """Return what is alive on the first card with the outputs that come back to it, where the inputs were.
+        """Return the first card's timeline with the outputs, which are returned to the device of the inputs.
 
         **Source**: accelerate big_modeling.py `dispatch_model`: the hook of the whole model has `io_same_device`.
         """
@@ -54,7 +54,7 @@ class Transformers(ServingMemory):
         logits = [item for item in made if item.name == "logits"]
         read = [place for place, snapshot in enumerate(first.snapshots) if snapshot.name == "prefill"][-1]
         back = [portion(item, 4, size + 4 if size < 4 else size, "share of the fp32 logits") for item in logits]
-        explanation = "the logits come back to the first card, where the input was"
+        explanation = "the logits are copied back to the first card, where the input was"
         held = Snapshot("prefill", [*first.snapshots[read].terms, *back], explanation)
         return first._replace(snapshots=(*first.snapshots[: read + 1], held, *first.snapshots[read + 1 :]))
 
@@ -69,17 +69,17 @@ def layers_by_device_map(
     """Return how many layers each of `cards` holds with `device_map="auto"`.
 
     **Formula**: embedding, layers, norm and head are placed in this order, on one card after the other, each filled up
-    to W / n + 1.25 · m or what is free on it; the first keeps room for the largest module to come; the last takes the
+    to W / n + 1.25 · m or its free memory; the first reserves room for the largest remaining module; the last holds the
     rest. W are the bytes of the weights, n the cards, m those of the largest layer or table.
 
     **Source**: transformers 5.23 integrations/accelerate.py: `get_balanced_memory`, `infer_auto_device_map`.
 
-    **Assumes** that nothing is left for the CPU: what does not fit is counted on the last card.
+    **Assumes** that nothing is placed on the CPU: what does not fit is counted on the last card.
     """
     modules = _module_bytes(architecture, weights)
     limit = sum([size for size, _ in modules]) // cards + max([size for size, _ in modules]) * _ROOM[0] // _ROOM[1]
     limits = [min(limit, free) for free in free_bytes or (limit,) * cards]
-    # What is still to come can only be as large as the largest from there on.
+    # Suffix maximum: the largest module that is still to be placed after each one.
     largest = [*accumulate([size for size, _ in reversed(modules[1:])], max)][::-1]
     counts, card, used = [0] * cards, 0, 0
     for (size, is_layer), to_come in zip(modules, [*largest, 0], strict=True):
@@ -92,10 +92,10 @@ def layers_by_device_map(
 
 @lru_cache(maxsize=256)
 def _module_bytes(architecture: Architecture, weights: str) -> tuple[tuple[int, bool], ...]:
-    """Return the bytes of what is placed as a whole, in order, and whether it is a layer."""
+    """Return the bytes of each module that is placed as a whole, in order, and whether it is a layer."""
     main = architecture.main
     plain = 4 if weights in ("fp32", "F32") else 2
-    # Towers come before everything, and schemes quantise what is inside the layers.
+    # Towers are placed first, and schemes quantise only tensors inside the layers.
     before = plain * sum([tensor.parameters for tensor in main.before])
     before += plain * sum([stack.parameters for stack in architecture.stacks[:-1]])
     behind = [plain * tensor.parameters for tensor in (*main.after, *architecture.head)]

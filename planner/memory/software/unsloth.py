@@ -1,4 +1,4 @@
-"""What Unsloth does to memory: fused layers and adapters, checkpoints in RAM, and a loss in compiled parts."""
+"""Memory behaviour of Unsloth: fused layers and adapters, checkpoints in host memory, a compiled chunked loss."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ from planner.memory.terms import library, model, term
 from planner.memory.training.adapters.settings import Formats, formats_of
 from planner.memory.training.checkpointing import Checkpoints
 from planner.memory.training.fused import FUSED, FusedKernels
-from planner.memory.training.losses import Head, Losses, logits_later
+from planner.memory.training.losses import Losses, OutputHead, deferred_logits
 from planner.models.architecture import Architecture
 from planner.units import GIB, ceil_div
 from planner.workload.training import Training
@@ -22,61 +22,61 @@ _SOURCE: Final = (
     "cards with 8 GiB free, compiled"
 )
 _PART: Final = 4 * GIB
-"""Bytes of fp32 logits that Unsloth computes at once where at least twice as much is free."""
+"""Bytes of fp32 logits that Unsloth computes at once if at least twice as much memory is free."""
 _UNCOMPILED: Final = 12
-"""Bytes per logit beside the logits where the loss is not compiled: fp32 copy, log-probabilities and a gradient."""
+"""Bytes per logit besides the logits if the loss is not compiled: fp32 copy, log-probabilities and a gradient."""
 
 
 class Unsloth(TrainingMemory):
-    """Unsloth on transformers."""
+    """Unsloth with transformers."""
 
     fused = FusedKernels(norms=True, gates=True, adapters=True)
 
     def described(self, _architecture: Architecture) -> tuple[str, ...]:
-        """Say what Unsloth keeps."""
+        """Return Unsloth's differences."""
         return (
-            "As Unsloth 2026.8.19 does with unsloth_zoo ce232d6: norms and gates as Liger's, adapters that keep "
-            "what they read once, checkpoints in RAM, and the loss in parts of 4 GiB.",
+            "Modeled on Unsloth 2026.8.19 with unsloth_zoo ce232d6: norms and gates like Liger's, adapters that save "
+            "their input once, checkpoints in host memory, and the loss in chunks of 4 GiB.",
         )
 
-    def fused_losses(self, head: Head, input_bytes: int, gradient: int) -> Losses:
-        """Return Unsloth's own fused loss.
+    def fused_losses(self, head: OutputHead, input_bytes: int, gradient: int) -> Losses:
+        """Return the memory of Unsloth's own fused loss.
 
-        **Assumes** that its compiled parts hold the logits and their gradient; without compilation it is as much as
-        full logits take.
+        **Assumes** that its compiled chunks hold the logits and their gradient; without compilation it takes as much as
+        full logits.
         """
         return _fused(head, input_bytes, gradient)
 
     def formats(self, workload: Training) -> Formats:
-        """Return the bytes of each kind of value: what is not quantised stays in 16 bits, and is not cast once more."""
+        """Return the bytes of each kind of value: unquantised values stay in 16 bits without another cast."""
         found = formats_of(workload, kept_bytes=2)
         return found._replace(autocast=False) if found.parameter == found.computed else found
 
     def checkpoints(self, workload: Training) -> Checkpoints:
-        """Return the checkpoints, which wait in RAM where whole layers are computed again."""
+        """Return the checkpoints, offloaded to host memory if whole layers are recomputed."""
         found = super().checkpoints(workload)
         return found._replace(offloaded=found.kind == "full")
 
     def unsupported_reasons(self, workload: Training, gpu: Gpu) -> tuple[str, ...]:
-        """Return why `gpu` cannot run `workload`: its kernels are written in Triton."""
+        """Return the reasons why `gpu` cannot run `workload`: the kernels are written in Triton."""
         return (*super().unsupported_reasons(workload, gpu), *triton_reasons(gpu))
 
 
 TRAINING: Final = Unsloth()
 
 
-def _fused(head: Head, input_bytes: int, gradient: int) -> Losses:
+def _fused(head: OutputHead, input_bytes: int, gradient: int) -> Losses:
     parts = unsloth_parts(head.outputs, head.width)
     tokens = ceil_div(head.outputs, parts)
     made = head.outputs * head.hidden * input_bytes
     added = gradient * head.size
     symbols = (
         *head.sizes,
-        library("C", tokens, f"tokens whose logits are there at once, in {parts:,} parts"),
+        library("C", tokens, f"tokens whose logits are alive at once, in {parts:,} chunks"),
         model("h", head.hidden, "width of the head's input"),
         library("r", input_bytes, "bytes of its gradient"),
     )
-    kept = logits_later(made, "T × h × r", symbols, _SOURCE)
+    kept = deferred_logits(made, "T × h × r", symbols, _SOURCE)
     usual = tokens * head.width * 2 * head.size + made + added
     least, most = usual - tokens * head.width * head.size, usual + tokens * head.width * (_UNCOMPILED - head.size)
     formula = "C × V × 2 × w + T × h × r" + (" + V × h × w" if added else "")
@@ -88,14 +88,14 @@ def _fused(head: Head, input_bytes: int, gradient: int) -> Losses:
         forward=Deferred("logits", usual, least, most, write),
         loss=kept,
         head=kept,
-        layers=logits_later(0, "0", (), _SOURCE),
+        layers=deferred_logits(0, "0", (), _SOURCE),
         explanation=FUSED,
         head_gradient=gradient,
     )
 
 
 def unsloth_parts(outputs: int, width: int) -> int:
-    """Return into how many parts Unsloth divides the tokens: one if their fp32 logits fit, else a multiple of four.
+    """Return the number of chunks of Unsloth's loss: one if all fp32 logits fit, else a multiple of four.
 
     **Source**: unsloth_zoo `fused_losses.cross_entropy_loss.get_chunk_size`.
     """

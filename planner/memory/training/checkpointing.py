@@ -1,7 +1,7 @@
-"""Selective checkpoints: what a layer keeps where some of its operations are computed again in the backward pass.
+"""Selective activation checkpointing: what a layer saves if some of its operations are recomputed.
 
-Two things are called so. PyTorch's policy chooses by operators: it keeps what products and attention put out, every
-second plain product aside. Megatron-LM's computes the core of attention again, and keeps the rest.
+The name has two meanings. PyTorch's policy selects operators: it saves the outputs of products and attention, every
+second plain product excepted. Megatron-LM's recomputes the core of attention and saves the rest.
 """
 
 from functools import lru_cache
@@ -11,7 +11,7 @@ from planner.errors import SpecError
 from planner.memory.kernels import kernel_of
 from planner.memory.training.adapters.settings import LayerSettings
 from planner.memory.training.adapters.trained import LayerTuning, Status
-from planner.memory.training.autograd.layer import INDEX, STATISTIC
+from planner.memory.training.autograd.layer import INDEX, STATISTIC, mixer_output_width
 from planner.memory.training.saved import SavedPerToken
 from planner.models.architecture import Attention, LatentAttention, Layer, Mixer, Moe, StateMixer, Tensor
 from planner.workload.choices import Checkpointing
@@ -28,10 +28,10 @@ _PRODUCTS: Final = ("linear", "router")
 
 
 class Checkpoints(NamedTuple):
-    """Which layers are computed again: none, or runs of `every` layers whose input is kept, unless it is `offloaded`.
+    """Recomputed layers: none, or runs of `every` layers that save only their input, which may be `offloaded`.
 
-    Selective ones keep what matrix products and attention put out, too. With `core_attention` only what is inside
-    attention is computed again.
+    Selective ones save the outputs of matrix products and attention, too. With `core_attention` only the inside of
+    attention is recomputed.
     """
 
     kind: Checkpointing
@@ -47,7 +47,7 @@ class SavedOutputs(NamedTuple):
     per_pair: int
 
     def total(self, sequences: int, tokens: int) -> int:
-        """Return all of them for `sequences` of `tokens` each."""
+        """Return the bytes for `sequences` of `tokens` each."""
         return sequences * tokens * (self.per_token + tokens * self.per_pair)
 
 
@@ -55,7 +55,7 @@ class SavedOutputs(NamedTuple):
 def saved_outputs(
     layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, masked: bool
 ) -> SavedOutputs:
-    """Return what PyTorch's policy keeps of one layer, beside its input.
+    """Return the outputs of one layer that PyTorch's policy saves, besides its input.
 
     **Formula**: w × (the widths of all products with a bias, and of the first, third, … without one) + w · q + 4 · a of
     fused attention; of eager attention w · a for each pair of positions; where every expert computes every token, the
@@ -64,7 +64,7 @@ def saved_outputs(
     **Source**: `OPERATORS`; `torch._functorch.partitioners.get_default_op_list().compute_intensive_ops`.
 
     **Assumes** that products run in the order of the layer's tensors. Grouped products of routed experts, convolutions
-    of their own and flash attention of its own library are in no list, and are computed again.
+    and the flash-attn library's kernels are in no list, and are recomputed.
     """
     if isinstance(layer.mixer, StateMixer) or isinstance(layer.second_mixer, StateMixer):
         reason = "selective checkpoints of state-space layers are not estimated"
@@ -79,9 +79,9 @@ def saved_outputs(
 
 
 def without_core_attention(ledger: SavedPerToken, layer: Layer, settings: LayerSettings, masked: bool) -> SavedPerToken:
-    """Return what Megatron keeps of one layer, `ledger` being all: without the scores, or the sums of fused attention.
+    """Return what Megatron saves of one layer, given all its activations in `ledger`: no scores, no fused row sums.
 
-    **Source**: `CORE_ATTENTION`: queries, keys and values are the inputs of what is computed again, and
+    **Source**: `CORE_ATTENTION`: queries, keys and values are the inputs of what is recomputed, and
     attention's output is that of the projection behind it.
     """
     statistics = 0
@@ -92,7 +92,7 @@ def without_core_attention(ledger: SavedPerToken, layer: Layer, settings: LayerS
 
 
 def _products(layer: Layer, tuning: LayerTuning, settings: LayerSettings) -> int:
-    """Return the widths of what is kept of products, in the order in which they run."""
+    """Return the total width of the saved outputs of products, in the order in which they run."""
     biases = {tensor.name: tensor.size for tensor in layer.tensors if tensor.role == "bias"}
     rank = settings.adapters.rank if settings.adapters else 0
     width = number = 0
@@ -111,7 +111,7 @@ def _products(layer: Layer, tuning: LayerTuning, settings: LayerSettings) -> int
 
 
 def _in_order(layer: Layer, tuning: LayerTuning) -> list[tuple[Tensor, Status]]:
-    """Return the matrices of `layer` as they are multiplied: an expert whose output is weighted before the router.
+    """Return the matrices of `layer` in the order of their products: a weighted shared expert before the router.
 
     **Source**: transformers 5.23 `Qwen2MoeSparseMoeBlock.forward`.
     """
@@ -127,7 +127,7 @@ def _in_order(layer: Layer, tuning: LayerTuning) -> list[tuple[Tensor, Status]]:
 
 
 def _of_experts(block: object, hidden: int, size: int) -> int:
-    """Return the places and weights of the chosen experts, and what batched products of all of them put out."""
+    """Return the bytes of the chosen experts' indices and weights, and of the outputs of batched products of all."""
     if not isinstance(block, Moe):
         return 0
     chosen = (STATISTIC + INDEX) * block.top_k
@@ -140,13 +140,13 @@ def _of_attention(mixer: Mixer | None, settings: LayerSettings, masked: bool) ->
     if not isinstance(mixer, Attention | LatentAttention):
         return 0, 0
     kernel, size = _kernel(mixer, settings, masked), settings.formats.computed
-    width = mixer.q_dim if isinstance(mixer, Attention) else mixer.heads * mixer.v_head_dim
+    width = mixer_output_width(mixer)
     if kernel == "fused":
         return (0 if settings.attention == "flash" else size * width + STATISTIC * mixer.heads), 0
     if kernel == "math":
         return 4 * width, 4 * mixer.heads
     if isinstance(mixer, Attention) and mixer.returns_scores and not mixer.sdpa:
-        # BLOOM's product adds the biases itself (baddbmm), and is in no list.
+        # BLOOM's product adds the biases itself (baddbmm), which is in no list.
         return size * width, 0
     in_fp32 = isinstance(mixer, Attention) and mixer.fp32_scores and not settings.formats.autocast
     return size * width, (4 if in_fp32 else size) * mixer.heads

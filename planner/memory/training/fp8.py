@@ -1,4 +1,4 @@
-"""Linear layers in fp8, as torchao trains them: what they cast for a product lives as long as the product."""
+"""Linear layers trained in fp8 with torchao: casts live only as long as the product that needs them."""
 
 from functools import lru_cache
 from typing import Final
@@ -14,7 +14,7 @@ from planner.models.architecture import Architecture
 from planner.workload.training import Training
 
 FP8_NOTES: Final = (
-    "fp8 is torchao's float8 with scales found anew, in kernels that torch.compile fuses: linear layers keep their "
+    "fp8 is torchao's float8 with dynamic scaling, in kernels that torch.compile fuses: linear layers save their "
     "inputs and parameters for the backward pass as they are, and cast them for each product. The head stays in bf16.",
 )
 _SOURCE: Final = (
@@ -22,16 +22,16 @@ _SOURCE: Final = (
     "precision; accelerate `filter_first_and_last_linear_layers` leaves the head out"
 )
 _UNFUSED_BYTES: Final = 8
-"""Bytes of fp32 copies for each element that is cast where nothing fuses them: scaled, and clamped."""
+"""Bytes of fp32 copies per cast element if no kernel fuses scaling and clamping."""
 
 
 def in_sixteen_bits(workload: Training) -> Training:
-    """Return `workload`, computed in fp8, as it is in bf16: with autocast where its parameters are in fp32."""
+    """Return the fp8 `workload` as it is in bf16: with autocast if its parameters are in fp32."""
     return workload.evolve(compute="amp-bf16" if workload.weights == "fp32" else "bf16")
 
 
 def with_fp8(setup: TrainingSetup, architecture: Architecture, workload: Training) -> TrainingSetup:
-    """Return the setup of `workload`, whose linear layers multiply in fp8; all else is as in bf16, which `setup` is."""
+    """Return `setup`, the step of `workload` in bf16, with linear layers that multiply in fp8."""
     return setup._replace(
         casts=_casts(architecture) if workload.weights == "fp32" else setup.casts,
         scratch=(*setup.scratch, *fp8_copies(architecture, workload, backward=True)),
@@ -41,14 +41,14 @@ def with_fp8(setup: TrainingSetup, architecture: Architecture, workload: Trainin
 
 
 def _casts(architecture: Architecture) -> Casts:
-    """Return what autocast still casts and keeps: the head, routers and convolutions."""
+    """Return the casts that autocast still makes: those of the head, routers and convolutions."""
     beside, size = parameter_counts(architecture, in_fp8=True).cast, ELEMENT_BYTES["bf16"]
     behind = cast_term(beside + head_matrix(architecture), size)
     return Casts(behind, behind, cast_term(beside, size), cast_term(beside, size))
 
 
 def fp8_copies(architecture: Architecture, workload: Training, *, backward: bool) -> tuple[Term, ...]:
-    """Return what the linear layer with the most to cast holds in fp8 at once.
+    """Return the fp8 casts of the linear layer that holds most of them at once.
 
     **Formula**: T · i + i · o in the forward pass, and 2 · T · o more in the backward pass, where the gradient is cast
     for both of its products. At most each cast holds two copies in fp32, where no kernel fuses them.

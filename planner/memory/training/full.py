@@ -1,4 +1,4 @@
-"""A step that trains every parameter with the operators of PyTorch."""
+"""Full fine-tuning with the operators of PyTorch."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -11,16 +11,16 @@ from planner.memory.training.adapters.trained import tuning_of
 from planner.memory.training.autograd.network import saved_by_network
 from planner.memory.training.losses import Losses
 from planner.memory.training.saved import SavedActivations
-from planner.memory.training.setup import Casts, Gradients, LossesOf, TrainingSetup, cast_term
+from planner.memory.training.setup import Casts, Gradients, LossEstimator, TrainingSetup, cast_term
 from planner.memory.weights import ParameterCounts, parameter_counts, weights_term
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
 
 
 def full_setup(
-    architecture: Architecture, workload: Training, losses: LossesOf, notes: tuple[str, ...]
+    architecture: Architecture, workload: Training, losses: LossEstimator, notes: tuple[str, ...]
 ) -> TrainingSetup:
-    """Return the setup of full training with the operators of PyTorch alone."""
+    """Return the setup of full fine-tuning with the operators of PyTorch alone."""
     precision = training_precision(workload)
     checkpointed = workload.activation_checkpointing == "full"
     saved = saved_by_network(
@@ -46,7 +46,7 @@ def whole_setup(
     casts: Casts,
     notes: tuple[str, ...],
 ) -> TrainingSetup:
-    """Return the setup of a step that trains every parameter and holds `saved`, `losses` and `casts` beside them."""
+    """Return the setup of a step that trains every parameter, with the given activations, losses and casts."""
     network = _network(architecture, workload.weights or "fp32", precision)
     head, in_a_layer = network.head, saved.point.gradients
     return TrainingSetup(
@@ -71,7 +71,7 @@ def whole_setup(
 
 
 class _Network(NamedTuple):
-    """What a network is made of, whatever it reads: its parameters, and those of its parts that have gradients."""
+    """Parameters of a network and of its parts that have gradients, independent of the input."""
 
     weights: tuple[Term, ...]
     parameters: int
@@ -87,26 +87,26 @@ def _network(architecture: Architecture, weights: str, precision: Precision) -> 
         weights=(weights_term(architecture, weights),),
         parameters=parameter_counts(architecture).total,
         head=head_matrix(architecture),
-        before_first_layer=_grown_before_first_layer(architecture),
-        decoder=_in_the_decoder(architecture),
+        before_first_layer=_gradients_before_first_layer(architecture),
+        decoder=_decoder_gradients(architecture),
         embedding=tied_gradient_term(architecture, precision),
     )
 
 
 def head_matrix(architecture: Architecture) -> int:
-    """Return the elements of the matrix that makes the output."""
+    """Return the elements of the output head's matrix."""
     return output_width(architecture) * architecture.hidden
 
 
-def _grown_before_first_layer(architecture: Architecture) -> int:
-    """Return all parameters but those whose gradients come last: a layer's, and what is before it and no head."""
+def _gradients_before_first_layer(architecture: Architecture) -> int:
+    """Return all parameters but those whose gradients come last: the first layer's and those before it."""
     counts = parameter_counts(architecture)
     tied = counts.token_embedding if architecture.tied_head else 0
     return counts.total - counts.smallest_layer - counts.before_layers + tied
 
 
-def _in_the_decoder(architecture: Architecture) -> int:
-    """Return the parameters of the main stack's layers but one, and of what stands behind them."""
+def _decoder_gradients(architecture: Architecture) -> int:
+    """Return the parameters of all but one of the main stack's layers, and of what is behind them."""
     main = architecture.main
     layers = [group.layer.parameters * group.count for group in main.groups]
     smallest = min(group.layer.parameters for group in main.groups)
@@ -116,7 +116,7 @@ def _in_the_decoder(architecture: Architecture) -> int:
 def _casts(
     counts: ParameterCounts, head: int, saved: SavedActivations, precision: Precision, checkpointed: bool
 ) -> Casts:
-    """Return the casts that are held: checkpoints hold the head's only, and those of the layer computed again."""
+    """Return the live casts: with checkpoints only those of the head and of the recomputed layer."""
     if not precision.autocast:
         return Casts((), (), (), ())
     size = precision.compute_bytes
@@ -131,11 +131,11 @@ def _casts(
 
 @lru_cache(maxsize=256)
 def tied_gradient_term(architecture: Architecture, precision: Precision) -> tuple[Term, ...]:
-    """Return the gradients of a tied embedding that meet: nothing for one that is not tied."""
+    """Return the two gradients of a tied embedding that are summed; empty for an untied one."""
     if not architecture.tied_head:
         return ()
     elements = parameter_counts(architecture).token_embedding
-    # A gradient that nothing else refers to is added to in place: one cast from autocast's copy, or a sum.
+    # A gradient without other references is accumulated in place: one cast from autocast's copy, or a sum.
     in_place = precision.autocast or architecture.kind == "encoder-decoder"
     copies = 1 if in_place else 2
     both = checked(

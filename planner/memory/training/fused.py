@@ -1,13 +1,13 @@
-"""What fused kernels hold: which operations of a layer are one kernel, and the loss that is computed with its head."""
+"""Memory of fused kernels: the operations of a layer that they merge, and the loss computed together with the head."""
 
 from typing import Final, NamedTuple
 
 from planner.memory.terms import library, model
-from planner.memory.training.losses import Head, Losses, logits_later
+from planner.memory.training.losses import Losses, OutputHead, deferred_logits
 from planner.units import ceil_div
 
-FUSED: Final = "the derivatives that the fused loss has made are kept until the backward pass"
-"""What happens while a fused loss is derived."""
+FUSED: Final = "the gradients computed by the fused loss are kept until the backward pass"
+"""Explanation of the phase in which a fused loss is differentiated."""
 _FP32: Final = 4
 _FUSED_SOURCE: Final = (
     "Liger-Kernel 0.8.2, fused_linear_cross_entropy_forward: parts of next_power_of_2(⌈T / ⌈V / h⌉⌉) tokens, gradients "
@@ -16,15 +16,15 @@ _FUSED_SOURCE: Final = (
 
 
 class FusedKernels(NamedTuple):
-    """What libraries fuse: step-by-step norms, a gate with its activation, and adapters with both."""
+    """Operations that a library fuses: step-by-step norms, gates with their activation, and adapters with both."""
 
     norms: bool = False
     gates: bool = False
     adapters: bool = False
 
 
-def fused_linear_losses(head: Head, input_bytes: int, gradient: int) -> Losses:
-    """Return the loss of Liger, computed with the head; `gradient` are the trained elements of the head.
+def fused_linear_losses(head: OutputHead, input_bytes: int, gradient: int) -> Losses:
+    """Return Liger's loss, computed with the head; `gradient` is the number of trained elements of the head.
 
     **Formula**: the logits of C tokens and the gradient of the head's input, and of the head itself with it, where it
     is trained V · h · (w + 4) more for that of one part and its fp32 copy.
@@ -38,21 +38,21 @@ def fused_linear_losses(head: Head, input_bytes: int, gradient: int) -> Losses:
         model("h", head.hidden, "width of the head's input"),
         library("r", input_bytes, "bytes of its gradient"),
     )
-    kept = logits_later(made, "T × h × r", symbols, _FUSED_SOURCE)
+    kept = deferred_logits(made, "T × h × r", symbols, _FUSED_SOURCE)
     added = gradient * (head.size + (_FP32 if head.size < _FP32 else 0))
     formula = "C × V × w + T × h × r" + (" + V × h × (w + 4)" if added else "")
     return Losses(
-        forward=logits_later(logits + made + added, formula, symbols, _FUSED_SOURCE),
+        forward=deferred_logits(logits + made + added, formula, symbols, _FUSED_SOURCE),
         loss=kept,
         head=kept,
-        layers=logits_later(0, "0", (), _FUSED_SOURCE),
+        layers=deferred_logits(0, "0", (), _FUSED_SOURCE),
         explanation=FUSED,
         head_gradient=gradient,
     )
 
 
 def fused_chunk(outputs: int, width: int, hidden: int) -> int:
-    """Return the tokens whose logits Liger computes at once: a power of two, so that they are about T · h numbers."""
+    """Return the tokens whose logits Liger computes at once: a power of two, for chunks of about T · h elements."""
     parts = max(ceil_div(width, max(hidden, 1)), 1)
     each = max(ceil_div(outputs, parts), 1)
     return min(1 << (each - 1).bit_length(), outputs)

@@ -1,4 +1,4 @@
-"""What the output head and the loss hold, by how the loss is computed."""
+"""Memory of the output head and the loss, by the way the loss is computed."""
 
 from functools import partial
 from typing import Final, NamedTuple
@@ -15,8 +15,8 @@ from planner.workload.training import Training
 
 _FP32: Final = 4
 _FULL: Final = "the derivative of the loss needs several fp32 copies of the logits"
-_NO_HEAD: Final = "the network ends without a head: what is put on top of it has the loss, and is not counted"
-_CHUNKED: Final = "the derivative of the loss needs fp32 copies of one part of the logits after the other"
+_NO_HEAD: Final = "the network has no head: the head and loss added on top of it are not counted"
+_CHUNKED: Final = "the derivative of the loss needs fp32 copies of one chunk of the logits at a time"
 _CHUNKED_SOURCE: Final = (
     "torchtune 0.7 (bd2a0fc), LinearCrossEntropyLoss: each part of the logits is made by a product of its own, cast to "
     "fp32, and kept as log-probabilities"
@@ -24,9 +24,9 @@ _CHUNKED_SOURCE: Final = (
 
 
 class Losses(NamedTuple):
-    """What is there of the logits: when the loss is computed, derived, in the head's backward pass, and after it.
+    """Memory of the logits in the forward pass, at the loss, in the head's backward pass, and after it.
 
-    `head_gradient` are the parameters of the head whose gradient comes with the loss.
+    `head_gradient` is the number of head parameters whose gradient is computed with the loss.
     """
 
     forward: Deferred
@@ -37,8 +37,8 @@ class Losses(NamedTuple):
     head_gradient: int = 0
 
 
-class Head(NamedTuple):
-    """An output head: tokens with an output, its width, the width that it reads, and bytes of a logit."""
+class OutputHead(NamedTuple):
+    """An output head: tokens with an output, its width, the width of its input, and bytes per logit."""
 
     outputs: int
     width: int
@@ -60,14 +60,16 @@ class Head(NamedTuple):
         )
 
 
-def head_of(architecture: Architecture, workload: Training, precision: Precision) -> Head:
-    """Return the head of a step: with an output for each token, or for each sequence."""
+def head_of(architecture: Architecture, workload: Training, precision: Precision) -> OutputHead:
+    """Return the head of a step, with an output for each token or for each sequence."""
     tokens = workload.sequence_length or 0 if predicts_every_token(architecture) else 1
-    return Head(workload.micro_batch * tokens, output_width(architecture), architecture.hidden, precision.compute_bytes)
+    return OutputHead(
+        workload.micro_batch * tokens, output_width(architecture), architecture.hidden, precision.compute_bytes
+    )
 
 
-def full_losses(architecture: Architecture, head: Head, precision: Precision) -> Losses:
-    """Return what whole logits take.
+def full_losses(architecture: Architecture, head: OutputHead, precision: Precision) -> Losses:
+    """Return the memory of complete logits.
 
     **Formula**: T · V · k, with k bytes per logit from `loss_bytes_per_logit`.
     """
@@ -84,8 +86,8 @@ def full_losses(architecture: Architecture, head: Head, precision: Precision) ->
     return Losses(logits(per_forward), logits(per_backward), logits(output + head.size), logits(output), explanation)
 
 
-def chunked_losses(head: Head, chunks: int, gradient_bytes: int) -> Losses:
-    """Return the loss of torchtune, whose parts each keep their log-probabilities until their own backward pass.
+def chunked_losses(head: OutputHead, chunks: int, gradient_bytes: int) -> Losses:
+    """Return the memory of torchtune's loss, whose chunks save their log-probabilities until their backward pass.
 
     **Formula**: in c parts T · V · (4 + (w + 4) / c) when the loss is computed, then T · V · (4 + 8 / c), or a part
     later with gradients of the head, of `gradient_bytes` an element.
@@ -97,23 +99,23 @@ def chunked_losses(head: Head, chunks: int, gradient_bytes: int) -> Losses:
     gradient = head.width * head.hidden * gradient_bytes
     derived = (every * _FP32 + part * 2 * _FP32, "T × V × (4 + 8 / c)")
     if chunks > 1:
-        # The second part beside the head's gradient by the first, or both gradients and their sum.
+        # The second chunk besides the head's gradient of the first, or both gradients and their sum.
         second = ((every + part) * _FP32 + gradient, "T × V × (4 + 4 / c) + V × h × r")
         summed = (max(every - 2 * part, 0) * _FP32 + 3 * gradient, "T × V × 4 × (c − 2) / c + 3 × V × h × r")
         derived = max(derived, second, summed)
     beside = (model("h", head.hidden, "width of the head's input"), library("r", gradient_bytes, "bytes of a gradient"))
     return Losses(
-        forward=logits_later(
+        forward=deferred_logits(
             every * _FP32 + part * (_FP32 + copied), "T × V × (4 + (w + 4) / c)", symbols, _CHUNKED_SOURCE
         ),
-        loss=logits_later(*derived, (*symbols, *beside), _CHUNKED_SOURCE),
-        head=logits_later(part * 2 * head.size, "T × V × 2 × w / c", symbols, _CHUNKED_SOURCE),
-        layers=logits_later(0, "0", (), _CHUNKED_SOURCE),
+        loss=deferred_logits(*derived, (*symbols, *beside), _CHUNKED_SOURCE),
+        head=deferred_logits(part * 2 * head.size, "T × V × 2 × w / c", symbols, _CHUNKED_SOURCE),
+        layers=deferred_logits(0, "0", (), _CHUNKED_SOURCE),
         explanation=_CHUNKED,
     )
 
 
-def logits_later(count_bytes: int, formula: str, symbols: tuple[Symbol, ...], source: str) -> Deferred:
-    """Return so many bytes of logits, whose term is written when it is asked for."""
+def deferred_logits(count_bytes: int, formula: str, symbols: tuple[Symbol, ...], source: str) -> Deferred:
+    """Return `count_bytes` of logits, whose term is written on demand."""
     write = partial(checked, "logits", count_bytes, formula, symbols, source)
     return Deferred("logits", count_bytes, lowest(count_bytes), highest(count_bytes), write)

@@ -1,4 +1,4 @@
-"""What optimizers keep between steps: the amounts of their records, for the tensors that are trained."""
+"""Memory of optimizer states for the trained tensors."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -13,12 +13,12 @@ from planner.units import ceil_div
 from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerState, Quantity, Tensors, Unit
 
 Trained = tuple[tuple[Tensor, int], ...]
-"""Trained tensors, each with its number."""
+"""Trained tensors, each with its count."""
 
 PAGED_FROM: Final = 100_000
-"""Elements from which bitsandbytes' paged optimizers keep states in memory that the driver moves to RAM."""
+"""Elements from which bitsandbytes' paged optimizers keep states in memory that the driver moves to host memory."""
 GALORE_RANK: Final = 128
-"""The rank that transformers' Trainer gives GaLore unless told otherwise."""
+"""The rank that transformers' Trainer gives GaLore by default."""
 _PAGED_SOURCE: Final = "bitsandbytes optim/optimizer.py, get_state_buffer: cudaMallocManaged from 1e5 elements on"
 _BLOCK: Final = 256
 """Elements that share a scale in the 8-bit states of bitsandbytes."""
@@ -32,7 +32,7 @@ _SHAMPOO_BLOCK: Final = 1_024
 def optimizer_term(trained: Trained, optimizer: Optimizer, parameter_bytes: int) -> Term | None:
     """Return the memory of the optimizer's state for `trained` tensors of `parameter_bytes` an element.
 
-    None for plain SGD, which keeps nothing.
+    None for plain SGD, which has no state.
 
     **Formula**: momentum P · w; AdamW 2 · P · w; 8-bit AdamW 2 · (1 + 4/256) for tensors of at least 4,096 elements,
     8 bytes for smaller ones and for embeddings, and half of it for Lion; bitsandbytes' 32-bit states 4 bytes each;
@@ -47,7 +47,7 @@ def optimizer_term(trained: Trained, optimizer: Optimizer, parameter_bytes: int)
     kept: dict[OptimizerState, int] = {}
     in_pages = 0
     for tensor, number in trained:
-        state = next(state for state in kind.states if _FALLS_UNDER[state.tensors](tensor))
+        state = next(state for state in kind.states if _SELECTS[state.tensors](tensor))
         count_bytes = number * _state_bytes(state, tensor, parameter_bytes)
         kept[state] = kept.get(state, 0) + count_bytes
         in_pages += count_bytes if kind.paged and tensor.size >= PAGED_FROM else 0
@@ -78,12 +78,12 @@ def parameters_in(trained: Trained) -> int:
 
 
 def is_inner_matrix(tensor: Tensor) -> bool:
-    """Return whether Muon and GaLore take `tensor`: a matrix inside the network, no embedding and no head."""
+    """Return whether Muon and GaLore handle `tensor`: a matrix inside the network, no embedding and no head."""
     return tensor.role in _INNER_ROLES and len(tensor.shape) == 2
 
 
 def _is_quantised(tensor: Tensor) -> bool:
-    """Return whether bitsandbytes keeps the state of `tensor` in 8 bits: small tensors and embeddings stay in fp32."""
+    """Return whether bitsandbytes stores the state of `tensor` in 8 bits; small tensors and embeddings stay in fp32."""
     return tensor.size >= _SMALL_TENSOR and tensor.role != "embedding"
 
 
@@ -96,7 +96,7 @@ def _is_vector(tensor: Tensor) -> bool:
 
 
 def _rows_and_columns(tensor: Tensor) -> int:
-    """Return the rows and columns of all matrices of `tensor`."""
+    """Return the sum of rows and columns of all matrices of `tensor`."""
     return prod(tensor.shape[:-2]) * (tensor.shape[-2] + tensor.shape[-1])
 
 
@@ -120,7 +120,7 @@ def projected_elements(tensor: Tensor, _size: int) -> int:
 
 
 def soap_squares(tensor: Tensor) -> int:
-    """Return the elements of one square for each side that SOAP preconditions: of matrices, up to 10,000 wide."""
+    """Return the elements of one square matrix for each side that SOAP preconditions: sides up to 10,000."""
     return sum(side * side for side in soap_sides(tensor))
 
 
@@ -146,14 +146,14 @@ def widest_block(tensors: list[Tensor]) -> int:
 
 
 def _pieces(side: int) -> list[tuple[int, int]]:
-    """Return the sizes that `side` is cut into, each with its number."""
+    """Return the block sizes that `side` is cut into, each with its count."""
     found = [(min(side, _SHAMPOO_BLOCK), max(side // _SHAMPOO_BLOCK, 1))]
     rest = side - found[0][0] * found[0][1]
     return [*found, (rest, 1)] if rest else found
 
 
 def _merged(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return `shape` with neighbours made one, from the last on, where they are no wider than a block together.
+    """Return `shape` with neighbouring sides merged, from the last on, while their product fits in a block.
 
     **Source**: `distributed_shampoo.utils.shampoo_utils.merge_small_dims`.
     """
@@ -167,13 +167,13 @@ def _merged(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(merged))
 
 
-_FALLS_UNDER: Final[dict[Tensors, Callable[[Tensor], bool]]] = {
+_SELECTS: Final[dict[Tensors, Callable[[Tensor], bool]]] = {
     "all": lambda _: True,
     "quantised": _is_quantised,
     "matrices": _is_matrix,
     "inner-matrices": is_inner_matrix,
 }
-"""Whether a tensor is one of those that a state is kept of."""
+"""Predicates: whether a state of that kind is kept for a tensor."""
 _UNITS: Final[dict[Unit, Callable[[Tensor, int], int]]] = {
     "element": lambda tensor, _: tensor.size,
     "scale": lambda tensor, _: ceil_div(tensor.size, _BLOCK),
@@ -184,35 +184,35 @@ _UNITS: Final[dict[Unit, Callable[[Tensor, int], int]]] = {
     "projector": galore_projection_elements,
     "projected": projected_elements,
 }
-"""How many of each unit a tensor has, whose elements have so many bytes."""
+"""Number of units of a tensor, given the bytes of one of its elements."""
 
 
-def _summed(
+def _total_symbol(
     letter: str, meaning: str, unit: Unit = "element", of: Callable[[Tensor], bool] = lambda _: True
 ) -> Callable[[Trained, int], Symbol]:
-    """Return what makes a symbol of the units of all trained tensors `of` a kind."""
+    """Return a function that builds the symbol of the units of all trained tensors selected by `of`."""
     return lambda trained, size: model(
         letter, sum(number * _UNITS[unit](tensor, size) for tensor, number in trained if of(tensor)), meaning
     )
 
 
 _SYMBOLS: Final[dict[Quantity, Callable[[Trained, int], Symbol]]] = {
-    "parameters": _summed("P", "trained parameters"),
+    "parameters": _total_symbol("P", "trained parameters"),
     "width": lambda _, size: number_format("w", size, "bytes per element of the states, as the parameters"),
-    "quantised": _summed(
+    "quantised": _total_symbol(
         "Q", "parameters in tensors of at least 4,096 elements, embeddings excepted", of=_is_quantised
     ),
     "scale-block": lambda _trained, _: library("B", _BLOCK, "elements that share one fp32 scale"),
-    "inner-matrices": _summed("M", "parameters of its matrices", of=is_inner_matrix),
-    "projectors": _summed("p", "elements of projectors, squares where w is 4", "projector", is_inner_matrix),
-    "projected": _summed(
+    "inner-matrices": _total_symbol("M", "parameters of its matrices", of=is_inner_matrix),
+    "projectors": _total_symbol("p", "elements of projectors, squares where w is 4", "projector", is_inner_matrix),
+    "projected": _total_symbol(
         "m", f"elements of gradients projected to rank {GALORE_RANK} at most", "projected", is_inner_matrix
     ),
-    "rows-and-columns": _summed("S", "rows and columns of all matrices", "row-or-column", _is_matrix),
-    "vectors": _summed("v", "elements of vectors", of=_is_vector),
-    "matrix-count": _summed("G_m", "trained matrices", "tensor", _is_matrix),
-    "vector-count": _summed("G_v", "trained vectors", "tensor", _is_vector),
-    "squares": _summed("D", "Σ d² of the sides that have a preconditioner", "square"),
-    "triangles": _summed("D", "Σ d × (d + 1) of the sides of all blocks", "triangle"),
+    "rows-and-columns": _total_symbol("S", "rows and columns of all matrices", "row-or-column", _is_matrix),
+    "vectors": _total_symbol("v", "elements of vectors", of=_is_vector),
+    "matrix-count": _total_symbol("G_m", "trained matrices", "tensor", _is_matrix),
+    "vector-count": _total_symbol("G_v", "trained vectors", "tensor", _is_vector),
+    "squares": _total_symbol("D", "Σ d² of the sides that have a preconditioner", "square"),
+    "triangles": _total_symbol("D", "Σ d × (d + 1) of the sides of all blocks", "triangle"),
 }
-"""The symbols of the formulas of states."""
+"""Builders of the symbols in the formulas of states."""

@@ -1,4 +1,4 @@
-"""What an optimizer works with while it steps, beside its states."""
+"""Temporary memory of an optimizer while it updates the parameters."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -21,12 +21,12 @@ from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep, St
 _BF16: Final = 2
 _FP32: Final = 4
 _NORM_BLOCK: Final = 512
-"""Bytes of a number of its own in PyTorch's allocator, which hands out multiples of it."""
+"""Bytes that a single number takes in PyTorch's allocator, whose blocks are multiples of this."""
 
 
 @lru_cache(maxsize=256)
 def step_term(trained: Trained, optimizer: Optimizer, step: OptimizerStep, parameter_bytes: int) -> Term | None:
-    """Return what the step holds at the most beside parameters, gradients and states, none where it is nothing.
+    """Return the peak temporary memory of the optimizer step, None if it needs none.
 
     **Formula**: copies of all trained parameters where one call updates all of them (`foreach`); where a loop updates
     one after the other, what the largest needs: 2 · n · w with Adam, n · w with Adafactor, RMSprop and Adagrad; with
@@ -35,7 +35,7 @@ def step_term(trained: Trained, optimizer: Optimizer, step: OptimizerStep, param
     """
     kind = OPTIMIZERS[optimizer]
     workings = {"fused": None, "foreach": kind.foreach, "loop": kind.loop}[step]
-    return _MADE[workings.kind](trained, workings, parameter_bytes) if workings and trained else None
+    return _TERM_BUILDERS[workings.kind](trained, workings, parameter_bytes) if workings and trained else None
 
 
 def _of_all(trained: Trained, workings: StepWorkings, size: int) -> Term:
@@ -49,10 +49,10 @@ def _of_all(trained: Trained, workings: StepWorkings, size: int) -> Term:
 
 
 def _of_the_largest(trained: Trained, workings: StepWorkings, size: int) -> Term:
-    """Return what the tensor needs that needs most: copies of it, or what its matrix is worked on with."""
+    """Return the workspace of the tensor that needs most: copies of it, or the matrices derived from it."""
     in_fp32 = workings.kind == "fp32-copies"
     copies, width = (_fp32_copies(size), _FP32) if in_fp32 else (workings.copies, size)
-    own = _OF_MATRICES.get(workings.kind)
+    own = _MATRIX_WORKSPACES.get(workings.kind)
 
     def needed(tensor: Tensor) -> int:
         if own is None:
@@ -68,7 +68,7 @@ def _of_the_largest(trained: Trained, workings: StepWorkings, size: int) -> Term
 
 
 def _fp32_copies(size: int) -> int:
-    """Return the copies in fp32 of Adafactor in transformers: 16-bit gradients and parameters are copied, too."""
+    """Return the number of fp32 copies of Adafactor in transformers: 16-bit gradients and parameters are copied too."""
     return 2 if size == _FP32 else 4
 
 
@@ -79,7 +79,7 @@ def _of_bases(trained: Trained, workings: StepWorkings, _size: int) -> Term:
 
 
 def _of_blocks(trained: Trained, workings: StepWorkings, size: int) -> Term:
-    """Return what Shampoo holds: all gradients filtered and preconditioned, and one eigendecomposition.
+    """Return Shampoo's workspace: all gradients filtered and preconditioned, and one eigendecomposition.
 
     **Formula**: 2 · P · w + 7 · d² · 4, d being the widest block.
 
@@ -102,12 +102,12 @@ def _of_blocks(trained: Trained, workings: StepWorkings, size: int) -> Term:
 
 
 def soap_scratch(tensor: Tensor) -> tuple[int, int]:
-    """Return what a step of SOAP holds beside gradient and states: as usual, and where the bases are made anew.
+    """Return the temporary bytes of a SOAP step, as usual and when the bases are recomputed.
 
     **Formula** for m ≤ n: max(6 · m · n + m², 4 · m · n + m² + n²) elements between; 4 · m · n + m² + 7 · n² at most
-    in every tenth step, with the QR decomposition.
+    in every tenth step, which computes a QR decomposition.
 
-    **Source**: `SOAP.step`, counted allocation by allocation on the CPU; what cuSOLVER works with is not in it.
+    **Source**: `SOAP.step`, counted allocation by allocation on the CPU; cuSOLVER's workspace is not included.
     """
     squares = sorted(side * side for side in soap_sides(tensor))
     larger = squares[-1] if squares else 0
@@ -118,7 +118,7 @@ def soap_scratch(tensor: Tensor) -> tuple[int, int]:
 
 
 def _newton_schulz(tensor: Tensor, size: int) -> int:
-    """Return the update and, in bf16, its iterates and the squares that two of its products make.
+    """Return the bytes of the update and, in bf16, of its iterates and of the squares of two of its products.
 
     An update in bf16 is its own first iterate.
     """
@@ -130,7 +130,7 @@ def _newton_schulz(tensor: Tensor, size: int) -> int:
 
 
 def _galore(tensor: Tensor, size: int) -> int:
-    """Return the larger of a decomposition (copies of the gradient, both sides) and an update projected back."""
+    """Return the bytes of the larger of a decomposition (gradient copies, both sides) and an update projected back."""
     smaller, larger = min(tensor.shape), max(tensor.shape)
     copies = tensor.size * _FP32 * (1 if size == _FP32 else 2)
     decomposed = (
@@ -142,11 +142,11 @@ def _galore(tensor: Tensor, size: int) -> int:
     return max(decomposed, projected)
 
 
-_OF_MATRICES: Final[dict[Working, Callable[[Tensor, int], int]]] = {
+_MATRIX_WORKSPACES: Final[dict[Working, Callable[[Tensor, int], int]]] = {
     "newton-schulz": _newton_schulz,
     "decomposition": _galore,
 }
-_MADE: Final[dict[Working, Callable[[Trained, StepWorkings, int], Term]]] = {
+_TERM_BUILDERS: Final[dict[Working, Callable[[Trained, StepWorkings, int], Term]]] = {
     "copies-of-all": _of_all,
     "copies": _of_the_largest,
     "fp32-copies": _of_the_largest,
@@ -155,12 +155,12 @@ _MADE: Final[dict[Working, Callable[[Trained, StepWorkings, int], Term]]] = {
     "bases": _of_bases,
     "blocks": _of_blocks,
 }
-"""What makes the term of each kind of workings."""
+"""Builder of the term of each kind of workspace."""
 
 
 @lru_cache(maxsize=256)
 def clipping_term(trained: Trained) -> Term:
-    """Return the norms of all gradients: a number for each tensor, and one for all of them.
+    """Return the memory of gradient norms: one number for each tensor, and one for all of them.
 
     **Source**: `torch.nn.utils.clip_grad_norm_`, which scales the gradients in place; each number takes a block of the
     allocator.

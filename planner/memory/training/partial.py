@@ -1,4 +1,4 @@
-"""A step that trains adapters or some of the parameters, on a network that may be quantised, or with fused kernels."""
+"""Training of adapters or of some parameters, on a network that may be quantised, or with fused kernels."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -12,12 +12,12 @@ from planner.memory.training.checkpointing import Checkpoints
 from planner.memory.training.full import head_matrix, tied_gradient_term
 from planner.memory.training.optimizer_states import Trained, parameters_in
 from planner.memory.training.saved import SavedActivations
-from planner.memory.training.setup import Casts, Gradients, LossesOf, TrainingSetup, cast_term
+from planner.memory.training.setup import Casts, Gradients, LossEstimator, TrainingSetup, cast_term
 from planner.memory.weights import parameter_counts, weights_term
 from planner.models.architecture import Architecture, Moe, Tensor
 from planner.workload.training import Lora, Training
 
-_SOURCE: Final = "peft.tuners.lora: A (r × in) and B (out × r) beside each linear layer, in fp32 unless told otherwise"
+_SOURCE: Final = "peft.tuners.lora: A (r × in) and B (out × r) beside each linear layer, in fp32 by default"
 _DORA_SOURCE: Final = "peft.tuners.lora.dora.DoraLinearLayer.forward: the norm of W + B · A, row by row"
 
 
@@ -42,7 +42,7 @@ def adapters_term(adapters: Trained, lora: Lora, parameter_bytes: int) -> Term:
 
 
 def magnitude_scratch(adapted: tuple[Tensor, ...], read_bytes: int, input_bytes: int) -> tuple[Term, ...]:
-    """Return what DoRA works with in one adapted layer, the largest: the whole product of both adapters.
+    """Return DoRA's workspace in the largest adapted layer: the whole product of both adapters.
 
     **Formula**: in² · x for an identity matrix, out · in · (x + 2 · w): the weights, B · A and their sum.
     """
@@ -72,7 +72,7 @@ def magnitude_scratch(adapted: tuple[Tensor, ...], read_bytes: int, input_bytes:
 
 @lru_cache(maxsize=256)
 def dequantised_scratch(architecture: Architecture, size: int, source: str) -> tuple[Term, ...]:
-    """Return one projection of a quantised network in the format that it is computed in, the largest.
+    """Return the largest projection of a quantised network in the format that it is computed in.
 
     **Formula**: out · in · w.
     """
@@ -108,16 +108,16 @@ def partial_setup(
     workload: Training,
     settings: LayerSettings,
     checkpoints: Checkpoints,
-    losses: LossesOf,
+    losses: LossEstimator,
     notes: tuple[str, ...],
 ) -> TrainingSetup:
-    """Return the setup of LoRA, QLoRA and partial training, of fused kernels and of selective checkpoints."""
+    """Return the setup of LoRA, QLoRA and partial training, also with fused kernels or selective checkpoints."""
     tuning = tuning_of(architecture, workload)
     formats = settings.formats
     saved = saved_by_tuned_network(
         architecture, tuning, settings, workload.micro_batch, workload.sequence_length or 0, checkpoints
     )
-    weights = _weights(architecture, workload, formats)
+    weights = weights_term(architecture, workload.weights or "fp32", kept_bytes=formats.parameter)
     lora, adapters = workload.lora, settings.adapters
     beside = () if lora is None or adapters is None else (adapters_term(tuning.adapters, lora, adapters.parameter),)
     size = adapters.parameter if adapters else formats.parameter
@@ -135,19 +135,15 @@ def partial_setup(
         saved=saved,
         casts=_casts(architecture, tuning, settings, saved, checkpoints),
         losses=losses(architecture, workload, formats.precision, head_is_trained=bool(head)),
-        embedding=_embedding(architecture, tuning, formats),
+        embedding=tied_gradient_term(architecture, formats.precision) if tuning.starts_before else None,
         scratch=_scratch(architecture, formats),
         scratch_forward=_magnitudes(tuning, settings),
         notes=_notes(architecture, workload, notes),
     )
 
 
-def _weights(architecture: Architecture, workload: Training, formats: Formats) -> Term:
-    return weights_term(architecture, workload.weights or "fp32", kept_bytes=formats.parameter)
-
-
 def _before_first_layer(architecture: Architecture, tuning: Tuning, saved: SavedActivations) -> int:
-    """Return the gradients that are there when the backward pass works on the first layer."""
+    """Return the number of gradients alive when the backward pass reaches the first layer."""
     if not tuning.starts_before:
         return tuning.trained_parameters
     before = {tensor.name for tensor in architecture.main.before}
@@ -161,12 +157,8 @@ def _before_first_layer(architecture: Architecture, tuning: Tuning, saved: Saved
     return tuning.trained_parameters - later - parameter_counts(architecture).smallest_layer + saved.point.gradients
 
 
-def _embedding(architecture: Architecture, tuning: Tuning, formats: Formats) -> tuple[Term, ...] | None:
-    return tied_gradient_term(architecture, formats.precision) if tuning.starts_before else None
-
-
 class _Cast(NamedTuple):
-    """Elements that autocast casts: of the network's layers, the most of one, behind them, the head, adapters."""
+    """Elements that autocast casts: of all layers, of the largest one, behind the layers, of the head, of adapters."""
 
     layers: int
     one_layer: int
@@ -182,7 +174,7 @@ def _casts(
     saved: SavedActivations,
     checkpoints: Checkpoints,
 ) -> Casts:
-    """Return the casts that are held: autocast caches those of trained weights, the graph those of frozen ones."""
+    """Return the live casts: autocast caches those of trained weights, the graph holds those of frozen ones."""
     formats = settings.formats
     if not formats.autocast:
         return Casts((), (), (), ())
@@ -221,7 +213,7 @@ def _cast_elements(architecture: Architecture, tuning: Tuning, settings: LayerSe
 
 
 def _cast_in(tuned: TunedLayers) -> int:
-    """Return the parameters of a layer whose cast its backward pass needs: none of frozen ones at the graph's start."""
+    """Return the parameters of a layer whose cast its backward pass needs; none of frozen ones at the graph's start."""
     layer, block = tuned.layer, tuned.layer.feed_forward
     is_reached = tuned.tuning.reached or "trained" in tuned.tuning.statuses
     unreached = () if is_reached else _unreached(tuned)
@@ -235,7 +227,7 @@ def _cast_in(tuned: TunedLayers) -> int:
 
 
 def _unreached(tuned: TunedLayers) -> tuple[int, ...]:
-    """Return the places of projections that read what needs no derivative, in the first layer that is trained."""
+    """Return the indices of projections whose input needs no gradient, in the first trained layer."""
     sites = sites_of(tuned.layer, tuned.stack.hidden)
     mixer = (*sites.mixer_in, *sites.inner, *sites.mixer_out)
     if tuned.layer.parallel:
@@ -258,20 +250,17 @@ def _magnitudes(tuning: Tuning, settings: LayerSettings) -> tuple[Term, ...]:
     adapters = settings.adapters
     if adapters is None or not adapters.dora:
         return ()
-    return magnitude_scratch(_adapted(tuning), adapters.read, settings.formats.projected)
-
-
-def _adapted(tuning: Tuning) -> tuple[Tensor, ...]:
-    return tuple(
+    adapted = tuple(
         tensor
         for tuned in tuning.layers
         for tensor, status in zip(tuned.layer.tensors, tuned.tuning.statuses, strict=True)
         if status == "adapted"
     )
+    return magnitude_scratch(adapted, adapters.read, settings.formats.projected)
 
 
 def _notes(architecture: Architecture, workload: Training, notes: tuple[str, ...]) -> tuple[str, ...]:
     experts = any(tensor.role == "expert" for group in architecture.main.groups for tensor in group.layer.tensors)
     if not (experts and workload.adapts):
         return notes
-    return (*notes, "Routed experts are parameters of their block, not linear layers: adapters leave them alone.")
+    return (*notes, "Routed experts are parameters of their block, not linear layers: they get no adapters.")

@@ -1,7 +1,7 @@
-"""What the forward pass keeps for the backward pass: amounts that add up, and the term that they are written as."""
+"""Amounts of activations saved for the backward pass, and the term that shows them."""
 
 from collections.abc import Sequence
-from operator import attrgetter
+from operator import add, attrgetter
 from typing import Final, NamedTuple
 
 from planner.memory.result import Part, Term
@@ -13,7 +13,7 @@ _SOURCE: Final = "saved tensors of PyTorch 2.13 operators and transformers 5.23 
 
 
 class SavedBytes(NamedTuple):
-    """Bytes that are kept for the backward pass, by kind: they add up, and a number of equal layers multiplies them."""
+    """Bytes saved for the backward pass, by kind."""
 
     norms: int = 0
     attention: int = 0
@@ -23,42 +23,25 @@ class SavedBytes(NamedTuple):
     adapters: int = 0
     checkpoints: int = 0
 
-    def __add__(self, other: "SavedBytes") -> "SavedBytes":  # type: ignore[override]  # a value, no row of a table
-        """Return both together."""
-        return SavedBytes(
-            self.norms + other.norms,
-            self.attention + other.attention,
-            self.feed_forward + other.feed_forward,
-            self.scores + other.scores,
-            self.dropout + other.dropout,
-            self.adapters + other.adapters,
-            self.checkpoints + other.checkpoints,
-        )
+    def __add__(self, other: "SavedBytes") -> "SavedBytes":  # type: ignore[override]  # adds amounts instead of concatenating
+        """Return the sum."""
+        return SavedBytes(*map(add, self, other))
 
     def __mul__(self, count: int) -> "SavedBytes":  # type: ignore[override]
         """Return `count` times as much."""
-        return SavedBytes(
-            self.norms * count,
-            self.attention * count,
-            self.feed_forward * count,
-            self.scores * count,
-            self.dropout * count,
-            self.adapters * count,
-            self.checkpoints * count,
-        )
+        return SavedBytes(*[own * count for own in self])
 
     @property
     def total(self) -> int:
         """Return the bytes of all kinds."""
-        blocks = self.norms + self.attention + self.feed_forward + self.scores
-        return blocks + self.dropout + self.adapters + self.checkpoints
+        return sum(self)
 
 
 class SavedPerToken(NamedTuple):
-    """Bytes kept by one layer, or by a part of it: per token, and `scores` per token and per token of context.
+    """Bytes saved by one layer or part of it: per token, and `scores` per token and token of context.
 
     `source` and `source_scores` are those of cross-attention, per token of the encoder and, for each of them, per
-    token; `bias` are bytes per pair of positions, whatever the number of sequences; `adapters` what adapters keep.
+    token; `bias` are bytes per pair of positions, whatever the number of sequences; `adapters` what adapters save.
     """
 
     norms: int = 0
@@ -72,18 +55,8 @@ class SavedPerToken(NamedTuple):
     adapters: int = 0
 
     def __add__(self, other: "SavedPerToken") -> "SavedPerToken":  # type: ignore[override]
-        """Return what both parts of a layer keep."""
-        return SavedPerToken(
-            self.norms + other.norms,
-            self.attention + other.attention,
-            self.feed_forward + other.feed_forward,
-            self.dropout + other.dropout,
-            self.scores + other.scores,
-            self.source + other.source,
-            self.source_scores + other.source_scores,
-            self.bias + other.bias,
-            self.adapters + other.adapters,
-        )
+        """Return the sum of two parts of a layer."""
+        return SavedPerToken(*map(add, self, other))
 
     def of(self, sequences: int, tokens: int, source: int = 0) -> SavedBytes:
         """Return the bytes for `sequences` of `tokens` each, after an encoder's `source` tokens each."""
@@ -103,9 +76,9 @@ class SavedPerToken(NamedTuple):
 
 
 class BackwardPoint(NamedTuple):
-    """A point of the backward pass through a layer: bytes beside all that the layer kept, and what is done already.
+    """A point of the backward pass through a layer: bytes besides all that the layer saved, and progress so far.
 
-    `gradients` are the layer's parameters whose gradients are there, `uncast` those whose autocast copies are freed.
+    `gradients` is the number of the layer's parameters that have gradients, `uncast` that of freed autocast copies.
     """
 
     bytes: int
@@ -114,10 +87,10 @@ class BackwardPoint(NamedTuple):
 
 
 class SavedByStack(NamedTuple):
-    """What a forward pass keeps of one stack, and the most of one of its layers; its points of the backward pass.
+    """Activations saved by one stack, the most of one of its layers, and its points of the backward pass.
 
-    `first` is what stands before the layers and their input, `behind` what stands behind them. `recomputed` is what a
-    layer holds more when it has been computed again, `layers` how many layers keep what per token.
+    `first` is saved before the layers and with their input, `behind` behind them. `recomputed` is how much more a
+    layer holds once it has been recomputed, `layers` lists how many layers save what per token.
     """
 
     kept: SavedBytes
@@ -131,13 +104,13 @@ class SavedByStack(NamedTuple):
 
 
 class SavedActivations(NamedTuple):
-    """What the forward pass keeps of a network, by kind, and the largest layer's share.
+    """Activations saved by a network, by kind, with the largest layer's share.
 
-    `point` is the point of the backward pass through a layer that holds most beside it. `first` is what stands before
-    the layers and their input, `behind` what stands behind them and is freed before the last of them. `layers` says
-    how many layers keep what per token, for the formulas; `depth` is their number, checkpointed or not. `recomputed`
-    is what the largest layer holds more when it has been computed again. With an encoder before the decoder, `entry` is
-    what the encoder's largest layer holds, and `between` all that is alive at the decoder's first layer.
+    `point` is the peak of the backward pass through a layer. `first` is saved before
+    the layers and with their input, `behind` behind them and is freed before the last of them. `layers` lists
+    how many layers save what per token, for the formulas; `depth` is their number, checkpointed or not. `recomputed`
+    is how much more the largest layer holds once recomputed. With an encoder before the decoder, `entry` is
+    the bytes of the encoder's largest layer, and `between` all bytes alive at the decoder's first layer.
     """
 
     kept: SavedBytes
@@ -158,28 +131,28 @@ class SavedActivations(NamedTuple):
 
     @property
     def in_last_layer(self) -> int:
-        """Return what is alive when the backward pass goes through the last layer, computed again if checkpointed."""
+        """Return the bytes alive while the backward pass runs the last layer, recomputed if checkpointed."""
         return self.total + max(0, self.point.bytes + self.recomputed - self.behind)
 
     @property
     def in_first_layer(self) -> int:
-        """Return what is alive when the backward pass goes through the first layer, the largest deciding."""
+        """Return the bytes alive while the backward pass runs the first layer, taken as the largest."""
         return self.first + (self.entry or self.one_layer + self.point.bytes)
 
     @property
     def freed_with_a_layer(self) -> int:
-        """Return what goes when the backward pass has gone through one layer, the largest: all of it, or its input."""
+        """Return the bytes freed once the backward pass has finished the largest layer: all, or its checkpoint."""
         return self.kept.checkpoints // max(self.depth, 1) if self.kept.checkpoints else self.one_layer
 
 
 def saved_by_stacks(stacks: Sequence[SavedByStack], gradient_bytes: int) -> SavedActivations:
-    """Return what `stacks` keep together, the largest of their layers deciding; gradients have `gradient_bytes` each.
+    """Return the activations of `stacks` together; one gradient has `gradient_bytes`.
 
-    What stands behind the last stack is freed first.
+    The largest layer of all decides; what is saved behind the last stack is freed first.
     """
     points = [point for stack in stacks for point in stack.points] or [BackwardPoint(0)]
     return SavedActivations(
-        kept=sum_of([stack.kept for stack in stacks]),
+        kept=total_saved([stack.kept for stack in stacks]),
         one_layer=max([stack.largest for stack in stacks]),
         point=max(points, key=lambda point: point.bytes + point.gradients * gradient_bytes),
         first=next((stack.first for stack in stacks if stack.first), 0),
@@ -190,8 +163,8 @@ def saved_by_stacks(stacks: Sequence[SavedByStack], gradient_bytes: int) -> Save
     )
 
 
-def sum_of(saved: Sequence[SavedBytes]) -> SavedBytes:
-    """Return all of `saved` together, of which there is at least one."""
+def total_saved(saved: Sequence[SavedBytes]) -> SavedBytes:
+    """Return the sum of `saved`, which is not empty."""
     total = saved[0]
     for more in saved[1:]:
         total += more
@@ -199,15 +172,15 @@ def sum_of(saved: Sequence[SavedBytes]) -> SavedBytes:
 
 
 def activations_term(saved: SavedActivations, alive: int, workload: Training, selective_source: str) -> Term:
-    """Return the activations of `workload` at a moment when `alive` bytes of them are there.
+    """Return the term of `alive` bytes of activations of `workload`.
 
-    `selective_source` says where selective checkpoints are described, as the program has them.
+    `selective_source` documents the program's selective checkpointing.
 
-    **Formula**: Σ over what is kept, or one layer where the backward pass has freed the rest.
+    **Formula**: Σ over what is saved, or one layer once the backward pass has freed the rest.
     """
     tokens = workload.micro_batch * (workload.sequence_length or 0)
     selective = workload.activation_checkpointing == "selective"
-    shares = _shares(saved, alive, tokens, selective=selective)
+    shares = _activation_parts(saved, alive, tokens, selective=selective)
     return checked(
         "activations",
         alive,
@@ -227,16 +200,16 @@ _KINDS: Final = (
     ("F", "feed_forward", "feed-forward blocks"),
     ("S", "scores", "attention scores and masks"),
     ("D", "dropout", "dropout masks"),
-    ("A", "adapters", "what adapters read"),
-    ("C", "checkpoints", "checkpoints, each layer's input"),
+    ("A", "adapters", "inputs of adapters"),
+    ("C", "checkpoints", "checkpoints: each layer's input"),
 )
-"""The kinds of what is kept, each with its symbol and in words."""
+"""The kinds of saved activations, each with its symbol and its description."""
 _PER_LAYER: Final = ("norms", "attention", "feed_forward", "dropout", "adapters")
-"""The kinds of which each layer keeps a number of bytes per token."""
+"""The kinds that each layer saves in proportion to its tokens."""
 
 
-def _shares(saved: SavedActivations, alive: int, tokens: int, *, selective: bool) -> list[tuple[str, Part]]:
-    """Return what the `alive` bytes are made of, each with its symbol."""
+def _activation_parts(saved: SavedActivations, alive: int, tokens: int, *, selective: bool) -> list[tuple[str, Part]]:
+    """Return the parts of `alive` bytes, each with its symbol."""
     if alive < saved.total:
         return [("O", _part("one layer and its gradients", alive, f"{alive:,}"))]
     found = []
@@ -244,11 +217,11 @@ def _shares(saved: SavedActivations, alive: int, tokens: int, *, selective: bool
         if count := getattr(saved.kept, kind):
             each = attrgetter(kind) if kind in _PER_LAYER else None
             layers = [(number, each(layer)) for number, layer in saved.layers] if each else []
-            title = f"{name} and what its products put out" if selective and kind == "checkpoints" else name
+            title = f"{name} and outputs of its products" if selective and kind == "checkpoints" else name
             found.append((symbol, _part(title, count, _per_token(count, tokens, layers))))
     extra = alive - saved.total
     if extra:
-        name = "one layer computed again, with its gradients" if saved.recomputed else "gradients of the last layer"
+        name = "one recomputed layer with its gradients" if saved.recomputed else "gradients of the last layer"
         found.append(("G", _part(name, extra, _per_token(extra, tokens, []))))
     return found
 
@@ -258,7 +231,7 @@ def _part(name: str, count_bytes: int, formula: str) -> Part:
 
 
 def _per_token(kept: int, tokens: int, layers: list[tuple[int, int]]) -> str:
-    """Return `kept` as bytes per token: layers × what each keeps, and what stands outside the layers."""
+    """Return `kept` as a product of bytes per token: layers × bytes of each, and the rest outside the layers."""
     if tokens == 0 or kept % tokens:
         return f"{kept:,}"
     numbers: dict[int, int] = {}

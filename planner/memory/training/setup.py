@@ -1,4 +1,4 @@
-"""The numbers that the snapshots of a training step are made of, however the network is trained."""
+"""Inputs of a training timeline: parameters, gradients, saved activations and losses of one step."""
 
 from functools import lru_cache
 from typing import NamedTuple, Protocol
@@ -13,17 +13,17 @@ from planner.models.architecture import Architecture
 from planner.workload.training import Training
 
 
-class LossesOf(Protocol):
-    """From a network, a step, its formats, and whether the head is trained to what the head and the loss hold."""
+class LossEstimator(Protocol):
+    """Function from a network, a workload and its formats to the memory of the output head and the loss."""
 
     def __call__(
         self, architecture: Architecture, workload: Training, precision: Precision, *, head_is_trained: bool = True
     ) -> Losses:
-        """Return what the head and the loss hold."""
+        """Return the memory of the output head and the loss."""
 
 
 class Casts(NamedTuple):
-    """Copies of weights in autocast's format: when the forward pass ends, at the loss, and in both outer layers."""
+    """Autocast copies of weights: at the end of the forward pass, at the loss, in the last and in the first layer."""
 
     forward: tuple[Term, ...]
     loss: tuple[Term, ...]
@@ -32,7 +32,7 @@ class Casts(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """Trained parameters whose gradients are there: behind the head, in the last layer, in the first, and all.
+    """Number of trained parameters that already have gradients: behind the head, in the last layer, in the first, all.
 
     `decoder` are those in the first layer of a decoder that has an encoder before it.
     """
@@ -45,13 +45,13 @@ class Gradients(NamedTuple):
 
 
 class TrainingSetup(NamedTuple):
-    """One step: parameters, what is trained, what is kept and copied, and how the loss is computed.
+    """One training step: parameters, trained tensors, saved activations, casts and losses.
 
-    `kept` are the terms that live throughout beside gradients and states, `loaded` those that are there first.
-    `gradient_bytes` are those of one gradient, `state_bytes` of an element that the optimizer updates. `scratch` is
-    what the backward pass through a layer works with beside activations, `scratch_forward` what the forward pass does;
-    `scratch_head` what the output head works with in both; `left` is what the step before left until there is a loss;
-    `embedding` what is there when the backward pass reaches the embedding, none if it does not.
+    `kept` are the terms that live throughout besides gradients and states, `loaded` those that are loaded first.
+    `gradient_bytes` are those of one gradient, `state_bytes` of one element that the optimizer updates. `scratch` is
+    the workspace of the backward pass through a layer, `scratch_forward` that of the forward pass;
+    `scratch_head` that of the output head in both; `left` is what the previous step leaves until there is a new loss;
+    `embedding` is alive when the backward pass reaches the embedding, None if it does not.
     """
 
     loaded: tuple[Term, ...]
@@ -73,7 +73,7 @@ class TrainingSetup(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def cast_term(elements: int, size: int) -> tuple[Term, ...]:
-    """Return the copies of `elements` parameters in autocast's format of `size` bytes, nothing where there are none."""
+    """Return the autocast copies of `elements` parameters, `size` bytes each; empty if there are none."""
     if not elements:
         return ()
     cast = checked(

@@ -1,4 +1,4 @@
-"""The phases of one training step and what is alive in each."""
+"""The phases of one training step and the memory alive in each."""
 
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
@@ -18,9 +18,9 @@ _FORWARD_AND_BACKWARD: Final = 2
 
 
 class _Step(NamedTuple):
-    """One optimizer step: what runs, and what is alive throughout.
+    """One optimizer step: the workload, its setup, and the terms alive throughout.
 
-    `accumulates` says that gradients are there before the backward pass makes them, in `persistent`.
+    `accumulates` means that gradients of earlier micro-batches are alive throughout, in `persistent`.
     """
 
     workload: Training
@@ -31,23 +31,23 @@ class _Step(NamedTuple):
 
     @property
     def losses(self) -> Losses:
-        """Return what the head and the loss hold."""
+        """Return the memory of the head and the loss."""
         return self.setup.losses
 
     def activations(self, alive: int) -> Deferred:
-        """Return `alive` bytes of activations, whose formula is written when it is asked for."""
+        """Return `alive` bytes of activations; their formula is written on demand."""
         write = partial(activations_term, self.setup.saved, alive, self.workload, self.selective_source)
         return Deferred("activations", alive, lowest(alive), highest(alive), write)
 
-    def grown(self, parameters: int) -> list[Term]:
-        """Return the gradients of `parameters`, unless accumulated ones are there anyway."""
+    def gradients_of(self, parameters: int) -> list[Term]:
+        """Return the gradients of `parameters`, unless accumulated ones are alive anyway."""
         return [] if self.accumulates else [gradients_term(parameters, self.setup.gradient_bytes)]
 
 
 def training_timeline(setup: TrainingSetup, workload: Training, selective_source: str) -> PhaseSnapshots:
-    """Return what is alive in each phase of one optimizer step of `workload` (defaults filled in).
+    """Return the memory alive in each phase of one optimizer step of `workload` (defaults filled in).
 
-    `selective_source` says where its selective checkpoints are described.
+    `selective_source` documents its selective checkpointing.
 
     **Formula**: the peak is the largest of: load; forward (everything saved, with the loss being computed); loss (its
     derivative); backward (first the head, last the first layer with all gradients); step.
@@ -59,9 +59,9 @@ def training_timeline(setup: TrainingSetup, workload: Training, selective_source
     step = _Step(workload, setup, persistent, accumulates, selective_source)
     snapshots = (
         Snapshot("load", list(setup.loaded), "the parameters are on the card"),
-        *_through_the_loss(step),
-        *_through_the_layers(step),
-        *_stepping(step, all_gradients),
+        *_forward_and_loss(step),
+        *_backward(step),
+        *_optimizer_step(step, all_gradients),
     )
     return PhaseSnapshots(
         snapshots,
@@ -73,30 +73,30 @@ def training_timeline(setup: TrainingSetup, workload: Training, selective_source
     )
 
 
-def _through_the_loss(step: _Step) -> list[Snapshot]:
-    """Return the end of the forward pass and the derivative of the loss: everything saved is alive."""
+def _forward_and_loss(step: _Step) -> list[Snapshot]:
+    """Return the end of the forward pass and the loss: everything saved is alive."""
     setup, losses = step.setup, step.losses
     kept: list[Term | Deferred] = [*step.persistent, step.activations(setup.saved.total), *setup.left]
-    gradients = step.grown(losses.head_gradient) if losses.head_gradient else []
+    gradients = step.gradients_of(losses.head_gradient) if losses.head_gradient else []
     snapshots = [
         Snapshot(
             "forward",
             [*kept, *gradients, *setup.casts.forward, losses.forward],
-            "the forward pass is through: everything kept for the backward pass is there, and the loss is computed",
+            "the forward pass has finished: everything saved for the backward pass is alive, and the loss is computed",
         ),
         Snapshot("loss", [*kept, *gradients, *setup.casts.loss, losses.loss], losses.explanation),
     ]
     if setup.scratch_head:
-        explanation = "the output head is multiplied, with everything else of the forward pass there"
+        explanation = "the output head runs, with everything else of the forward pass alive"
         snapshots = [Snapshot("forward", [*kept, *setup.scratch_head, losses.head], explanation), *snapshots]
     if not setup.scratch_forward:
         return snapshots
-    explanation = "the forward pass works on the last layer, with nearly everything kept"
+    explanation = "the forward pass runs the last layer, with nearly everything saved"
     return [Snapshot("forward", [*kept, *setup.casts.last, *setup.scratch_forward], explanation), *snapshots]
 
 
-def _through_the_layers(step: _Step) -> list[Snapshot]:
-    """Return the backward pass from the head to the embedding: what is kept shrinks while the gradients grow."""
+def _backward(step: _Step) -> list[Snapshot]:
+    """Return the backward pass from the head to the embedding: activations shrink while gradients grow."""
     setup, saved, losses = step.setup, step.setup.saved, step.losses
     gradients = setup.gradients
     snapshots = [
@@ -104,64 +104,69 @@ def _through_the_layers(step: _Step) -> list[Snapshot]:
             "backward",
             [
                 *step.persistent,
-                *step.grown(gradients.head),
+                *step.gradients_of(gradients.head),
                 step.activations(saved.total),
                 *setup.casts.loss,
                 *setup.scratch_head,
                 losses.head,
             ],
-            "the backward pass starts at the head, with everything still kept",
+            "the backward pass starts at the head, with everything still saved",
         ),
         Snapshot(
             "backward",
             [
                 *step.persistent,
-                *step.grown(gradients.last_layer),
+                *step.gradients_of(gradients.last_layer),
                 step.activations(saved.in_last_layer),
                 *setup.casts.last,
                 *setup.scratch,
                 losses.layers,
             ],
-            "the backward pass works on the last layer, with nearly everything still kept",
+            "the backward pass runs the last layer, with nearly everything still saved",
         ),
         Snapshot(
             "backward",
             [
                 *step.persistent,
-                *step.grown(gradients.first_layer),
+                *step.gradients_of(gradients.first_layer),
                 step.activations(saved.in_first_layer),
                 *setup.casts.first,
                 *setup.scratch,
                 losses.layers,
             ],
-            "the backward pass works on the first layer: the gradients of all others are there",
+            "the backward pass runs the first layer: the gradients of all others are alive",
         ),
     ]
     if saved.between:
-        there: list[Term | Deferred] = [*step.persistent, *step.grown(gradients.decoder), *setup.casts.first]
+        there: list[Term | Deferred] = [*step.persistent, *step.gradients_of(gradients.decoder), *setup.casts.first]
         there += [step.activations(saved.between), *setup.scratch, losses.layers]
-        explanation = "the backward pass works on the decoder's first layer: what the encoder kept is still there"
+        explanation = "the backward pass runs the decoder's first layer: the encoder's activations are still saved"
         snapshots.insert(2, Snapshot("backward", there, explanation))
     if setup.embedding is None:
         return snapshots
-    reached: list[Term | Deferred] = [*step.persistent, *step.grown(gradients.all), *setup.embedding, losses.layers]
+    reached: list[Term | Deferred] = [
+        *step.persistent,
+        *step.gradients_of(gradients.all),
+        *setup.embedding,
+        losses.layers,
+    ]
     return [*snapshots, Snapshot("backward", reached, "the backward pass reaches the embedding: its gradient is dense")]
 
 
-def _stepping(step: _Step, all_gradients: Term) -> list[Snapshot]:
-    """Return the clipping of the gradients, if they are, and the optimizer's step."""
+def _optimizer_step(step: _Step, all_gradients: Term) -> list[Snapshot]:
+    """Return the clipping of the gradients, if enabled, and the optimizer's step."""
     workload, setup = step.workload, step.setup
     alive: list[Term] = [*step.persistent, *([] if step.accumulates else [all_gradients])]
     beside = step_term(setup.trained, workload.optimizer, workload.optimizer_step or "fused", setup.state_bytes)
     stepped = Snapshot(
         "step",
         [*alive, *([beside] if beside else [])],
-        "the optimizer updates: parameters, gradients and its states",
+        "the optimizer updates the parameters: gradients and its states are alive",
     )
     if not workload.gradient_clipping:
         return [stepped]
     clipped = [*alive, clipping_term(setup.trained)]
-    return [Snapshot("step", clipped, "the gradients are scaled down to a norm: each has one of its own"), stepped]
+    return [Snapshot("step", clipped, "the gradients are clipped: the norm of each is computed"), stepped]
 
 
 @lru_cache(maxsize=256)

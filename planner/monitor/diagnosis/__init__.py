@@ -1,1 +1,1 @@
-"""What holds a card back: rules with published thresholds over the last minutes of its history."""
+"""Diagnosis of what limits a card, from its recent readings, by rules with published thresholds where there are any."""

@@ -1,7 +1,7 @@
-"""What to try, the likeliest help first.
+"""Advice that several rules share, grouped by bottleneck, the likeliest remedy first.
 
-The order follows what was found in 400 training jobs that used their cards by half or less: of 706 issues 46 % were
-operations on data and 45 % the model's own, and 85 % were mended by a few changed lines.
+The order follows a study of 400 training jobs that used their cards by half or less: of 706 issues 46 % were data
+operations and 45 % in the model itself, and 85 % were fixed by changing a few lines of code.
 
 **Source** Microsoft, "An Empirical Study on Low GPU Utilization of Deep Learning Jobs", ICSE 2024.
 """
@@ -9,20 +9,24 @@ operations on data and 45 % the model's own, and 85 % were mended by a few chang
 from typing import Final
 
 WORKERS: Final = "Load data in more processes: DataLoader(num_workers=…, persistent_workers=True, prefetch_factor=4)."
-PREPARED: Final = "Do once what is the same in each epoch: decode, resize and tokenise beforehand, and store it."
-ON_CARD: Final = "Move augmentation to the card (torchvision v2 on tensors, Kornia, NVIDIA DALI)."
-PINNED: Final = "Pin what is copied and copy beside the work: pin_memory=True, .to(device, non_blocking=True)."
-LARGER_BATCH: Final = "Raise the batch; the plan says by how much before memory ends."
-PROFILE: Final = "Look at some steps with torch.profiler: it shows what the card waits for."
+PREPARED: Final = (
+    "Preprocess once instead of in every epoch: decode, resize and tokenize beforehand, and store the results."
+)
+ON_CARD: Final = "Run augmentation on the GPU (torchvision v2 on tensors, Kornia, NVIDIA DALI)."
+PINNED: Final = "Overlap copies with computation: pin_memory=True, .to(device, non_blocking=True)."
+LARGER_BATCH: Final = "Increase the batch size; the plan shows how far memory allows."
+PROFILE: Final = "Profile a few steps with torch.profiler: it shows what the GPU waits for."
 COMPILE: Final = "Let torch.compile fuse small kernels; mode='reduce-overhead' launches them as one CUDA graph."
-NO_SYNC: Final = "Avoid what waits for the card in each step: .item(), .cpu(), print of a tensor, metrics each step."
-LOCAL_DISK: Final = "Copy the data to a local disk or into memory first."
-LARGE_FILES: Final = "Keep many small files in few large ones (WebDataset, Parquet, memory-mapped arrays)."
-PRECISION: Final = "Compute in bf16 (torch.autocast), or allow TF32, so that the tensor cores do the work."
-FUSED_OPTIMIZER: Final = "Use the fused optimizer (fused=True) and FlashAttention; both start fewer kernels."
-FEWER_BYTES: Final = "Read fewer bytes: narrower numbers (bf16, fp8), quantised weights, fused kernels, FlashAttention."
-CHECKPOINTING: Final = "Checkpoint activations, or shrink the batch and accumulate; the plan shows what each saves."
-SEGMENTS: Final = "Against fragments of memory: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."
+NO_SYNC: Final = "Avoid synchronization in each step: .item(), .cpu(), printing a tensor, computing metrics."
+LOCAL_DISK: Final = "Copy the data to a local disk or into RAM first."
+LARGE_FILES: Final = "Pack many small files into a few large ones (WebDataset, Parquet, memory-mapped arrays)."
+PRECISION: Final = "Compute in bf16 (torch.autocast), or allow TF32, so that the tensor cores are used."
+FUSED_OPTIMIZER: Final = "Use a fused optimizer (fused=True) and FlashAttention; both launch fewer kernels."
+FEWER_BYTES: Final = (
+    "Reduce memory traffic: narrower types (bf16, fp8), quantized weights, fused kernels, FlashAttention."
+)
+CHECKPOINTING: Final = "Use activation checkpointing, or a smaller batch with accumulation; the plan shows the savings."
+SEGMENTS: Final = "Reduce memory fragmentation: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."
 
 DATA: Final = (WORKERS, PREPARED, ON_CARD, PINNED, PROFILE)
 WAITING: Final = (WORKERS, PINNED, NO_SYNC, LARGER_BATCH, PROFILE)

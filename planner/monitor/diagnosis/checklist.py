@@ -1,101 +1,101 @@
-"""What to optimise next, in the order of the well-known guides, with what says whether it is done."""
+"""Optimization checklist for a training run, in the order of the well-known guides, with the state of each item."""
 
 from collections.abc import Callable
 from typing import Final, Literal, NamedTuple
 
 from planner.monitor.diagnosis import advice, sources
-from planner.monitor.diagnosis.stretch import ACTIVE, phase_of
-from planner.monitor.diagnosis.verdict import Condition, Evidence, Kind, Source, Verdict
-from planner.monitor.diagnosis.window import look
+from planner.monitor.diagnosis.time_series import ACTIVE, current_phase
+from planner.monitor.diagnosis.verdict import Criterion, Evidence, Kind, ThresholdSource, Verdict
+from planner.monitor.diagnosis.window import read_window
 from planner.monitor.readings.protocols import Past
 
 Standing = Literal["done", "to-do", "unknown"]
 
-_TUNING: Final = Source("PyTorch, Performance Tuning Guide")
-_SINGLE: Final = Source("Hugging Face transformers, Methods and tools for efficient training on a single GPU")
-_TRANSFERS: Final = sources.heuristic("where copies take a tenth of the link or less, they hold nothing back")
+_TUNING: Final = ThresholdSource("PyTorch, Performance Tuning Guide")
+_SINGLE: Final = ThresholdSource("Hugging Face transformers, Methods and tools for efficient training on a single GPU")
+_TRANSFERS: Final = sources.heuristic("copies that use a tenth of the link or less are no bottleneck")
 
 
-class Item(NamedTuple):
-    """One thing to do; it is done where all `conditions` hold, and cannot be told where there are none."""
+class ChecklistItem(NamedTuple):
+    """One optimization; it is done if all `conditions` hold, and unknown if there are none."""
 
     name: str
     title: str
     why: str
     how: tuple[str, ...]
-    guide: Source
-    conditions: tuple[Condition, ...] = ()
+    guide: ThresholdSource
+    conditions: tuple[Criterion, ...] = ()
 
 
 class Checked(NamedTuple):
-    """How an item stands, with what was seen."""
+    """State of one checklist item, with the readings that support it."""
 
-    item: Item
+    item: ChecklistItem
     standing: Standing
     evidence: tuple[Evidence, ...] = ()
 
 
 CHECKLIST: Final = (
-    Item(
+    ChecklistItem(
         "profile",
         "Profile first",
-        "A profile of some steps shows what the time is spent on; everything below is a guess without it.",
-        (advice.PROFILE, "Leave out the first steps: they compile and fill caches."),
+        "A profile of a few steps shows where the time goes; without it, everything below is a guess.",
+        (advice.PROFILE, "Skip the first steps: they compile and fill caches."),
         _TUNING,
     ),
-    Item(
+    ChecklistItem(
         "data-loading",
-        "Load data beside the work",
-        "A card that waits for data gains nothing from anything else; it is the commonest reason of all.",
+        "Load data in the background",
+        "While the GPU waits for data, nothing else helps; this is the most common bottleneck.",
         (advice.WORKERS, advice.PREPARED, advice.ON_CARD),
         _TUNING,
         (
-            Condition("starved_by_cpu", "share", "<=", 0.5, sources.CPU_BOTTLENECK),
-            Condition("use_fraction", "p5", ">=", 0.1, sources.LOW_USE),
+            Criterion("starved_by_cpu", "share", "<=", 0.5, sources.CPU_BOTTLENECK),
+            Criterion("use_fraction", "p5", ">=", 0.1, sources.LOW_USE),
         ),
     ),
-    Item(
+    ChecklistItem(
         "batch-size",
-        "Fill the card with the batch",
-        "Larger batches keep more multiprocessors at work; memory that is left over is of no use.",
-        (advice.LARGER_BATCH, "Multiples of 8 suit the tensor cores."),
+        "Use a larger batch",
+        "Larger batches keep more multiprocessors busy; unused memory is wasted.",
+        (advice.LARGER_BATCH, "Use multiples of 8 for the tensor cores."),
         _SINGLE,
-        (Condition("memory_full_fraction", "p95", ">=", 0.7, sources.BATCH_SIZE),),
+        (Criterion("memory_full_fraction", "p95", ">=", 0.7, sources.BATCH_SIZE),),
     ),
-    Item(
+    ChecklistItem(
         "mixed-precision",
         "Compute in mixed precision",
         "Tensor cores compute bf16 and fp16 many times faster than fp32, and activations take half the memory.",
         (advice.PRECISION, "torch.set_float32_matmul_precision('high') allows TF32 for what stays in fp32."),
         _SINGLE,
-        (Condition("tensor_active_fraction", "mean", ">=", 0.5, sources.KEMPNER),),
+        (Criterion("tensor_active_fraction", "mean", ">=", 0.5, sources.KEMPNER),),
     ),
-    Item(
+    ChecklistItem(
         "pinned-memory",
-        "Pin memory and copy beside the work",
-        "Copies from pinned memory are faster and do not stop the program.",
+        "Pin memory and overlap copies",
+        "Copies from pinned memory are faster and do not block the program.",
         (advice.PINNED,),
         _TUNING,
-        (Condition("pcie_of_link_fraction", "p95", "<=", 0.1, _TRANSFERS),),
+        (Criterion("pcie_of_link_fraction", "p95", "<=", 0.1, _TRANSFERS),),
     ),
-    Item(
+    ChecklistItem(
         "small-kernels",
-        "Start fewer kernels",
-        "Each start costs some microseconds on the host; small kernels leave multiprocessors without work.",
+        "Launch fewer kernels",
+        "Each launch costs microseconds on the host; small kernels leave multiprocessors idle.",
         (advice.COMPILE, advice.FUSED_OPTIMIZER, advice.NO_SYNC),
         _TUNING,
-        (Condition("sm_active_fraction", "mean", ">=", 0.8, sources.DCGM),),
+        (Criterion("sm_active_fraction", "mean", ">=", 0.8, sources.DCGM),),
     ),
-    Item(
+    ChecklistItem(
         "steady",
-        "Work all the time",
-        "Evaluation, logging and checkpoints in the step make the card wait.",
+        "Keep the GPU busy all the time",
+        "Evaluation, logging and checkpoints within the step make the GPU wait.",
         (advice.NO_SYNC, "Write checkpoints in the background (torch.distributed.checkpoint.async_save)."),
         _TUNING,
-        (Condition("use_fraction", "p25", ">=", 0.7, sources.STEADY),),
+        (Criterion("use_fraction", "p25", ">=", 0.7, sources.STEADY),),
     ),
 )
-"""What there is to do to a training, in the order in which it is worth while."""
+"""Optimizations of a training run, the most worthwhile first."""
 
 _NAMED_BY: Final = {
     Kind.INPUT_BOUND: ("data-loading",),
@@ -108,13 +108,13 @@ _NAMED_BY: Final = {
 
 
 def agreeing(checked: tuple[Checked, ...], verdict: Verdict) -> tuple[Checked, ...]:
-    """Return the list beside a verdict on the same card: what that names is to do, whatever else was seen."""
+    """Return the checklist made consistent with a verdict on the same card: items that the verdict names are to do."""
     named = _NAMED_BY.get(verdict.kind, ())
     return tuple(one._replace(standing="to-do") if one.item.name in named else one for one in checked)
 
 
 def check(past: Past, uuid: str, at: float | None = None) -> tuple[Checked, ...]:
-    """Return how the items stand for one card by its last minutes; nothing can be told of a card that does not work.
+    """Return the state of each checklist item for one card by its last minutes; all are unknown for an idle card.
 
     Raises:
         KeyError: If the inventory has no such card.
@@ -123,15 +123,15 @@ def check(past: Past, uuid: str, at: float | None = None) -> tuple[Checked, ...]
     if device is None:
         raise KeyError(uuid)
     end = past.end if at is None else at
-    window = look(past, device, end or 0.0)
+    window = read_window(past, device, end or 0.0)
     use = window.quantity("use_fraction")
     if use is None or max(use.values) < ACTIVE:
         return tuple(Checked(item, "unknown") for item in CHECKLIST)
-    working = window.since(phase_of(use).start)
+    working = window.since(current_phase(use).start)
     return tuple(_checked(item, working.statistic) for item in CHECKLIST)
 
 
-def _checked(item: Item, statistic: Callable[[str, str], float | None]) -> Checked:
+def _checked(item: ChecklistItem, statistic: Callable[[str, str], float | None]) -> Checked:
     seen = [(condition, statistic(condition.metric, condition.statistic)) for condition in item.conditions]
     known = [(condition, value) for condition, value in seen if value is not None]
     evidence = tuple(Evidence(one.metric, one.statistic, value, one) for one, value in known)

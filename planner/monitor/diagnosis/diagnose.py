@@ -1,15 +1,15 @@
-"""From history to a verdict a card."""
+"""Verdicts on cards, from the history of their readings."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from planner.monitor.diagnosis.rule import Rule, told
-from planner.monitor.diagnosis.rules import OF_WORK
-from planner.monitor.diagnosis.stretch import Stretch, phase_of
-from planner.monitor.diagnosis.troubles import TROUBLES
-from planner.monitor.diagnosis.verdict import Also, Evidence, Kind, Verdict
-from planner.monitor.diagnosis.window import SECONDS, Window, look
+from planner.monitor.diagnosis.health_rules import HEALTH_RULES
+from planner.monitor.diagnosis.rule import DiagnosisRule, shown_evidence
+from planner.monitor.diagnosis.rules import WORKLOAD_RULES
+from planner.monitor.diagnosis.time_series import TimeSeries, current_phase
+from planner.monitor.diagnosis.verdict import Evidence, Kind, OtherFinding, Verdict
+from planner.monitor.diagnosis.window import WINDOW_SECONDS, CardWindow, read_window
 from planner.monitor.readings.faults import FAULTS, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.protocols import Past
@@ -17,22 +17,22 @@ from planner.monitor.readings.reading import EXPLANATIONS, Cause
 
 _LEAST_SECONDS: Final = 20.0
 _LEAST_VALUES: Final = 5
-# Of what is looked at, the later half.
-_LATER_SECONDS: Final = SECONDS / 2
-_TOLD_ELSE: Final = ("power_watts", "memory_used_bytes", "temperature_celsius")
-_LEFT_OUT: Final = "it is not among what was read"
-_SEEN: Final = (("memory_full_fraction", "last"), ("power_of_limit_fraction", "median"))
+# The later half of the window.
+_LATER_SECONDS: Final = WINDOW_SECONDS / 2
+_ALSO_REPORTED: Final = ("power_watts", "memory_used_bytes", "temperature_celsius")
+_NOT_LOGGED: Final = "not in the recorded data"
+_SHOWN: Final = (("memory_full_fraction", "last"), ("power_of_limit_fraction", "median"))
 
 
-def diagnose_all(past: Past, at: float | None = None, seconds: float = SECONDS) -> Mapping[str, Verdict]:
+def diagnose_all(past: Past, at: float | None = None, seconds: float = WINDOW_SECONDS) -> Mapping[str, Verdict]:
     """Return the verdict on each card of the inventory, by its UUID; see `diagnose`."""
     return {device.uuid: diagnose(past, device.uuid, at, seconds) for device in past.inventory.devices}
 
 
-def diagnose(past: Past, uuid: str, at: float | None = None, seconds: float = SECONDS) -> Verdict:
-    """Return what holds back a card, from the `seconds` before `at` (monotonic; by default the last reading).
+def diagnose(past: Past, uuid: str, at: float | None = None, seconds: float = WINDOW_SECONDS) -> Verdict:
+    """Return what limits a card, from the `seconds` before `at` (monotonic; by default the last reading).
 
-    What is known of processes is of now; they are left out where `at` lies further back.
+    Only the current processes are known, so they are left out if `at` lies further back.
 
     Raises:
         KeyError: If the inventory has no such card.
@@ -41,76 +41,81 @@ def diagnose(past: Past, uuid: str, at: float | None = None, seconds: float = SE
     end = past.end if at is None else at
     if device.state != "running":
         return _absent(device, end or 0.0)
-    window = look(past, device, end or 0.0, seconds)
-    return judge(window, end or 0.0, _why_unknown(past, device))
+    window = read_window(past, device, end or 0.0, seconds)
+    return diagnose_window(window, end or 0.0, _why_unknown(past, device))
 
 
-def judge(window: Window, at: float, why_unknown: str = "") -> Verdict:
-    """Return the verdict on what was seen up to `at`: the first rule that holds, and what else is wrong."""
+def diagnose_window(window: CardWindow, at: float, why_unknown: str = "") -> Verdict:
+    """Return the verdict on the readings up to `at`: the first rule that holds, with the other problems found."""
     use = window.quantity("use_fraction")
-    phase = None if use is None else phase_of(use)
+    phase = None if use is None else current_phase(use)
     now = window if phase is None else window.since(phase.start)
-    # A wait that is not over says nothing of the work before it, and is no rest yet.
+    # A wait that has not ended is not a rest yet, and would distort the statistics of the work before it.
     work = now if phase is None or phase.wait_start is None else now.until(phase.wait_start)
     is_enough = _is_enough(work)
-    found = [*_troubles(now, at, only_of_moment=not is_enough), *([_of_work(work, at)] if is_enough else [])]
+    found = [
+        *_health_verdicts(now, at, only_instant=not is_enough),
+        *([_workload_verdict(work, at)] if is_enough else []),
+    ]
     first = found[0] if found else _nothing_found(now, at, use, why_unknown, is_enough=is_enough)
     return _with_others(first, found[1:])
 
 
-def _is_enough(work: Window) -> bool:
+def _is_enough(work: CardWindow) -> bool:
     seen = work.quantity("use_fraction")
     return seen is not None and len(seen.times) >= _LEAST_VALUES and seen.seconds >= _LEAST_SECONDS
 
 
-def _troubles(now: Window, at: float, *, only_of_moment: bool) -> Iterator[Verdict]:
-    """Yield what is wrong whatever the card does."""
-    for rule in TROUBLES:
-        if rule.is_of_moment or not only_of_moment:
-            yield from _held(rule, now, at)
+def _health_verdicts(now: CardWindow, at: float, *, only_instant: bool) -> Iterator[Verdict]:
+    """Yield the problems that hold whatever the card does."""
+    for rule in HEALTH_RULES:
+        if rule.is_instant or not only_instant:
+            yield from _verdict_if_holds(rule, now, at)
 
 
-def _of_work(work: Window, at: float) -> Verdict:
-    """Return what holds of the work.
+def _workload_verdict(work: CardWindow, at: float) -> Verdict:
+    """Return the verdict on the current workload.
 
-    Where two works were looked at together, what each of them suffers from does not show; the later one is told then.
+    If the window spans two workloads, neither one's bottleneck shows clearly; then the later half decides.
     """
-    whole, later = _first(work, at), work.since(at - _LATER_SECONDS)
-    return _first(later, at) if whole.kind is Kind.UNDER_USED and _is_enough(later) else whole
+    whole, later = _first_verdict(work, at), work.since(at - _LATER_SECONDS)
+    return _first_verdict(later, at) if whole.kind is Kind.UNDER_USED and _is_enough(later) else whole
 
 
-def _first(work: Window, at: float) -> Verdict:
-    # The last rules hold of whatever is known.
-    return next(verdict for rule in OF_WORK for verdict in _held(rule, work, at))
+def _first_verdict(work: CardWindow, at: float) -> Verdict:
+    # The last rules hold whenever the utilization is known.
+    return next(verdict for rule in WORKLOAD_RULES for verdict in _verdict_if_holds(rule, work, at))
 
 
-def _held(rule: Rule, window: Window, at: float) -> Iterator[Verdict]:
+def _verdict_if_holds(rule: DiagnosisRule, window: CardWindow, at: float) -> Iterator[Verdict]:
     """Yield the verdict of a rule if it holds."""
     evidence = rule.evidence(window)
     if evidence is not None:
         yield _verdict(rule, evidence, _begin(window, at), at)
 
 
-def _verdict(rule: Rule, evidence: tuple[Evidence, ...], since: float, at: float) -> Verdict:
+def _verdict(rule: DiagnosisRule, evidence: tuple[Evidence, ...], since: float, at: float) -> Verdict:
     return Verdict(rule.kind, rule.severity, rule.title, rule.sentence, since, at, evidence, rule.advice)
 
 
 def _with_others(first: Verdict, others: list[Verdict]) -> Verdict:
-    also = tuple(Also(other.kind, other.severity, other.title) for other in others if other.kind is not first.kind)
+    also = tuple(
+        OtherFinding(other.kind, other.severity, other.title) for other in others if other.kind is not first.kind
+    )
     return replace(first, also=also)
 
 
-def _nothing_found(window: Window, at: float, use: Stretch | None, why: str, *, is_enough: bool) -> Verdict:
+def _nothing_found(window: CardWindow, at: float, use: TimeSeries | None, why: str, *, is_enough: bool) -> Verdict:
     since = _begin(window, at)
     if use is None or why:
-        sentence = f"How much it works is not known: {why}. Memory and power are all that can be judged."
-        return Verdict(Kind.UNKNOWN, "note", "cannot be judged", sentence, since, at, told(window, _SEEN))
-    assert not is_enough  # the last rules hold of whatever is known
-    sentence = f"A verdict takes {_LEAST_SECONDS:.0f} seconds of the same work; so far there are {at - since:.0f}."
-    return Verdict(Kind.TOO_EARLY, "note", "too early to say", sentence, since, at)
+        sentence = f"Utilization is not known: {why}. Only memory and power can be diagnosed."
+        return Verdict(Kind.UNKNOWN, "note", "utilization unknown", sentence, since, at, shown_evidence(window, _SHOWN))
+    assert not is_enough  # the last rules hold whenever the utilization is known
+    sentence = f"A diagnosis needs {_LEAST_SECONDS:.0f} seconds of steady work; so far there are {at - since:.0f}."
+    return Verdict(Kind.TOO_EARLY, "note", "too early to diagnose", sentence, since, at)
 
 
-def _begin(window: Window, at: float) -> float:
+def _begin(window: CardWindow, at: float) -> float:
     use = window.quantity("use_fraction") or window.quantity("power_watts")
     return at if use is None else use.times[0]
 
@@ -123,14 +128,14 @@ def _absent(device: Device, at: float) -> Verdict:
 
 
 def _why_unknown(past: Past, device: Device) -> str:
-    """Return why it is not known how much a card works now; empty where it is."""
+    """Return why a card's utilization is not known now; empty if it is known."""
     reading = past.latest.reading(device.uuid, "utilization_fraction")
     if reading.value is not None:
         return ""
     cause = reading.cause or Cause.NOT_YET
-    is_told_else = any(len(past.series(device.uuid, name).times) > 1 for name in _TOLD_ELSE)
-    # A log of another program has what its writer asked for.
-    return _LEFT_OUT if cause is Cause.NOT_YET and is_told_else else EXPLANATIONS[cause]
+    is_otherwise_reported = any(len(past.series(device.uuid, name).times) > 1 for name in _ALSO_REPORTED)
+    # Another program's log holds only the quantities that were requested.
+    return _NOT_LOGGED if cause is Cause.NOT_YET and is_otherwise_reported else EXPLANATIONS[cause]
 
 
 def _device(inventory: Inventory, uuid: str) -> Device:

@@ -1,4 +1,4 @@
-"""Verdicts that stay while what they say stays, and their spans on the time line."""
+"""Verdicts over time: stable against flickering, and shown as spans on the timeline."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -6,94 +6,94 @@ from typing import Final
 
 from planner.monitor.diagnosis.diagnose import diagnose_all
 from planner.monitor.diagnosis.verdict import Kind, Verdict
-from planner.monitor.diagnosis.window import SECONDS
+from planner.monitor.diagnosis.window import WINDOW_SECONDS
 from planner.monitor.readings.events import Event, EventKind, Moment
 from planner.monitor.readings.protocols import Past
 
 # A verdict at the border of a threshold would change with each look.
-_LOOKS: Final = 2
+_NEEDED_IN_A_ROW: Final = 2
 # What says nothing yet gives way at once, and what the driver itself tells is beyond doubt.
 _NOTHING_YET: Final = frozenset({Kind.TOO_EARLY, Kind.UNKNOWN})
-_TOLD: Final = frozenset({Kind.LOST, Kind.ASLEEP})
+_CERTAIN: Final = frozenset({Kind.LOST, Kind.ASLEEP})
 # The first reading of the minutes that are looked at comes up to an interval after they begin.
 _MOST_OF_THE_WINDOW: Final = 0.9
 
 
 class Tracker:
-    """Keeps the verdicts of all cards from look to look.
+    """Keeps the verdicts of all cards from one diagnosis to the next.
 
-    A new kind takes the place of the old one when it was found twice on end, or at once where that leaves no doubt;
-    `since` is when the kind was found first.
+    A new kind replaces the old one once it was found twice in a row, or at once if it leaves no doubt; `since` is when
+    the kind was first found.
     """
 
     def __init__(self) -> None:
-        self._standing: dict[str, Verdict] = {}
+        self._current: dict[str, Verdict] = {}
         self._doubted: dict[str, tuple[Kind, int]] = {}
 
     def note(self, past: Past, at: float | None = None) -> Mapping[str, Verdict]:
-        """Return what stands at a time, by default the last reading, for each card of the inventory."""
+        """Return the verdict on each card of the inventory at a time, by default that of the last reading."""
         found = diagnose_all(past, at)
-        self._standing = {uuid: self._settle(uuid, verdict) for uuid, verdict in found.items()}
-        return self._standing
+        self._current = {uuid: self._stabilized(uuid, verdict) for uuid, verdict in found.items()}
+        return self._current
 
-    def _settle(self, uuid: str, verdict: Verdict) -> Verdict:
-        standing = self._standing.get(uuid)
-        if standing is None or standing.at > verdict.at:
+    def _stabilized(self, uuid: str, verdict: Verdict) -> Verdict:
+        current = self._current.get(uuid)
+        if current is None or current.at > verdict.at:
             return verdict
-        if standing.kind is verdict.kind:
+        if current.kind is verdict.kind:
             self._doubted.pop(uuid, None)
-            return replace(verdict, since=standing.since)
-        if standing.kind in _NOTHING_YET or verdict.kind in _TOLD:
+            return replace(verdict, since=current.since)
+        if current.kind in _NOTHING_YET or verdict.kind in _CERTAIN:
             self._doubted.pop(uuid, None)
-            return _begun_after(verdict, standing)
-        kind, looks = self._doubted.get(uuid, (verdict.kind, 0))
-        looks = looks + 1 if kind is verdict.kind else 1
-        if looks < _LOOKS:
-            self._doubted[uuid] = verdict.kind, looks
-            return standing
+            return _begun_after(verdict, current)
+        kind, count = self._doubted.get(uuid, (verdict.kind, 0))
+        count = count + 1 if kind is verdict.kind else 1
+        if count < _NEEDED_IN_A_ROW:
+            self._doubted[uuid] = verdict.kind, count
+            return current
         del self._doubted[uuid]
-        return _begun_after(verdict, standing)
+        return _begun_after(verdict, current)
 
 
 def _begun_after(verdict: Verdict, before: Verdict) -> Verdict:
-    """Return a verdict that begins no earlier than another kind was found last.
+    """Return the verdict with a start no earlier than the last verdict of the previous kind.
 
-    Where its work began within the minutes that are looked at, that time is known better.
+    If its work began within the diagnosed window, that start is known exactly and stays.
     """
-    is_known = verdict.at - verdict.since < _MOST_OF_THE_WINDOW * SECONDS
+    is_known = verdict.at - verdict.since < _MOST_OF_THE_WINDOW * WINDOW_SECONDS
     return verdict if is_known else replace(verdict, since=max(verdict.since, before.at))
 
 
 # What says nothing, and what the time line shows already.
-_LEFT_OUT: Final = frozenset({Kind.TOO_EARLY, Kind.UNKNOWN, Kind.LOST, Kind.ASLEEP})
+_NOT_SHOWN: Final = frozenset({Kind.TOO_EARLY, Kind.UNKNOWN, Kind.LOST, Kind.ASLEEP})
 
 
 def span_changes(
     before: Mapping[str, Verdict], after: Mapping[str, Verdict], wall_of: Callable[[float], float]
 ) -> tuple[Event, ...]:
-    """Return the spans that end and begin between two looks at all cards, by their UUIDs.
+    """Return the timeline spans that end and begin between two diagnoses of all cards, by UUID.
 
-    A span begins with its verdict and ends with that of the next, or where it was seen last if the next look is at an
-    earlier time. `wall_of` tells the seconds since 1970 at a monotonic time.
+    A span runs from its verdict's start to the start of the next one, or to its last sighting if the next diagnosis is
+    of an earlier time. `wall_of` converts a monotonic time to seconds since 1970.
     """
     ended = tuple(
         _span(uuid, verdict, wall_of, _end(verdict, after.get(uuid)))
         for uuid, verdict in before.items()
-        if _is_shown(verdict) and not _goes_on(verdict, after.get(uuid))
+        if _is_shown(verdict) and not _continues(verdict, after.get(uuid))
     )
     begun = tuple(
         _span(uuid, verdict, wall_of, None)
         for uuid, verdict in after.items()
-        if _is_shown(verdict) and not _goes_on(verdict, before.get(uuid))
+        if _is_shown(verdict) and not _continues(verdict, before.get(uuid))
     )
     return ended + begun
 
 
 def _is_shown(verdict: Verdict) -> bool:
-    return verdict.kind not in _LEFT_OUT
+    return verdict.kind not in _NOT_SHOWN
 
 
-def _goes_on(verdict: Verdict, other: Verdict | None) -> bool:
+def _continues(verdict: Verdict, other: Verdict | None) -> bool:
     return other is not None and (other.kind, other.since) == (verdict.kind, verdict.since)
 
 

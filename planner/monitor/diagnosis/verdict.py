@@ -1,4 +1,4 @@
-"""What is found of a card: a verdict, with what was seen, what it was held against, and what to try."""
+"""Verdicts on a card: the finding, its evidence against thresholds, and advice."""
 
 import operator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _SIGNS: Final = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": op
 
 
 class Kind(StrEnum):
-    """What a card suffers from, or that it does not; the values are names in JSON and in recordings."""
+    """Kind of finding, good or bad; the values are names in JSON and in recordings."""
 
     LOST = "lost"
     ASLEEP = "asleep"
@@ -40,43 +40,43 @@ class Kind(StrEnum):
     HEALTHY = "healthy"
 
 
-class Source(NamedTuple):
-    """Where a threshold comes from; a heuristic is one that nobody published."""
+class ThresholdSource(NamedTuple):
+    """Origin of a threshold; a heuristic is one that nobody published."""
 
     text: str
     is_heuristic: bool = False
 
 
-class Condition(NamedTuple):
-    """What must be true of one quantity: a `statistic` of it, in the quantity's unit, against a threshold."""
+class Criterion(NamedTuple):
+    """Comparison of a `statistic` of one quantity, in the quantity's unit, with a threshold."""
 
     metric: str
     statistic: str
     sign: Sign
     threshold: float
-    source: Source
+    source: ThresholdSource
 
     def holds(self, seen: float) -> bool:
-        """Return whether `seen` is on the right side of the threshold."""
+        """Return whether a value satisfies the criterion."""
         return bool(_SIGNS[self.sign](seen, self.threshold))
 
 
 class Evidence(NamedTuple):
-    """What was seen of one quantity, and the condition that it met; none where it is only told."""
+    """Observed value of one quantity, and the criterion that it meets; None if it is only displayed."""
 
     metric: str
     statistic: str
     seen: float
-    condition: Condition | None = None
+    condition: Criterion | None = None
 
     @property
-    def source(self) -> Source | None:
-        """Return where the threshold comes from."""
+    def source(self) -> ThresholdSource | None:
+        """Return the origin of the threshold."""
         return None if self.condition is None else self.condition.source
 
 
-class Also(NamedTuple):
-    """Something else that is wrong at the same time."""
+class OtherFinding(NamedTuple):
+    """Another problem that exists at the same time."""
 
     kind: Kind
     severity: Severity
@@ -85,9 +85,9 @@ class Also(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is found of one card at `at`, from what was read since `since`; both are monotonic seconds.
+    """Finding on one card at `at`, from readings since `since`; both are monotonic seconds.
 
-    `advice` has the likeliest help first. `also` names what else is wrong.
+    `advice` has the likeliest remedy first. `also` lists the other problems.
     """
 
     kind: Kind
@@ -98,7 +98,7 @@ class Verdict:
     at: float
     evidence: tuple[Evidence, ...] = ()
     advice: tuple[str, ...] = ()
-    also: tuple[Also, ...] = ()
+    also: tuple[OtherFinding, ...] = ()
 
     @property
     def is_heuristic(self) -> bool:
@@ -107,7 +107,7 @@ class Verdict:
 
 
 def verdict_object(verdict: Verdict) -> dict[str, Any]:
-    """Return a verdict; times are monotonic seconds, and quantities have the unit that ends their names."""
+    """Return a verdict as plain values; times are monotonic seconds, quantities in the unit that ends their names."""
     return {
         "kind": verdict.kind.value,
         "severity": verdict.severity,

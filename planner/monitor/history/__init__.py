@@ -1,9 +1,9 @@
-"""What was measured in the last day: a series for each quantity of each card and of the machine, and what happened.
+"""History of the last day: a time series per quantity of each card and of the host, with events and marks.
 
-It is fed the updates of a supervisor or of a recording, and read by the plots and by the diagnosis.
+Supervisors and recordings feed it with updates; plots and the diagnosis read it.
 """
 
-from planner.monitor.history.columns import Columns
+from planner.monitor.history.downsampling import Columns
 from planner.monitor.history.history import HOST, History, Mark
 from planner.monitor.history.series import Gap, Series
 

@@ -1,4 +1,4 @@
-"""Everything that was measured in the last day, of every card and of the machine."""
+"""All readings of the last day, of every card and of the host, with events, gaps and marks."""
 
 from bisect import bisect_right
 from math import inf
@@ -6,14 +6,14 @@ from typing import Final, NamedTuple
 
 from planner.monitor.history.series import Gap, Series
 from planner.monitor.readings.events import Event, EventDetector, EventKind
+from planner.monitor.readings.intervals import LATE, UsualInterval
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
-from planner.monitor.readings.pace import LATE, Pace
 from planner.monitor.readings.sample import Readings, Sample
 
 
 class Mark(NamedTuple):
-    """A note at a time, in monotonic seconds."""
+    """A user's note at a time, in monotonic seconds."""
 
     time: float
     text: str
@@ -21,23 +21,23 @@ class Mark(NamedTuple):
 
 _Key = tuple[EventKind, str, str, int | None, float]
 # Processes that come and go by the dozen must not fill the memory.
-_MOST: Final = 10_000
+_MAX_EVENTS: Final = 10_000
 
 
-class Happenings:
-    """Events by their key in the order in which they began; of very many the latest are kept."""
+class EventLog:
+    """Events by key, in the order in which they began; only the latest 10,000 are kept."""
 
     def __init__(self) -> None:
         self._events: dict[_Key, Event] = {}
 
     def note(self, event: Event) -> None:
-        """Take down an event, or the end of one that is known."""
+        """Record an event, or the end of a known one."""
         self._events[event.key] = event
-        if len(self._events) > _MOST:
+        if len(self._events) > _MAX_EVENTS:
             self._events.pop(next(iter(self._events)))
 
     def forget_before(self, time: float) -> None:
-        """Forget what was over before a time; an open one keeps those after it until it is over."""
+        """Drop events that ended before a time; an open event retains those after it until it ends."""
         while self._events:
             key, oldest = next(iter(self._events.items()))
             if oldest.ended is None or oldest.ended.monotonic_seconds >= time:
@@ -45,7 +45,7 @@ class Happenings:
             del self._events[key]
 
     def between(self, start: float, end: float) -> tuple[Event, ...]:
-        """Return what reaches into a time, in the order in which it began."""
+        """Return the events that overlap a time range, in the order in which they began."""
         return tuple(
             event
             for event in self._events.values()
@@ -59,21 +59,21 @@ _MOST_CHANGES: Final = 1000
 
 
 class WallClock:
-    """The differences between the two clocks, each with the time since which it holds."""
+    """Offsets between the wall clock and the monotonic clock, each with the time from which it holds."""
 
     def __init__(self) -> None:
         self._since: list[float] = []
         self._ahead: list[float] = []
 
     def note(self, monotonic_seconds: float, wall_seconds: float) -> None:
-        """Take down what both clocks showed at once."""
+        """Record simultaneous readings of both clocks."""
         ahead = wall_seconds - monotonic_seconds
         if not self._ahead or abs(ahead - self._ahead[-1]) > _CHANGED_SECONDS:
             self._since = [*self._since[-_MOST_CHANGES:], monotonic_seconds]
             self._ahead = [*self._ahead[-_MOST_CHANGES:], ahead]
 
     def wall_of(self, monotonic_seconds: float) -> float:
-        """Return the seconds since 1970 at a monotonic time; the time itself before anything was noted."""
+        """Return the seconds since 1970 at a monotonic time; the time itself before anything was recorded."""
         if not self._since:
             return monotonic_seconds
         place = max(0, bisect_right(self._since, monotonic_seconds) - 1)
@@ -81,7 +81,7 @@ class WallClock:
 
 
 HOST: Final = "host"
-"""The owner of what is measured of the machine; all others are UUIDs of cards."""
+"""Owner of the host's own quantities; all other owners are UUIDs of cards."""
 
 _DAY_SECONDS: Final = 86_400.0
 # Series make room at different times if they begin with different room.
@@ -90,10 +90,10 @@ _STAGGERED: Final = 512
 
 
 class History:
-    """A series for each quantity of each owner, with gaps, events and marks; `seconds` is how far back it goes.
+    """Time series of each quantity of each owner, with gaps, events and marks, over the last `seconds`.
 
-    What is not known or cannot be true leaves a gap. Times are monotonic seconds. Memory is bounded whatever the rate,
-    see `Series`. It belongs to one thread.
+    Unknown and implausible readings leave a gap. Times are monotonic seconds. Memory is bounded whatever the sampling
+    rate, see `Series`. Not thread-safe: it belongs to one thread.
     """
 
     def __init__(self, seconds: float = _DAY_SECONDS) -> None:
@@ -105,43 +105,43 @@ class History:
         self._known: set[tuple[bool, str]] = set()
         self._everything, self._nothing = Series(seconds), Series(seconds)
         self._clock = WallClock()
-        self._pace = Pace()
+        self._pace = UsualInterval()
         self._detector = EventDetector(1.0)
-        self._happenings = Happenings()
+        self._event_log = EventLog()
         self._marks: list[Mark] = []
 
     @property
     def inventory(self) -> Inventory:
-        """Return the driver and its cards as they are now."""
+        """Return the current driver and cards."""
         return self.latest.inventory
 
     @property
     def start(self) -> float | None:
-        """Return the time of the first sample that is kept, none before there is one."""
+        """Return the time of the first sample that is kept, None before there is one."""
         return float(self._everything.times[0]) if len(self._everything) else None
 
     @property
     def end(self) -> float | None:
-        """Return the time of the last sample, none before there is one."""
+        """Return the time of the last sample, None before there is one."""
         return float(self._everything.times[-1]) if len(self._everything) else None
 
     @property
     def owners(self) -> tuple[str, ...]:
-        """Return the owners that something is known of, in the order in which they were first read."""
+        """Return the owners with readings, in the order in which they were first read."""
         return tuple(self._owners)
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """Return the marks in the order of their times."""
+        """Return the marks in order of time."""
         return tuple(self._marks)
 
     @property
     def nbytes(self) -> int:
-        """Return the memory that readings have room for."""
+        """Return the memory allocated for readings, in bytes."""
         return sum(series.nbytes for series in self._series.values())
 
     def note(self, update: Inventory | Sample) -> None:
-        """Take over an update; a sample that is not later than the last is passed over."""
+        """Record an update; a sample that is not later than the last is ignored."""
         if isinstance(update, Inventory):
             self.latest.note_inventory(update)
             self._add_events(self._detector.note_inventory(update))
@@ -149,35 +149,35 @@ class History:
             self._note_sample(update)
 
     def series(self, owner: str, metric: str) -> Series:
-        """Return the readings of one quantity of a card (its UUID) or of `HOST`; empty where there are none."""
+        """Return the readings of one quantity of a card (its UUID) or of `HOST`; empty if there are none."""
         return self._series.get((owner, metric), self._nothing)
 
     def knows(self, metric: str, *, of_host: bool) -> bool:
-        """Return whether a quantity of any card, or of the machine, was ever read."""
+        """Return whether a quantity of any card, or of the host, was ever read."""
         return (of_host, metric) in self._known
 
     def wall_of(self, time: float) -> float:
-        """Return the seconds since 1970 at a time."""
+        """Return the seconds since 1970 at a monotonic time."""
         return self._clock.wall_of(time)
 
     def events(self, start: float, end: float) -> tuple[Event, ...]:
-        """Return what happened in a time or reached into it, in the order in which it began."""
-        return self._happenings.between(start, end)
+        """Return the events that overlap a time range, in the order in which they began."""
+        return self._event_log.between(start, end)
 
     def add_event(self, event: Event) -> None:
-        """Put what was found out elsewhere, such as a diagnosis, on the time line; or the end of what is there."""
-        self._happenings.note(event)
+        """Add an event that was detected elsewhere, such as a diagnosis, or the end of a known one."""
+        self._event_log.note(event)
 
     def gaps(self, start: float, end: float) -> tuple[Gap, ...]:
-        """Return the times in which nothing at all was read."""
+        """Return the periods in which nothing at all was read."""
         return self._everything.gaps(start, end)
 
     def add_mark(self, time: float, text: str) -> None:
-        """Put a note at a time."""
+        """Add a note at a time."""
         self._marks = sorted([*self._marks, Mark(time, text)])
 
     def remove_mark(self, mark: Mark) -> None:
-        """Take a note away; one that is not there need not be."""
+        """Remove a note; a missing one is ignored."""
         self._marks = [other for other in self._marks if other != mark]
 
     def _note_sample(self, sample: Sample) -> None:
@@ -194,7 +194,7 @@ class History:
         self._add_events(self._detector.note_sample(sample))
         if self._pace.late_seconds < inf:
             self._detector.interval_seconds = self._pace.late_seconds / LATE
-        self._happenings.forget_before(time - self.seconds)
+        self._event_log.forget_before(time - self.seconds)
 
     def _note_readings(self, owner: str, time: float, readings: Readings) -> None:
         for name, reading in readings.items():
@@ -214,4 +214,4 @@ class History:
 
     def _add_events(self, events: tuple[Event, ...]) -> None:
         for event in events:
-            self._happenings.note(event)
+            self._event_log.note(event)

@@ -1,1 +1,1 @@
-"""The machine itself, as its operating system tells of it: use, processes, cards on the bus, containers."""
+"""The host as its operating system reports it: usage, processes, PCI devices and containers."""

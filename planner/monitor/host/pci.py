@@ -1,4 +1,4 @@
-"""NVIDIA's cards as Linux sees them without the driver: whether one is there, and whether it sleeps."""
+"""NVIDIA cards as Linux lists them without the driver, with their power state."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ _DISPLAY_CLASS: Final = "0x03"
 
 
 def find_cards(folder: Path = PCI_DEVICES) -> Mapping[str, PowerState]:
-    """Return NVIDIA's cards by their PCI ids, without waking any; empty where the system does not tell."""
+    """Return NVIDIA cards by PCI address without waking any; empty if the system does not list devices."""
     try:
         places = sorted(folder.iterdir())
     except OSError:
@@ -22,13 +22,13 @@ def find_cards(folder: Path = PCI_DEVICES) -> Mapping[str, PowerState]:
     return {place.name: _power_state(place) for place in places if _is_nvidia_card(place)}
 
 
-def sleeps_by_itself(place: Path) -> bool:
-    """Return whether the system puts the card to sleep when nobody uses it."""
+def can_runtime_suspend(place: Path) -> bool:
+    """Return whether the system suspends the card when it is unused."""
     return _read(place / "power" / "control") == "auto"
 
 
 def same_card(pci_bus_id: str, sysfs_name: str) -> bool:
-    """Return whether the driver's `00000000:01:00.0` and Linux's `0000:01:00.0` name the same place."""
+    """Return whether the driver's `00000000:01:00.0` and Linux's `0000:01:00.0` are the same address."""
     return pci_bus_id.lower().endswith(sysfs_name.lower())
 
 

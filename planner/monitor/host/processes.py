@@ -1,4 +1,4 @@
-"""Single processes as the operating system knows them."""
+"""Processes as the operating system reports them."""
 
 import getpass
 from contextlib import suppress
@@ -11,10 +11,10 @@ _LONGEST_COMMAND = 400
 
 
 class HostProcesses:
-    """Looks processes up by their numbers, in rounds.
+    """Looks up processes by PID, in rounds.
 
-    Within a round a process that is asked for again (it uses several cards) is the same; its share of the CPU is since
-    the round before.
+    Within a round, repeated look-ups of a process (it may use several cards) return the same result; its CPU usage is
+    measured since the previous round.
     """
 
     def __init__(self) -> None:
@@ -23,13 +23,13 @@ class HostProcesses:
         self._user = _own_user()
 
     def look_up(self, pid: int) -> HostProcess | None:
-        """Return what is known of a process; None if there is none of that number, or it may not be looked at."""
+        """Return the details of a process, None if it does not exist or may not be inspected."""
         if pid not in self._found:
             self._found[pid] = self._look_up(pid)
         return self._found[pid]
 
     def end_round(self) -> None:
-        """Begin a new round, and forget the processes that were not looked up in this one."""
+        """Start a new round, and forget processes that were not looked up in the last one."""
         self._known = {pid: process for pid, process in self._known.items() if pid in self._found}
         self._found.clear()
 
@@ -67,7 +67,7 @@ def _describe(process: psutil.Process, cpu_fraction: float | None, own_user: str
 
 
 def _printable(text: str) -> str:
-    """Return `text` without the stand-ins that Python puts for bytes that are no UTF-8."""
+    """Return `text` without the surrogates that Python substitutes for bytes that are not UTF-8."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""What kind of place this process runs in: a container, WSL, a process-id space of its own."""
+"""Detection of the environment that this process runs in: container, WSL, PID namespace."""
 
 import os
 import platform
@@ -12,9 +12,9 @@ _CONTAINER_MARKS: Final = (".dockerenv", "run/.containerenv")
 
 
 class Surroundings(NamedTuple):
-    """Where this process runs.
+    """Environment of this process.
 
-    In a process-id space of its own the driver's numbers for processes are not those that are seen here.
+    In a PID namespace of its own, the driver's PIDs differ from those visible here.
     """
 
     system: str
@@ -24,12 +24,12 @@ class Surroundings(NamedTuple):
 
     @property
     def sees_same_pids(self) -> bool:
-        """Return whether the driver's numbers for processes are ours: under WSL they are those of Windows."""
+        """Return whether the driver's PIDs are valid here; under WSL they are those of Windows."""
         return not self.has_own_pids and not self.is_wsl
 
 
 def look_around(root: Path = Path("/")) -> Surroundings:
-    """Return where this process runs; `root` is where the file system begins."""
+    """Return the environment of this process; `root` is the root of the file system."""
     release = platform.release()
     return Surroundings(
         system=f"{platform.system()} {release}",

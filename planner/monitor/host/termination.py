@@ -1,6 +1,6 @@
-"""Ends a process of a card, and only the very process that was meant.
+"""Termination of a process on a card, guarded against reused PIDs.
 
-Apart from `processes`, which the sampler loads: its process does without errors for people, and so without pydantic.
+Apart from `processes`, because the sampler loads that and must start without error classes and pydantic.
 """
 
 from typing import Final
@@ -10,35 +10,37 @@ import psutil
 from planner.errors import PlannerError
 from planner.monitor.readings.sample import CardProcess
 
-# What two looks at a process's start may differ by: clock ticks are hundredths of a second.
+# Two readings of a start time may differ by this much: clock ticks are hundredths of a second.
 _SAME_START_SECONDS: Final = 0.05
 
 
 def why_not(process: CardProcess, *, may_end_others: bool = False) -> str:
-    """Return why a process may not be ended from here, as a sentence; empty if it may."""
+    """Return why a process may not be terminated from here, as a sentence; empty if it may."""
     if process.host is None:
-        return "This process is not one of this machine, or of another process-id space: its number means nothing here."
+        return "This process belongs to another machine or PID namespace; its PID is not valid here."
     if not process.is_reliable:
-        return "What the driver tells of this process cannot be true, so it might end another one."
+        return "The driver's data on this process are implausible, so another process might be ended."
     if not process.host.is_own and not may_end_others:
-        return f"It belongs to {process.host.user or 'another user'}; the settings allow to end your own ones only."
+        return (
+            f"It belongs to {process.host.user or 'another user'}; the settings only allow ending your own processes."
+        )
     return ""
 
 
 def terminate(process: CardProcess, *, may_end_others: bool = False, by_force: bool = False) -> None:
-    """Ask a process to end, or end it `by_force`.
+    """Terminate a process, or kill it with `by_force`.
 
     Raises:
-        PlannerError: If it may not be ended, is not there any more, or another has its number by now.
+        PlannerError: If it may not be terminated, has already ended, or another process has its PID by now.
     """
     refusal = why_not(process, may_end_others=may_end_others)
     if refusal or process.host is None:
-        raise PlannerError(f"Process {process.pid} was left alone.", refusal)
+        raise PlannerError(f"Process {process.pid} was not ended.", refusal)
     try:
         found = psutil.Process(process.pid)
         if abs(found.create_time() - process.host.started_seconds) > _SAME_START_SECONDS:
-            raise PlannerError(f"Process {process.pid} was left alone.", "Another process has its number by now.")
-        # psutil itself looks once more whether the number still belongs to the process.
+            raise PlannerError(f"Process {process.pid} was not ended.", "Its PID now belongs to another process.")
+        # psutil itself checks once more that the PID still belongs to this process.
         found.kill() if by_force else found.terminate()
     except psutil.NoSuchProcess as error:
         raise PlannerError(f"Process {process.pid} has already ended.") from error

@@ -1,4 +1,4 @@
-"""The machine itself: processors, memory, disks and network."""
+"""Usage of the host's processors, memory, disks and network."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import psutil
 
-from planner.monitor.readings.metrics import HOST_BY_NAME, judged
+from planner.monitor.readings.metrics import HOST_BY_NAME, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
 
 # The counter moves about every 100 ms (ml.energy, on measuring GPU energy): over a second that is at most a tenth off.
@@ -19,14 +19,14 @@ class _Point(NamedTuple):
     value: float
 
 
-class Rates:
-    """The growth of counters, by name, since each was last read."""
+class CounterRates:
+    """Growth rates of counters, by name, since the previous reading of each."""
 
     def __init__(self) -> None:
         self._last: dict[str, _Point] = {}
 
     def per_second(self, name: str, at_seconds: float, value: float) -> float | None:
-        """Return how much the counter grew in a second; None at first, and where it began anew."""
+        """Return the counter's growth per second; None at first, and after it was reset."""
         last = self._last.get(name)
         self._last[name] = _Point(at_seconds, value)
         if last is None or at_seconds <= last.at_seconds or value < last.value:
@@ -35,14 +35,14 @@ class Rates:
 
 
 class EnergyMeter:
-    """The mean power over the last second or more, from a counter of energy."""
+    """Mean power over the last second or more, from an energy counter."""
 
     def __init__(self, window_seconds: float = WINDOW_SECONDS) -> None:
         self._window = window_seconds
         self._points: deque[_Point] = deque()
 
     def watts(self, at_seconds: float, joules: float) -> float | None:
-        """Take down a reading of the counter, and return the power; None at first, and where the counter began anew."""
+        """Record a counter reading and return the mean power; None at first, and after the counter was reset."""
         if self._points and joules < self._points[-1].value:
             self._points.clear()
         self._points.append(_Point(at_seconds, joules))
@@ -55,7 +55,7 @@ class EnergyMeter:
 
 
 Times = Mapping[str, float]
-"""The seconds that one CPU spent on each thing."""
+"""Seconds that one CPU spent in each state."""
 
 _COUNTERS: Final = (
     ("disk_read_bytes_per_s", "disk", "read_bytes"),
@@ -68,29 +68,31 @@ _LOOP_BACKS: Final = ("lo", "lo0", "Loopback Pseudo-Interface 1")
 
 
 class HostReadings(NamedTuple):
-    """The machine's quantities and the share of each CPU."""
+    """Quantities of the host, and the usage of each CPU."""
 
     readings: dict[str, Reading]
     cores: tuple[float, ...]
 
 
-class Host:
-    """Reads the machine; shares and rates are since the last reading."""
+class HostReader:
+    """Reads the host's usage; fractions and rates are since the previous reading."""
 
     def __init__(self) -> None:
-        self._rates = Rates()
+        self._rates = CounterRates()
         self._times = _cpu_times()
 
     def read(self, now: float, *, slow: bool = True) -> HostReadings:
-        """Return what the machine does; `now` is monotonic, in seconds."""
+        """Return the host's readings; `now` is monotonic, in seconds."""
         times = _cpu_times()
         readings, cores = cpu_shares(self._times, times)
         self._times = times
         memory = psutil.virtual_memory()
-        readings["memory_used_bytes"] = judged(HOST_BY_NAME["memory_used_bytes"], memory.total - memory.available)
-        readings["memory_available_bytes"] = judged(HOST_BY_NAME["memory_available_bytes"], memory.available)
+        readings["memory_used_bytes"] = checked_reading(
+            HOST_BY_NAME["memory_used_bytes"], memory.total - memory.available
+        )
+        readings["memory_available_bytes"] = checked_reading(HOST_BY_NAME["memory_available_bytes"], memory.available)
         if slow:
-            readings["swap_used_bytes"] = judged(HOST_BY_NAME["swap_used_bytes"], psutil.swap_memory().used)
+            readings["swap_used_bytes"] = checked_reading(HOST_BY_NAME["swap_used_bytes"], psutil.swap_memory().used)
         return HostReadings(readings | self._traffic(now), cores)
 
     def _traffic(self, now: float) -> dict[str, Reading]:
@@ -102,17 +104,17 @@ class Host:
                 readings[name] = missing(Cause.HIDDEN)
                 continue
             rate = self._rates.per_second(name, now, counter)
-            readings[name] = missing(Cause.NOT_YET) if rate is None else judged(HOST_BY_NAME[name], rate)
+            readings[name] = missing(Cause.NOT_YET) if rate is None else checked_reading(HOST_BY_NAME[name], rate)
         return readings
 
 
 def cpu_shares(before: Sequence[Times], after: Sequence[Times]) -> tuple[dict[str, Reading], tuple[float, ...]]:
-    """Return the shares of all CPUs together and of each, between two readings of the system's counters.
+    """Return the usage of all CPUs together and of each, between two readings of the system's counters.
 
-    **Formula** busy = 1 − (idle + waiting for disks) ÷ all, guests' time counted once.
+    **Formula** busy = 1 − (idle + waiting for disks) ÷ total, with guests' time counted once.
     """
     if len(before) != len(after):
-        # A processor came or went.
+        # A processor was added or removed.
         before = after
     spent = [_differences(first, second) for first, second in zip(before, after, strict=True)]
     everything = sum(all_of for all_of, _, _ in spent)
@@ -122,15 +124,15 @@ def cpu_shares(before: Sequence[Times], after: Sequence[Times]) -> tuple[dict[st
     waits = "iowait" in after[0]
     waiting = sum(waited for _, _, waited in spent) / everything
     return {
-        "cpu_fraction": judged(HOST_BY_NAME["cpu_fraction"], sum(busy for _, busy, _ in spent) / everything),
-        "io_wait_fraction": judged(HOST_BY_NAME["io_wait_fraction"], waiting)
+        "cpu_fraction": checked_reading(HOST_BY_NAME["cpu_fraction"], sum(busy for _, busy, _ in spent) / everything),
+        "io_wait_fraction": checked_reading(HOST_BY_NAME["io_wait_fraction"], waiting)
         if waits
         else missing(Cause.NOT_SUPPORTED),
     }, tuple(busy / all_of if all_of > 0 else 0.0 for all_of, busy, _ in spent)
 
 
 def _differences(before: Times, after: Times) -> tuple[float, float, float]:
-    """Return all time, the busy time and the time that waited for disks."""
+    """Return the total time, the busy time and the time spent waiting for disks."""
     grown = {name: max(0.0, after[name] - before[name]) for name in after}
     # The kernel counts a guest's time as user's time too.
     everything = sum(grown.values()) - grown.get("guest", 0.0) - grown.get("guest_nice", 0.0)

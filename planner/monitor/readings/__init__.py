@@ -1,1 +1,1 @@
-"""What is measured, as plain values: quantities, cards, samples, faults and events. Nothing here reads anything."""
+"""Measurements as plain values: quantities, cards, samples, faults and events. Nothing here performs readings."""

@@ -1,10 +1,10 @@
-"""Why a card's clock is as it is: NVML's bits, in words."""
+"""NVML's clock event reasons: names and titles of the bits that say why a clock is lowered."""
 
 from typing import Final, NamedTuple
 
 
 class ClockReason(NamedTuple):
-    """One bit of the clock reasons; `slows` says whether it holds the card back against its will."""
+    """One bit of the clock reasons; `slows` marks those that lower the clock involuntarily."""
 
     bit: int
     name: str
@@ -17,7 +17,7 @@ CLOCK_REASONS: Final = (
     ClockReason(0x2, "application-clocks", "clocks set by hand", slows=False),
     ClockReason(0x4, "power-cap", "power limit", slows=True),
     ClockReason(0x8, "hardware-slowdown", "slowed by the card: heat, power brake or supply", slows=True),
-    ClockReason(0x10, "sync-boost", "kept in step with other cards", slows=True),
+    ClockReason(0x10, "sync-boost", "synchronized with other cards", slows=True),
     ClockReason(0x20, "software-thermal", "slowed by the driver for heat", slows=True),
     ClockReason(0x40, "hardware-thermal", "slowed by the card for heat", slows=True),
     ClockReason(0x80, "power-brake", "slowed by the machine's power supply", slows=True),
@@ -27,10 +27,10 @@ CLOCK_REASONS: Final = (
 
 
 def slowing(bits: int, utilization: float | None) -> tuple[ClockReason, ...]:
-    """Return what holds a card back now.
+    """Return the reasons that slow a card down now.
 
-    The bit of the power limit says nothing while a card does nothing: it is seen at 39 W of 250 W on an idle card
-    (nvidia-smi of an RTX 2080 Super, nvidia_gpu_exporter, internal/captures, MIT).
+    The power-cap bit is meaningless while a card is idle: it is set at 39 W of 250 W on an idle card (nvidia-smi of an
+    RTX 2080 Super, nvidia_gpu_exporter, internal/captures, MIT).
     """
     return tuple(
         reason

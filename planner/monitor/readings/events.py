@@ -1,4 +1,4 @@
-"""What happened, on the time line: found in samples and inventories, live as in a recording."""
+"""Detection of timeline events in samples and inventories, live and in recordings."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -6,13 +6,13 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from planner.monitor.readings.clock_reasons import slowing
+from planner.monitor.readings.intervals import LATE
 from planner.monitor.readings.inventory import DeviceState, Inventory
-from planner.monitor.readings.pace import LATE
 from planner.monitor.readings.sample import CardProcess, Readings, Sample, Xid
 
 
 class EventKind(StrEnum):
-    """What kind of thing happened; the values are names in recordings."""
+    """Kind of event; the values are names in recordings."""
 
     XID = "xid"
     SLOWED = "slowed"
@@ -30,7 +30,7 @@ class EventKind(StrEnum):
 
 
 class Moment(NamedTuple):
-    """A time by both clocks."""
+    """A time by both the monotonic and the wall clock."""
 
     monotonic_seconds: float
     wall_seconds: float
@@ -40,8 +40,8 @@ class Moment(NamedTuple):
 class Event:
     """Something that happened to one card, or to all (`uuid` empty).
 
-    A span is told twice: when it begins, with no end, and when it is over; both have the same `key`. What happens at
-    once has its end at its beginning. `what` is a name (a reason's, a fault's), `number` is an Xid's or a process's.
+    A span is emitted twice: when it begins, without an end, and when it ends; both have the same `key`. An
+    instantaneous event ends when it begins. `what` is a name (a reason's, a fault's), `number` an Xid or a PID.
     """
 
     kind: EventKind
@@ -53,7 +53,7 @@ class Event:
 
     @property
     def key(self) -> tuple[EventKind, str, str, int | None, float]:
-        """Return what tells one event from all others."""
+        """Return the identity of the event, which its end does not change."""
         return self.kind, self.uuid, self.what, self.number, self.began.monotonic_seconds
 
 
@@ -66,9 +66,9 @@ _ECC: Final = ("ecc_corrected", "ecc_uncorrected", "remapped_corrected", "remapp
 
 
 class EventDetector:
-    """Finds events by comparing each sample and inventory with the one before.
+    """Detects events by comparing each sample and inventory with the previous one.
 
-    Samples come every `interval_seconds`; what comes much later leaves a gap.
+    Samples are expected every `interval_seconds`; a much longer pause is a gap.
     """
 
     def __init__(self, interval_seconds: float) -> None:
@@ -84,7 +84,7 @@ class EventDetector:
         self._undated: Inventory | None = None
 
     def note_sample(self, sample: Sample) -> tuple[Event, ...]:
-        """Return what a sample shows to have happened."""
+        """Return the events that a sample reveals."""
         self._now, self._is_dated = Moment(sample.monotonic_seconds, sample.wall_seconds), True
         found: list[Event] = []
         if self._undated is not None:
@@ -100,7 +100,7 @@ class EventDetector:
         return tuple(found)
 
     def note_inventory(self, inventory: Inventory) -> tuple[Event, ...]:
-        """Return what an inventory shows to have happened since the last sample; before the first, that tells when."""
+        """Return the events that an inventory reveals; before the first sample they wait for its time."""
         if not self._is_dated:
             self._undated = inventory
             return ()
@@ -127,7 +127,7 @@ class EventDetector:
         return self._spans(EventKind.SLOWED, {(reason.name, uuid) for reason in reasons}, uuid)
 
     def _spans(self, kind: EventKind, present: set[tuple[str, str]], only: str | None = None) -> list[Event]:
-        """Begin the spans that are present and not yet open, end the open ones that are not present any more."""
+        """Begin spans that are present and not yet open, and end open ones that are no longer present."""
         found = []
         for key, event in list(self._open.items()):
             if key[0] is kind and (only is None or key[1] == only) and (event.what, event.uuid) not in present:

@@ -1,4 +1,4 @@
-"""Everything that can be wrong with the driver, a card or the sampler: its name, its title and what to do."""
+"""Faults of the driver, a card or the sampler, with titles, advice and severity."""
 
 import re
 import signal
@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple
 
 
 class FaultKind(StrEnum):
-    """What is wrong; the values are names in JSON and in recordings."""
+    """Kind of fault; the values are names in JSON and in recordings."""
 
     NO_DRIVER = "no-driver"
     NO_LIBRARY = "library-missing"
@@ -37,8 +37,8 @@ class FaultKind(StrEnum):
 Severity = Literal["error", "warning", "note"]
 
 
-class About(NamedTuple):
-    """A kind of fault in words: what it is, what to do, and how much it takes away."""
+class FaultDescription(NamedTuple):
+    """Title, advice and severity of a kind of fault."""
 
     title: str
     advice: str
@@ -46,93 +46,99 @@ class About(NamedTuple):
 
 
 FAULTS: Final = {
-    FaultKind.NO_DRIVER: About(
+    FaultKind.NO_DRIVER: FaultDescription(
         "the NVIDIA driver is not loaded",
         "Load it (on Linux: sudo modprobe nvidia), or install it if this machine has an NVIDIA card.",
     ),
-    FaultKind.NO_LIBRARY: About(
-        "NVIDIA's management library is not on this machine",
+    FaultKind.NO_LIBRARY: FaultDescription(
+        "NVIDIA's management library (NVML) is not installed",
         "It comes with the NVIDIA driver; in a container, start it with --gpus all or the NVIDIA runtime.",
     ),
-    FaultKind.NO_BINDING: About("the package nvidia-ml-py is not installed", "Run: pip install nvidia-ml-py"),
-    FaultKind.WRONG_BINDING: About(
-        "another package named pynvml stands in the way of nvidia-ml-py",
+    FaultKind.NO_BINDING: FaultDescription(
+        "the package nvidia-ml-py is not installed", "Run: pip install nvidia-ml-py"
+    ),
+    FaultKind.WRONG_BINDING: FaultDescription(
+        "another package named pynvml hides nvidia-ml-py",
         "Run: pip uninstall pynvml, then: pip install --force-reinstall nvidia-ml-py",
     ),
-    FaultKind.MISMATCH: About(
-        "the driver was updated while its older part is still loaded",
+    FaultKind.MISMATCH: FaultDescription(
+        "the driver was updated, but the old kernel module is still loaded",
         "Reboot; nothing needs to be installed again.",
     ),
-    FaultKind.NO_PERMISSION: About(
-        "this user may not talk to the driver",
-        "See the rights of /dev/nvidiactl and /dev/nvidia0; often the user must join the group video or render.",
+    FaultKind.NO_PERMISSION: FaultDescription(
+        "this user may not access the driver",
+        "Check the permissions of /dev/nvidiactl and /dev/nvidia0; the user may need the group video or render.",
     ),
-    FaultKind.NO_CARDS: About(
-        "the driver is there, but shows no card",
-        "See what lspci and nvidia-smi say; in a container, pass the cards in; after a fault, a reboot may help.",
+    FaultKind.NO_CARDS: FaultDescription(
+        "the driver is loaded, but lists no card",
+        "Check lspci and nvidia-smi; in a container, pass the cards in; after a fault, a reboot may help.",
     ),
-    FaultKind.DRIVER_ERROR: About(
-        "the driver cannot be talked to",
-        "In a container that ran for hours, start it anew (its device rights were withdrawn); else see dmesg.",
+    FaultKind.DRIVER_ERROR: FaultDescription(
+        "the driver cannot be accessed",
+        "Restart a container that ran for hours (it may have lost its device permissions); otherwise check dmesg.",
     ),
-    FaultKind.NOT_ANSWERING: About(
-        "the driver does not answer",
-        "It is asked again soon. If this lasts, see dmesg for Xid or NVRM lines; a reboot may be needed.",
+    FaultKind.NOT_ANSWERING: FaultDescription(
+        "the driver does not respond",
+        "It is retried soon. If this persists, check dmesg for Xid or NVRM lines; a reboot may be needed.",
         "warning",
     ),
-    FaultKind.STUCK: About(
-        "a call into the driver cannot even be ended",
-        "The process hangs inside the kernel; only a reboot clears that. The machine itself is still watched.",
+    FaultKind.STUCK: FaultDescription(
+        "a driver call hangs and cannot be interrupted",
+        "The process hangs inside the kernel; only a reboot clears that. The host is still monitored.",
     ),
-    FaultKind.SAMPLER_CRASHED: About(
+    FaultKind.SAMPLER_CRASHED: FaultDescription(
         "the process that reads the cards crashed inside the driver's library",
-        "It is started again after a pause. If it happens again and again, see dmesg and update the driver.",
+        "It restarts after a pause. If it keeps crashing, check dmesg and update the driver.",
         "warning",
     ),
-    FaultKind.SAMPLER_FAILED: About(
+    FaultKind.SAMPLER_FAILED: FaultDescription(
         "the process that reads the cards ended",
-        "It is started again after a pause.",
+        "It restarts after a pause.",
         "warning",
     ),
-    FaultKind.DRIVER_RESET: About("the driver was reset or replaced", "The cards were found again.", "note"),
-    FaultKind.LOST: About(
-        "the card does not answer any more",
-        "It may have fallen off the bus: see dmesg for Xid 79. The others are still read. Often only a reboot helps.",
+    FaultKind.DRIVER_RESET: FaultDescription(
+        "the driver was reset or replaced", "The cards were detected again.", "note"
     ),
-    FaultKind.RESET_REQUIRED: About(
-        "the card asks for a reset",
+    FaultKind.LOST: FaultDescription(
+        "the card no longer responds",
+        "It may have fallen off the bus: check dmesg for Xid 79. Other cards are still read. A reboot often helps.",
+    ),
+    FaultKind.RESET_REQUIRED: FaultDescription(
+        "the card requires a reset",
         "End what runs on it, then: sudo nvidia-smi --gpu-reset, or reboot.",
     ),
-    FaultKind.ASLEEP: About("the card sleeps and is not woken", "It is read as soon as something uses it.", "note"),
-    FaultKind.RELEASED: About("the driver was let go", "Reading goes on when it is asked for.", "note"),
-    FaultKind.BAD_NAME: About(
-        "the driver's name for the card is no text", "Some WSL drivers do so; it is named by its place.", "note"
-    ),
-    FaultKind.IMPLAUSIBLE: About(
-        "the driver tells a value that cannot be true", "It is shown as it was told, and marked.", "note"
-    ),
-    FaultKind.UNRELIABLE_PROCESSES: About(
-        "what the driver tells of processes cannot be true",
-        "Drivers 535 are known for it, also a binding that is older than the driver; update either.",
-        "warning",
-    ),
-    FaultKind.FOREIGN_PIDS: About(
-        "the driver numbers processes as the host of this container does",
-        "They are shown by number only; watch them from the host, or start the container with --pid=host.",
+    FaultKind.ASLEEP: FaultDescription("the card is asleep", "Readings resume as soon as a program uses it.", "note"),
+    FaultKind.RELEASED: FaultDescription("the driver was released", "Reconnect to resume readings.", "note"),
+    FaultKind.BAD_NAME: FaultDescription(
+        "the driver's name for the card is not valid text",
+        "Some WSL drivers do this; its PCI address is shown.",
         "note",
     ),
-    FaultKind.WSL: About(
-        "Windows keeps some readings to itself under WSL",
-        "Fan, processes and their memory are often missing here; a monitor on Windows sees more.",
+    FaultKind.IMPLAUSIBLE: FaultDescription(
+        "the driver reports an implausible value", "It is shown as reported, and marked.", "note"
+    ),
+    FaultKind.UNRELIABLE_PROCESSES: FaultDescription(
+        "the driver reports implausible values for processes",
+        "Known with drivers 535, and with a binding older than the driver; update either.",
+        "warning",
+    ),
+    FaultKind.FOREIGN_PIDS: FaultDescription(
+        "the driver reports the PIDs of the container's host",
+        "Processes are shown by PID only; monitor them from the host, or start the container with --pid=host.",
+        "note",
+    ),
+    FaultKind.WSL: FaultDescription(
+        "some readings are unavailable under WSL",
+        "Fan, processes and their memory are often missing; a monitor on Windows shows more.",
         "note",
     ),
 }
-"""Every kind of fault in words."""
+"""Descriptions of every kind of fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that is wrong now, since when, and of which card (none: of all). `detail` says what was seen."""
+    """An active fault, its start, and the card it concerns (None: all). `detail` holds what was observed."""
 
     kind: FaultKind
     since_seconds: float
@@ -140,45 +146,45 @@ class Fault:
     detail: str = ""
 
     @property
-    def about(self) -> About:
-        """Return it in words."""
+    def about(self) -> FaultDescription:
+        """Return the description of its kind."""
         return FAULTS[self.kind]
 
     @property
     def key(self) -> tuple[FaultKind, str | None]:
-        """Return what it is the same fault by, however its detail changes."""
+        """Return the identity of the fault, which a changed detail does not affect."""
         return self.kind, self.uuid
 
 
-class FaultBook:
-    """The faults of now; one that goes on keeps its first time."""
+class ActiveFaults:
+    """The active faults; one that persists keeps its start time."""
 
     def __init__(self) -> None:
         self._faults: dict[tuple[FaultKind, str | None], Fault] = {}
 
     @property
     def current(self) -> tuple[Fault, ...]:
-        """Return what is wrong now, the oldest first."""
+        """Return the active faults, the oldest first."""
         return tuple(sorted(self._faults.values(), key=lambda fault: fault.since_seconds))
 
     def note(self, fault: Fault) -> None:
-        """Take down a fault; if it is known, its time stays."""
+        """Add a fault; a known one keeps its start time."""
         known = self._faults.get(fault.key)
         since = fault.since_seconds if known is None else known.since_seconds
         self._faults[fault.key] = Fault(fault.kind, since, fault.uuid, fault.detail)
 
     def clear(self, *kinds: FaultKind, uuid: str | None = None) -> None:
-        """Strike out what is over, of one card or of all."""
+        """Remove faults of these kinds, of one card or of all."""
         for kind in kinds:
             self._faults.pop((kind, uuid), None)
 
     def keep_devices(self, uuids: frozenset[str]) -> None:
-        """Strike out what belongs to other cards than these."""
+        """Remove the faults of all cards but these."""
         self._faults = {key: fault for key, fault in self._faults.items() if key[1] is None or key[1] in uuids}
 
 
-RESTART: Final = 75
-"""The exit code with which the sampler asks for a new process: a temporary failure (EX_TEMPFAIL)."""
+RESTART_EXIT_CODE: Final = 75
+"""Exit code by which the sampler requests a new process: a temporary failure (EX_TEMPFAIL)."""
 
 _CRASHES: Final = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL")
 
@@ -188,27 +194,27 @@ _FIRST_EXCEPTION: Final = 0xC0000000
 _CALL: Final = re.compile(r"\bin (nvml\w+)")
 
 
-class Ending(NamedTuple):
-    """Why the sampler ended; no kind where it asked for a new process."""
+class SamplerExit(NamedTuple):
+    """Reason why the sampler exited; `kind` is None if it requested a new process."""
 
     kind: FaultKind | None
     detail: str = ""
 
 
-def explain_ending(code: int | None, report: str) -> Ending:
-    """Return why the sampler ended with `code` (negative: a signal) after it wrote `report`."""
-    if code == RESTART:
-        return Ending(None)
+def explain_sampler_exit(code: int | None, report: str) -> SamplerExit:
+    """Return why the sampler exited with `code` (negative: a signal) after printing `report`."""
+    if code == RESTART_EXIT_CODE:
+        return SamplerExit(None)
     call = _CALL.search(report)
     where = f" in {call[1]}" if call else ""
     if code is not None and code >= _FIRST_EXCEPTION:
-        return Ending(FaultKind.SAMPLER_CRASHED, f"{code:#x}{where}")
+        return SamplerExit(FaultKind.SAMPLER_CRASHED, f"{code:#x}{where}")
     if code is not None and code < 0:
         name = _signal_name(-code)
         kind = FaultKind.SAMPLER_CRASHED if name in _CRASHES else FaultKind.SAMPLER_FAILED
-        return Ending(kind, f"{name}{where}")
+        return SamplerExit(kind, f"{name}{where}")
     lines = report.strip().splitlines()
-    return Ending(FaultKind.SAMPLER_FAILED, lines[-1] if lines else f"exit code {code}")
+    return SamplerExit(FaultKind.SAMPLER_FAILED, lines[-1] if lines else f"exit code {code}")
 
 
 def _signal_name(number: int) -> str:

@@ -1,4 +1,4 @@
-"""What there is to be read: the driver, its cards with what is fixed about each, and what stands in the way."""
+"""Inventory of the driver, its cards with their fixed properties, and active faults."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,10 +12,10 @@ DeviceState = Literal["running", "lost", "asleep"]
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A card, known by its UUID however the driver numbers it.
+    """A card or MIG instance, identified by its UUID however the driver numbers it.
 
-    `facts` holds the quantities of `metrics.FACTS`. An instance names its card in `mig_parent`. `name` is one that can
-    be shown, `raw_name` what the driver said where that is no text. `state` says why a card has no readings.
+    `facts` holds the quantities of `metrics.FACTS`. An instance names its card in `mig_parent`. `name` is printable;
+    `raw_name` is the driver's name if that is not valid text. `state` says why a card has no readings.
     """
 
     uuid: str
@@ -29,14 +29,14 @@ class Device:
     facts: Mapping[str, Reading] = field(default_factory=dict)
 
     def fact(self, name: str) -> float | None:
-        """Return a fixed quantity, none where it is not known."""
+        """Return a fixed quantity, None if it is not known."""
         reading = self.facts.get(name)
         return None if reading is None else reading.value
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The driver and its cards, as they are until the next inventory; versions are empty without a driver."""
+    """The driver and its cards, valid until the next inventory; versions are empty without a driver."""
 
     driver_version: str = ""
     nvml_version: str = ""
@@ -45,8 +45,8 @@ class Inventory:
     faults: tuple[Fault, ...] = ()
 
 
-def in_order(devices: Iterable[Device]) -> tuple[Device, ...]:
-    """Return cards by their numbers, each followed by its instances: one that is lost keeps its place."""
+def sort_devices(devices: Iterable[Device]) -> tuple[Device, ...]:
+    """Return cards by index, each followed by its instances; a lost card keeps its position."""
     known = tuple(devices)
     numbers = {device.uuid: device.index for device in known}
 

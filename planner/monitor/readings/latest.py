@@ -1,4 +1,4 @@
-"""The latest of everything: what stands now, put together from samples that each hold a part."""
+"""Current state of the cards and the host, accumulated from samples that each hold a part."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,7 +9,7 @@ from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess, Cost, Sample
 
 # What keeps every card from being read. A log of another program, which may tell of one card at a time, has none.
-_KEEPING_OFF: Final[Mapping[FaultKind, Cause]] = {
+_BLOCKING_CAUSES: Final[Mapping[FaultKind, Cause]] = {
     FaultKind.RELEASED: Cause.RELEASED,
     FaultKind.NO_DRIVER: Cause.NO_ANSWER,
     FaultKind.NO_LIBRARY: Cause.NO_ANSWER,
@@ -26,9 +26,9 @@ _KEEPING_OFF: Final[Mapping[FaultKind, Cause]] = {
 
 
 class Latest:
-    """The last reading of each quantity, the processes and the inventory.
+    """The latest reading of each quantity, the processes and the inventory.
 
-    What was read before the driver was let go, or did not answer any more, does not stand.
+    Readings from before the driver was released, or stopped responding, are dropped.
     """
 
     def __init__(self) -> None:
@@ -40,22 +40,22 @@ class Latest:
         self.monotonic_seconds: float | None = None
         self.wall_seconds: float | None = None
         self._devices: dict[str, dict[str, Reading]] = {}
-        self._unread: Cause | None = None
+        self._blocked_by: Cause | None = None
 
     def note_inventory(self, inventory: Inventory) -> None:
-        """Take over which cards there are; a card that does not run keeps no readings."""
+        """Update the list of cards; a card that does not run loses its readings."""
         self.inventory = inventory
         running = {device.uuid for device in inventory.devices if device.state == "running"}
         self._devices = {uuid: readings for uuid, readings in self._devices.items() if uuid in running}
         self.processes = tuple(process for process in self.processes if process.uuid in running)
 
     def note_sample(self, sample: Sample) -> None:
-        """Take over what was read."""
+        """Update the readings."""
         self.monotonic_seconds, self.wall_seconds = sample.monotonic_seconds, sample.wall_seconds
         self.host = {**self.host, **sample.host}
         self.cores, self.cost = sample.cores, sample.cost
-        self._unread = None if sample.devices else self._kept_off()
-        if self._unread is not None:
+        self._blocked_by = None if sample.devices else self._blocking_cause()
+        if self._blocked_by is not None:
             self._devices, self.processes = {}, ()
         for uuid, readings in sample.devices.items():
             self._devices.setdefault(uuid, {}).update(readings)
@@ -63,18 +63,18 @@ class Latest:
             self.processes = sample.processes
 
     def readings(self, uuid: str) -> Mapping[str, Reading]:
-        """Return the last readings of one card; none where it does not run."""
+        """Return the latest readings of one card; empty if it does not run."""
         return self._devices.get(uuid, {})
 
     def reading(self, uuid: str, name: str) -> Reading:
-        """Return one card's last reading of one quantity, or why there is none."""
+        """Return one card's latest reading of a quantity, or the cause of its absence."""
         known = self._devices.get(uuid, {}).get(name)
         if known is not None:
             return known
         state = next((device.state for device in self.inventory.devices if device.uuid == uuid), "running")
-        return missing({"lost": Cause.LOST, "asleep": Cause.ASLEEP}.get(state, self._unread or Cause.NOT_YET))
+        return missing({"lost": Cause.LOST, "asleep": Cause.ASLEEP}.get(state, self._blocked_by or Cause.NOT_YET))
 
-    def _kept_off(self) -> Cause | None:
-        """Return why no card is read, none if nothing is known to stand in the way of it."""
-        causes = (_KEEPING_OFF.get(fault.kind) for fault in self.inventory.faults if fault.uuid is None)
+    def _blocking_cause(self) -> Cause | None:
+        """Return the cause why no card is read, None if no fault is known to prevent it."""
+        causes = (_BLOCKING_CAUSES.get(fault.kind) for fault in self.inventory.faults if fault.uuid is None)
         return next((cause for cause in causes if cause is not None), None)

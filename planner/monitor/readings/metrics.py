@@ -1,7 +1,7 @@
-"""Every quantity that is measured: its name, unit and title, how often it is read, and what can be true of it.
+"""Registry of all measured quantities: name, unit, title, cadence and plausible range.
 
-The call that reads each is declared in `monitor/sampler/questions.py`. The names are contracts: of JSON, of recordings,
-of history and of the diagnosis. Add, never rename.
+The NVML call for each is declared in `monitor/sampler/nvml_queries.py`. The names are contracts of JSON, recordings,
+history and diagnosis: add, never rename.
 """
 
 from typing import Final, Literal, NamedTuple
@@ -40,7 +40,7 @@ DEVICE_METRICS: Final = (
     Metric("memory_free_bytes", "Memory free", "bytes"),
     Metric("memory_reserved_bytes", "Memory reserved by the driver", "bytes"),
     Metric("power_watts", "Power", "W", most=_MOST_WATTS),
-    Metric("power_reported_watts", "Power as the driver reports it", "W", most=_MOST_WATTS),
+    Metric("power_reported_watts", "Power reported by the driver", "W", most=_MOST_WATTS),
     Metric("energy_joules", "Energy since the driver was loaded", "J"),
     Metric("temperature_celsius", "Temperature", "°C", least=-50.0, most=_HOTTEST),
     Metric("memory_temperature_celsius", "Memory temperature", "°C", least=-50.0, most=_HOTTEST),
@@ -48,18 +48,16 @@ DEVICE_METRICS: Final = (
     Metric("memory_clock_mhz", "Memory clock", "MHz", most=_FASTEST),
     Metric("fan_fraction", "Fan", "fraction", cadence="slow", most=_FASTEST_FAN),
     Metric("performance_state", "Performance state", "state", cadence="slow", most=15.0),
-    Metric("clock_reasons", "Reasons for the clock", "bits"),
+    Metric("clock_reasons", "Clock reasons", "bits"),
     Metric("encoder_fraction", "Encoder", "fraction", most=1.0),
     Metric("decoder_fraction", "Decoder", "fraction", most=1.0),
-    Metric("power_capped_fraction", "Time held by the power limit", "fraction", most=1.5),
+    Metric("power_capped_fraction", "Time limited by power", "fraction", most=1.5),
     Metric("software_thermal_fraction", "Time slowed by the driver for heat", "fraction", most=1.5),
     Metric("hardware_thermal_fraction", "Time slowed by the card for heat", "fraction", most=1.5),
     Metric("jpeg_fraction", "JPEG decoder", "fraction", cadence="slow", most=1.0),
     Metric("ofa_fraction", "Optical flow", "fraction", cadence="slow", most=1.0),
     Metric("power_limit_watts", "Power limit", "W", cadence="slow", most=_MOST_WATTS),
-    Metric(
-        "temperature_margin_celsius", "Margin to the slow-down", "°C", cadence="slow", least=-_HOTTEST, most=_HOTTEST
-    ),
+    Metric("temperature_margin_celsius", "Margin to slow-down", "°C", cadence="slow", least=-_HOTTEST, most=_HOTTEST),
     Metric("pcie_transmit_bytes_per_s", "PCIe out", "bytes/s", cadence="slow", most=_MOST_TRAFFIC),
     Metric("pcie_receive_bytes_per_s", "PCIe in", "bytes/s", cadence="slow", most=_MOST_TRAFFIC),
     Metric("pcie_generation", "PCIe generation", "count", cadence="slow", most=20.0),
@@ -71,7 +69,7 @@ DEVICE_METRICS: Final = (
     Metric("ecc_uncorrected", "Uncorrected memory errors", "count", cadence="slow"),
     Metric("remapped_corrected", "Rows remapped after corrected errors", "count", cadence="slow"),
     Metric("remapped_uncorrected", "Rows remapped after uncorrected errors", "count", cadence="slow"),
-    Metric("remapping_pending", "Remapping waits for a reset", "state", cadence="slow", most=1.0),
+    Metric("remapping_pending", "Remapping pending a reset", "state", cadence="slow", most=1.0),
     Metric("remapping_failed", "Remapping failed", "state", cadence="slow", most=1.0),
     Metric("graphics_active_fraction", "Engine active", "fraction", cadence="slow", most=1.0),
     Metric("sm_active_fraction", "SMs active", "fraction", cadence="slow", most=1.0),
@@ -79,7 +77,7 @@ DEVICE_METRICS: Final = (
     Metric("tensor_active_fraction", "Tensor cores active", "fraction", cadence="slow", most=1.0),
     Metric("dram_active_fraction", "Memory bandwidth used", "fraction", cadence="slow", most=1.0),
 )
-"""What is measured of a card. The last five are of Hopper and later (GPM)."""
+"""Quantities of a card. The last five exist from Hopper on (GPM)."""
 
 HOST_METRICS: Final = (
     Metric("cpu_fraction", "CPU", "fraction", "host", most=1.0),
@@ -92,11 +90,11 @@ HOST_METRICS: Final = (
     Metric("network_receive_bytes_per_s", "Network in", "bytes/s", "host", most=_MOST_TRAFFIC),
     Metric("network_transmit_bytes_per_s", "Network out", "bytes/s", "host", most=_MOST_TRAFFIC),
 )
-"""What is measured of the machine."""
+"""Quantities of the host."""
 
 FACTS: Final = (
     Metric("memory_total_bytes", "Memory", "bytes"),
-    Metric("power_default_watts", "Power limit by default", "W", most=_MOST_WATTS),
+    Metric("power_default_watts", "Default power limit", "W", most=_MOST_WATTS),
     Metric("power_least_watts", "Lowest power limit", "W", most=_MOST_WATTS),
     Metric("power_most_watts", "Highest power limit", "W", most=_MOST_WATTS),
     Metric("sm_clock_most_mhz", "Highest SM clock", "MHz", most=_FASTEST),
@@ -104,7 +102,7 @@ FACTS: Final = (
     Metric("shutdown_celsius", "Shuts down at", "°C", least=-50.0, most=_HOTTEST),
     Metric("slowdown_celsius", "Slows down at", "°C", least=-50.0, most=_HOTTEST),
     Metric("memory_most_celsius", "Highest memory temperature", "°C", least=-50.0, most=_HOTTEST),
-    Metric("target_celsius", "Highest temperature in use", "°C", least=-50.0, most=_HOTTEST),
+    Metric("target_celsius", "Target temperature", "°C", least=-50.0, most=_HOTTEST),
     Metric("pcie_generation_most", "Highest PCIe generation", "count", most=20.0),
     Metric("pcie_width_most", "Most PCIe lanes", "count", most=64.0),
     Metric("compute_capability", "Compute capability", "count", most=100.0),
@@ -114,17 +112,17 @@ FACTS: Final = (
     Metric("windows_display_driver", "WDDM", "state", most=1.0),
     Metric("multiprocessors", "SMs of this instance", "count"),
 )
-"""What does not change while a card is in place."""
+"""Properties that are fixed while a card is installed."""
 
 BY_NAME: Final = {metric.name: metric for metric in (*FACTS, *DEVICE_METRICS)}
-"""What is measured of cards, by name."""
+"""Quantities and properties of cards, by name."""
 
 HOST_BY_NAME: Final = {metric.name: metric for metric in HOST_METRICS}
-"""What is measured of the machine, by name; some names are those of cards too."""
+"""Quantities of the host, by name; some names are used for cards too."""
 
 
-def judged(metric: Metric, value: float, most: float | None = None) -> Reading:
-    """Return a reading of `metric`, flagged where it cannot be true; `most` is a bound of this one card."""
+def checked_reading(metric: Metric, value: float, most: float | None = None) -> Reading:
+    """Return a reading of `metric`, flagged if implausible; `most` overrides the upper bound."""
     bound = metric.most if most is None else most
     if (metric.least is not None and value < metric.least) or (bound is not None and value > bound):
         return Reading(value, None, True)

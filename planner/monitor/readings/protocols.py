@@ -1,4 +1,4 @@
-"""What is asked of a history: which cards there are, and what was read of them, by whoever keeps it."""
+"""Protocols of data sources for the diagnosis and for summaries, which live histories and recordings implement."""
 
 from collections.abc import Iterable, Iterator
 from typing import Protocol, overload
@@ -8,7 +8,7 @@ from planner.monitor.readings.latest import Latest
 
 
 class Numbers(Protocol):
-    """Numbers in a row, such as an array."""
+    """A sequence of numbers, such as an array."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[float]: ...
@@ -18,8 +18,8 @@ class Numbers(Protocol):
     def __getitem__(self, key: slice, /) -> Iterable[float]: ...
 
 
-class Readings(Protocol):
-    """The readings of one quantity in the order of their times."""
+class ReadingSeries(Protocol):
+    """Readings of one quantity in order of time."""
 
     @property
     def times(self) -> Numbers:
@@ -30,23 +30,23 @@ class Readings(Protocol):
         """Return the values, in the quantity's unit."""
 
 
-class Source(Protocol):
-    """What sums are made of, such as the history of `planner.monitor.history`, or a recording's readings."""
+class SeriesSource(Protocol):
+    """A source of readings, such as the live history or a recording."""
 
     @property
     def inventory(self) -> Inventory:
-        """Return which cards there are."""
+        """Return the cards."""
 
-    def series(self, owner: str, metric: str, /) -> Readings:
-        """Return the readings of one quantity of a card or of the machine, `host`."""
+    def series(self, owner: str, metric: str, /) -> ReadingSeries:
+        """Return the readings of one quantity of a card, or of the host (`host`)."""
 
 
-class Past(Source, Protocol):
-    """What a diagnosis is made from: what was read, and what stands now."""
+class Past(SeriesSource, Protocol):
+    """A source of readings that also knows the current state, as the diagnosis needs it."""
 
     @property
     def latest(self) -> Latest:
-        """Return what stands now."""
+        """Return the current state."""
 
     @property
     def end(self) -> float | None:

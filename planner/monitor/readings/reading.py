@@ -1,11 +1,11 @@
-"""One value read from the machine, or why there is none."""
+"""A single reading: a value, or the cause of its absence."""
 
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeGuard
 
 
 class Cause(StrEnum):
-    """Why a value is not known; the values are names in files and in JSON."""
+    """Cause of a missing value; the values are names in files and in JSON."""
 
     NOT_SUPPORTED = "not-supported"
     NO_PERMISSION = "no-permission"
@@ -22,26 +22,26 @@ class Cause(StrEnum):
 
 
 EXPLANATIONS: Final = {
-    Cause.NOT_SUPPORTED: "this card or driver does not tell it",
-    Cause.NO_PERMISSION: "only an administrator may read it",
-    Cause.LOST: "the card does not answer any more",
-    Cause.ASLEEP: "the card sleeps and was not woken",
-    Cause.MISSING_SYMBOL: "this driver is too old to tell it",
-    Cause.MIG: "a card in MIG mode does not tell it",
-    Cause.HIDDEN: "the operating system or the container hides it",
-    Cause.NOT_YET: "it needs a second look",
-    Cause.UNREADABLE: "the driver tells it in a form that cannot be read",
-    Cause.FAILED: "the driver failed to answer",
-    Cause.NO_ANSWER: "the driver does not answer",
-    Cause.RELEASED: "the driver was let go",
+    Cause.NOT_SUPPORTED: "not reported by this GPU or driver",
+    Cause.NO_PERMISSION: "readable by administrators only",
+    Cause.LOST: "the card no longer responds",
+    Cause.ASLEEP: "the card is asleep",
+    Cause.MISSING_SYMBOL: "not supported by this old driver",
+    Cause.MIG: "not reported in MIG mode",
+    Cause.HIDDEN: "hidden by the operating system or the container",
+    Cause.NOT_YET: "needs a second reading",
+    Cause.UNREADABLE: "reported by the driver in an unknown format",
+    Cause.FAILED: "the driver returned an error",
+    Cause.NO_ANSWER: "the driver does not respond",
+    Cause.RELEASED: "the driver was released",
 }
-"""The causes as people read them."""
+"""Causes as they are shown to people."""
 
 
 class Reading(NamedTuple):
     """A value in its metric's unit, or None and the cause.
 
-    `is_implausible` marks a value that cannot be true; it is kept as the driver told it.
+    `is_implausible` marks a value outside the plausible range; it is kept as the driver reported it.
     """
 
     value: float | None
@@ -49,8 +49,8 @@ class Reading(NamedTuple):
     is_implausible: bool = False
 
 
-Plain = float | str | list[float]
-"""A reading in JSON: a number, the cause's name, or a list of one number that is implausible."""
+JsonReading = float | str | list[float]
+"""JSON form of a reading: a number, the cause's name, or a list of one implausible number."""
 
 _NUMBERS: Final = (float, int)
 _CAUSES: Final = {cause.value: Reading(None, cause) for cause in Cause}
@@ -61,18 +61,18 @@ def missing(cause: Cause) -> Reading:
     return _CAUSES[cause]
 
 
-def to_plain(reading: Reading) -> Plain:
-    """Return `reading` as it is written between processes and into recordings."""
+def reading_to_json(reading: Reading) -> JsonReading:
+    """Return the JSON form of a reading, as used between processes and in recordings."""
     if reading.value is None:
         return str(reading.cause or Cause.NOT_SUPPORTED)
     return [reading.value] if reading.is_implausible else reading.value
 
 
-def from_plain(plain: Plain) -> Reading:
-    """Return the reading that `to_plain` wrote.
+def reading_from_json(plain: JsonReading) -> Reading:
+    """Return the reading that `reading_to_json` wrote.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If the value has none of its forms.
     """
     if is_number(plain):
         return Reading(plain)
@@ -84,6 +84,6 @@ def from_plain(plain: Plain) -> Reading:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value from JSON is a number."""
+    """Return whether a JSON value is a number."""
     # By its type alone: JSON knows no others, and a day of cards has a hundred million.
     return type(value) in _NUMBERS

@@ -1,6 +1,6 @@
-"""What stands now as plain values for JSON: `{"devices": [...], "host": {...}, "state": {...}}`.
+"""Current state as plain values for JSON: `{"devices": [...], "host": {...}, "state": {...}}`.
 
-The names are contracts. A quantity that is not known is null, and `missing` says why.
+The names are contracts. An unknown quantity is null, and `missing` holds the cause.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ _NOT_YET = missing(Cause.NOT_YET)
 
 
 def report(latest: Latest) -> dict[str, Any]:
-    """Return everything that stands now."""
+    """Return the current state of cards, host and monitor."""
     inventory = latest.inventory
     return {
         "devices": [_device(device, latest) for device in inventory.devices],
@@ -37,7 +37,7 @@ def report(latest: Latest) -> dict[str, Any]:
 
 
 def fault_object(fault: Fault) -> dict[str, Any]:
-    """Return a fault as plain values, in words too."""
+    """Return a fault with its description as plain values."""
     return {
         "kind": fault.kind.value,
         "severity": fault.about.severity,

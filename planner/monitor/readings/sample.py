@@ -1,4 +1,4 @@
-"""What was read at one time: every card with its processes, the machine, and what the reading itself cost."""
+"""Samples: all readings of one instant, with processes, the host, and the cost of sampling."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,37 +6,37 @@ from typing import Literal, NamedTuple
 
 from planner.monitor.readings.reading import Cause, Reading, missing
 
-Kind = Literal["compute", "graphics", "mps"]
+ProcessKind = Literal["compute", "graphics", "mps"]
 
 _NOT_YET = missing(Cause.NOT_YET)
 
 
 class HostProcess(NamedTuple):
-    """What the operating system tells of a process; times are in seconds since 1970."""
+    """A process as the operating system reports it; times are in seconds since 1970."""
 
     name: str
     user: str
     command: str
     started_seconds: float
     cpu_fraction: float | None
-    """Of one core; None until it was looked at twice."""
+    """Fraction of one core; None until the second reading."""
     memory_bytes: int
     is_own: bool
-    """Whether it belongs to the user who looks."""
+    """Whether it belongs to the user of this program."""
 
 
 @dataclass(frozen=True, slots=True)
 class CardProcess:
     """One process on one card.
 
-    `host` is None where the operating system does not know the process: the driver's numbers are those of another
-    process-id space (a container), or it has just ended. `is_reliable` is False where what the driver says cannot be
-    true: more memory than the card has, or memory in place of the number.
+    `host` is None if the operating system does not know the process: the driver's PID belongs to another PID namespace
+    (a container), or the process has just ended. `is_reliable` is False if the driver's values are impossible: more
+    memory than the card has, or memory in place of the PID.
     """
 
     pid: int
     uuid: str
-    kind: Kind
+    kind: ProcessKind
     memory_bytes: Reading
     sm_fraction: Reading = _NOT_YET
     memory_controller_fraction: Reading = _NOT_YET
@@ -45,19 +45,19 @@ class CardProcess:
 
     @property
     def quantities(self) -> dict[str, Reading]:
-        """Return what the driver measured of it, by the names of the fields."""
+        """Return the readings of the process, by field name."""
         names = ("memory_bytes", "sm_fraction", "memory_controller_fraction")
         return {name: getattr(self, name) for name in names}
 
 
 Readings = Mapping[str, Reading]
-"""Readings by the names of `metrics`. What is not there was not read this time: its last reading stands."""
+"""Readings by metric name. A metric that is absent was not read this time: its last reading stays valid."""
 
 
 class Cost(NamedTuple):
-    """What one look cost: its time, the calls into the driver and the time they took, and the sampler's own shares.
+    """Cost of one sample: its duration, the calls into the driver and their duration, and the sampler's own usage.
 
-    `field_microseconds` is the time that the driver itself says it took to update field values, all together.
+    `field_microseconds` is the total time that the driver reports for updating field values.
     """
 
     sweep_seconds: float
@@ -69,7 +69,7 @@ class Cost(NamedTuple):
 
 
 class Xid(NamedTuple):
-    """An error that the driver reported of a card, with NVIDIA's number for its kind."""
+    """An error that the driver reported for a card, with NVIDIA's error number."""
 
     uuid: str
     number: int
@@ -77,11 +77,11 @@ class Xid(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One look at everything.
+    """All readings of one instant.
 
-    `monotonic_seconds` orders samples and measures spans, also across a change of the clock; `wall_seconds` are since
-    1970. Cards are known by their UUIDs. `processes` is None where they were not looked at this time. `cores` has the
-    share of each CPU.
+    `monotonic_seconds` orders samples and measures durations, even if the wall clock is changed; `wall_seconds` are
+    since 1970. Cards are identified by UUID. `processes` is None if they were not read this time. `cores` has the usage
+    of each CPU.
     """
 
     monotonic_seconds: float

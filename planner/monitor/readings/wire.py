@@ -1,7 +1,7 @@
-"""Samples and inventories as lines of JSON: what the sampler tells its parent, and what recordings hold.
+"""JSON lines of samples and inventories: the sampler's messages, and the contents of recordings.
 
-A line is an object with one key that says what it is. What is read is checked: a process that dies while it writes
-leaves half a line.
+A line is an object with one key, the kind of message. Input is validated: a process that dies while writing leaves half
+a line.
 """
 
 import json
@@ -11,27 +11,27 @@ from typing import Any, Final, NamedTuple
 
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
-from planner.monitor.readings.reading import Plain, Reading, from_plain, to_plain
+from planner.monitor.readings.reading import JsonReading, Reading, reading_from_json, reading_to_json
 from planner.monitor.readings.sample import CardProcess, Cost, HostProcess, Readings, Sample, Xid
 
 
-class Busy(NamedTuple):
-    """The call, the card it is about (empty: none), and since when by the monotonic clock."""
+class PendingCall(NamedTuple):
+    """The driver call in progress, its subject (empty: none), and its start by the monotonic clock."""
 
     call: str
     subject: str
     since_seconds: float
 
 
-Message = Inventory | Sample | Busy | None
-"""What a line says; None is the answer that no call is under way."""
+Message = Inventory | Sample | PendingCall | None
+"""Content of a line; None means that no driver call is in progress."""
 
 # Made once: json.dumps would make one for each line.
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
 class BadLineError(ValueError):
-    """A line that is not one of ours."""
+    """A line that is not a valid message."""
 
 
 def inventory_line(inventory: Inventory) -> bytes:
@@ -57,16 +57,16 @@ def sample_line(sample: Sample) -> bytes:
     return _line("sample", body)
 
 
-def busy_line(busy: Busy | None) -> bytes:
-    """Return which call is under way as a line."""
+def pending_call_line(busy: PendingCall | None) -> bytes:
+    """Return the driver call in progress as a line."""
     return _line("busy", busy)
 
 
 def read_line(line: bytes) -> Message:
-    """Return what a line says.
+    """Parse a line.
 
     Raises:
-        BadLineError: If it is not one of ours.
+        BadLineError: If it is not a valid message.
     """
     try:
         ((kind, body),) = json.loads(line).items()
@@ -75,7 +75,7 @@ def read_line(line: bytes) -> Message:
         if kind == "inventory":
             return _inventory(body)
         if kind == "busy":
-            return None if body is None else Busy(str(body[0]), str(body[1]), float(body[2]))
+            return None if body is None else PendingCall(str(body[0]), str(body[1]), float(body[2]))
     except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
         raise BadLineError(str(error)) from error
     raise BadLineError(f"there is no message {kind!r}")
@@ -113,8 +113,8 @@ def _line(kind: str, body: object) -> bytes:
     return _encode({kind: body}).encode("utf-8", "backslashreplace") + b"\n"
 
 
-def _plain(readings: Readings) -> dict[str, Plain]:
-    return {name: to_plain(reading) for name, reading in readings.items()}
+def _plain(readings: Readings) -> dict[str, JsonReading]:
+    return {name: reading_to_json(reading) for name, reading in readings.items()}
 
 
 def _sample(body: Mapping[str, Any]) -> Sample:
@@ -132,8 +132,8 @@ def _sample(body: Mapping[str, Any]) -> Sample:
     )
 
 
-def _readings(body: Mapping[str, Plain]) -> dict[str, Reading]:
-    return {name: from_plain(plain) for name, plain in body.items()}
+def _readings(body: Mapping[str, JsonReading]) -> dict[str, Reading]:
+    return {name: reading_from_json(plain) for name, plain in body.items()}
 
 
 def _process(body: Mapping[str, Any]) -> CardProcess:
@@ -142,9 +142,9 @@ def _process(body: Mapping[str, Any]) -> CardProcess:
         pid=body["pid"],
         uuid=body["uuid"],
         kind=body["kind"],
-        memory_bytes=from_plain(body["memory_bytes"]),
-        sm_fraction=from_plain(body["sm_fraction"]),
-        memory_controller_fraction=from_plain(body["memory_controller_fraction"]),
+        memory_bytes=reading_from_json(body["memory_bytes"]),
+        sm_fraction=reading_from_json(body["sm_fraction"]),
+        memory_controller_fraction=reading_from_json(body["memory_controller_fraction"]),
         host=None if host is None else HostProcess(**host),
         is_reliable=body["is_reliable"],
     )

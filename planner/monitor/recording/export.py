@@ -1,11 +1,11 @@
-"""Recordings as tables for other programs: a row for each card and one for the machine, a sample at a time.
+"""Export of recordings as tables, CSV or Parquet: one row per sample for each card and for the host.
 
 The columns are `time` (UTC), `seconds` since the first sample, `owner` (the card's UUID, or `host`), its `index` and
-`name`, then every quantity by its name in `metrics`, in its unit. What was not read or is not known is empty; the last
-column names the values of the row that cannot be true.
+`name`, then every quantity by its name in `metrics`, in its unit. Unread and unknown values are empty; the last column
+names the implausible values of the row.
 
-Parquet tells more: the unit and the title of each column with the column, and under `gpu-planner`, as JSON, what wrote
-the recording, when it began, what it lacks, its notes and its marks.
+Parquet adds metadata: unit and title of each column, and under the key `gpu-planner`, as JSON, the program that wrote
+the recording, its start, data loss, notes and marks.
 """
 
 import csv
@@ -26,13 +26,13 @@ from planner.monitor.readings.metrics import DEVICE_METRICS, HOST_METRICS
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import Readings, Sample
 from planner.monitor.recording.recording import Recording
-from planner.monitor.recording.writer import unwritable
+from planner.monitor.recording.writer import unwritable_error
 from planner.storage import UNFINISHED
 
 _HOST: Final = "host"
 _METRICS: Final = {metric.name: metric for metric in (*HOST_METRICS, *DEVICE_METRICS)}
 _QUANTITIES: Final = tuple(dict.fromkeys(metric.name for metric in (*DEVICE_METRICS, *HOST_METRICS)))
-# What is no number but bits is told as it is.
+# Bit fields are exported as integers.
 _BITS: Final = frozenset(name for name, metric in _METRICS.items() if metric.unit == "bits")
 _MOST_BITS: Final = 2**63
 COLUMNS: Final = ("time", "seconds", "owner", "index", "name", *_QUANTITIES, "implausible")
@@ -43,7 +43,7 @@ _NO_PYARROW: Final = 'Run: pip install "gpu-planner[parquet]", or export to a fi
 
 
 class Row(NamedTuple):
-    """One line of the table; `quantities` are in the order of the columns."""
+    """One row of the table; `quantities` are in the order of the columns."""
 
     time: datetime
     seconds: float
@@ -60,20 +60,20 @@ class Row(NamedTuple):
 
 
 def export(recording: Recording, path: Path) -> int:
-    """Write a recording as the ending of `path` says, `.csv` or `.parquet`; return how many rows it has.
+    """Write a recording in the format of the suffix, `.csv` or `.parquet`; return the number of rows.
 
     Raises:
-        RecordingError: If it ends otherwise, cannot be written, or Parquet is not installed.
+        RecordingError: If the suffix is another, the file cannot be written, or Parquet is not installed.
     """
     if path.suffix.lower() == ".parquet":
         return export_parquet(recording, path)
     if path.suffix.lower() == ".csv":
         return export_csv(recording, path)
-    raise RecordingError(path, "is neither .csv nor .parquet", "End its name in one of them.")
+    raise RecordingError(path, "has neither suffix .csv nor .parquet", "Use one of them.")
 
 
 def export_csv(recording: Recording, path: Path) -> int:
-    """Write a recording as CSV, UTF-8 with a header; return how many rows it has.
+    """Write a recording as CSV, UTF-8 with a header; return the number of rows.
 
     Raises:
         RecordingError: If it cannot be written.
@@ -89,7 +89,7 @@ def export_csv(recording: Recording, path: Path) -> int:
 
 
 def export_parquet(recording: Recording, path: Path) -> int:
-    """Write a recording as Parquet; return how many rows it has.
+    """Write a recording as Parquet; return the number of rows.
 
     Raises:
         RecordingError: If pyarrow is not installed, or it cannot be written.
@@ -109,7 +109,7 @@ def export_parquet(recording: Recording, path: Path) -> int:
 
 
 def rows(recording: Recording) -> Iterator[Row]:
-    """Yield the table, row by row."""
+    """Yield the rows of the table."""
     devices: dict[str, Device] = {}
     for update in recording:
         if isinstance(update, Inventory):
@@ -151,7 +151,7 @@ def _time(wall_seconds: float) -> datetime:
 
 
 def _text(cell: object) -> object:
-    # Spreadsheets take a text that starts so for a formula.
+    # Spreadsheets would evaluate such a text as a formula.
     if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")):
         return f"'{cell}"
     return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
@@ -186,12 +186,12 @@ def _about_recording(recording: Recording) -> dict[str, Any]:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """Give a file beside `path` to write, and put it in its place only when it is whole."""
+    """Provide a temporary file beside `path`, and move it into place once it is complete."""
     part = path.with_name(f"{path.name}{UNFINISHED}")
     try:
         yield part
         os.replace(part, path)
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise unwritable_error(path, error) from error
     finally:
         part.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Writes what is seen into a file while it is seen; a process that is killed loses a quarter of a second of it."""
+"""Recorder that writes updates to a file from a thread of its own; a kill loses a quarter of a second."""
 
 import os
 from collections.abc import Mapping
@@ -13,33 +13,33 @@ from planner import __version__
 from planner.monitor.readings.events import Moment
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
-from planner.monitor.recording.records import VERSION, End, Header, Mark, PlannedRun, Record
-from planner.monitor.recording.writer import RecordingWriter, open_new, unwritable
+from planner.monitor.recording.records import VERSION, End, Header, Mark, Record, RecordedPlan
+from planner.monitor.recording.writer import RecordingWriter, open_new, unwritable_error
 
 PROGRAM: Final = f"gpu-planner {__version__}"
-"""What this program calls itself in its files."""
+"""Name of this program in its recordings."""
 _FLUSH_SECONDS: Final = 0.25
 # A disk that does not answer for so many updates is given up: a quarter of an hour at the fastest rate.
-_MOST_WAITING: Final = 9_000
-_DISK_HANGS: Final = "the disk does not take what is written"
+_MAX_QUEUED: Final = 9_000
+_DISK_STALLED: Final = "the disk does not accept data"
 # A disk that hangs must not keep the window from closing.
-_PATIENCE_SECONDS: Final = 5.0
+_CLOSE_TIMEOUT_SECONDS: Final = 5.0
 
 
 class Recorder:
-    """Records updates into `path`; nothing that it is told ever waits for the disk.
+    """Records updates into `path` without ever blocking the caller on the disk.
 
-    Begin with the inventory that stands, then note every update. `close` it, or use it as a context manager.
+    Begin with the current inventory, then note every update. `close` it, or use it as a context manager.
 
     Raises:
-        RecordingError: If there is a file of that name already, unless it may be replaced, or it cannot be made.
+        RecordingError: If the file exists and `replace` is False, or it cannot be created.
     """
 
     def __init__(self, path: Path, *, replace: bool = False) -> None:
         self.path = path
         self._stream = open_new(path, replace=replace)
-        self._writer = _begun(self._stream, path)
-        self._queue: Queue[tuple[Record, Moment] | None] = Queue(_MOST_WAITING)
+        self._writer = _begin_recording(self._stream, path)
+        self._queue: Queue[tuple[Record, Moment] | None] = Queue(_MAX_QUEUED)
         self._failure: str | None = None
         self._is_closed = False
         self._thread = Thread(target=self._run, name="recorder", daemon=True)
@@ -53,35 +53,35 @@ class Recorder:
 
     @property
     def failure(self) -> str | None:
-        """Return why nothing is written any more, none while all is well."""
+        """Return why recording stopped, None while all is well."""
         return self._failure
 
     def note(self, update: Inventory | Sample) -> None:
-        """Take down an update."""
+        """Record an update."""
         self._put(update)
 
     def mark(self, text: str) -> Mark:
-        """Take down a note of this moment, and return it."""
+        """Record a note at the current time, and return it."""
         mark = Mark(monotonic(), time(), text)
         self._put(mark)
         return mark
 
     def note_plan(self, plan: Mapping[str, Any]) -> None:
-        """Take down the plan that stands beside what is seen, as plain values; the last one holds."""
-        self._put(PlannedRun(plan))
+        """Record the active plan, as plain values; the last one counts."""
+        self._put(RecordedPlan(plan))
 
     def close(self) -> None:
-        """Write the rest and the proper end; what could not be written is in `failure`."""
+        """Write the rest and the proper end; an error is reported by `failure`."""
         if self._is_closed:
             return
         self._is_closed = True
         self._put(End(time()))
         if self._thread.is_alive():
             with suppress(Full):
-                self._queue.put(None, timeout=_PATIENCE_SECONDS)
-        self._thread.join(_PATIENCE_SECONDS)
+                self._queue.put(None, timeout=_CLOSE_TIMEOUT_SECONDS)
+        self._thread.join(_CLOSE_TIMEOUT_SECONDS)
         if self._thread.is_alive():
-            self._failure = _DISK_HANGS
+            self._failure = _DISK_STALLED
 
     def _put(self, record: Record) -> None:
         if self._failure is not None:
@@ -89,7 +89,7 @@ class Recorder:
         try:
             self._queue.put_nowait((record, _now()))
         except Full:
-            self._failure = _DISK_HANGS
+            self._failure = _DISK_STALLED
 
     def _run(self) -> None:
         try:
@@ -110,7 +110,7 @@ class Recorder:
         os.fsync(stream.fileno())
 
     def _write_some(self) -> bool:
-        """Put what comes within one flush after the first of it; return whether more may come."""
+        """Write the records of one flush interval; return whether more may follow."""
         item = self._queue.get()
         due = monotonic() + _FLUSH_SECONDS
         while item is not None:
@@ -126,7 +126,7 @@ class Recorder:
         return False
 
 
-def _begun(stream: BinaryIO, path: Path) -> RecordingWriter:
+def _begin_recording(stream: BinaryIO, path: Path) -> RecordingWriter:
     """Return a writer that has written what the file is, so that it is a recording from its first moment on."""
     writer, now = RecordingWriter(stream), _now()
     try:
@@ -135,7 +135,7 @@ def _begun(stream: BinaryIO, path: Path) -> RecordingWriter:
     except OSError as error:
         with suppress(OSError):
             stream.close()
-        raise unwritable(path, error) from error
+        raise unwritable_error(path, error) from error
     return writer
 
 

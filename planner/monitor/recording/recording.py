@@ -1,4 +1,4 @@
-"""A recording that is read: what it spans, its marks and its plan at once, what was seen bit by bit."""
+"""Reading of recordings: span, marks and plan are loaded at once, updates are streamed."""
 
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -12,28 +12,28 @@ from planner.monitor.readings.events import Moment
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
 from planner.monitor.readings.wire import BadLineError
-from planner.monitor.recording.blocks import Begin, Damage, read_lines
+from planner.monitor.recording.gzip_members import DamagedSpan, MemberStart, read_lines
 from planner.monitor.recording.records import (
     SAMPLE_START,
     VERSION,
     End,
     Header,
     Mark,
-    PlannedRun,
     Record,
+    RecordedPlan,
     read_record,
 )
 
-_MOST_MARKS: Final = 10_000
-_MOST_BAD_LINES: Final = 10_000
-_AGAIN: Final = (
-    "Open a file that “Record or stop…” in the window's Monitor menu, or `gpu-planner monitor --record` in a shell, "
-    "has written."
+_MAX_MARKS: Final = 10_000
+_MAX_BAD_LINES: Final = 10_000
+_HOW_TO_RECORD: Final = (
+    "Open a file written by “Record or stop…” in the window's Monitor menu, or by `gpu-planner monitor --record` in a "
+    "shell."
 )
 
 
 class Loss(NamedTuple):
-    """What is missing: whether the end is, broken places, the most bytes of the file that they take, and bad lines."""
+    """Missing data: whether the end is cut off, damaged places, the bytes of the file they affect, and bad lines."""
 
     is_cut: bool = False
     places: int = 0
@@ -41,20 +41,20 @@ class Loss(NamedTuple):
     bad_lines: int = 0
 
 
-class Timed(NamedTuple):
-    """An update and when it was seen, by the monotonic clock."""
+class TimedUpdate(NamedTuple):
+    """An update and its time by the monotonic clock."""
 
     monotonic_seconds: float
     update: Inventory | Sample
 
 
 class Recording:
-    """What a file holds. It is read again each time that it is gone through: a day of eight cards fills no memory.
+    """A recording file. Each iteration streams it from disk, so that a day of eight cards fits in memory.
 
-    `notes` are sentences about how it was made, of a log of another program. Times are monotonic seconds.
+    `notes` are remarks on an imported log of another program. Times are monotonic seconds.
 
     Raises:
-        RecordingError: If the file is no recording, or one of a later version.
+        RecordingError: If the file is not a recording, or one of a later version.
         OSError: If it cannot be read.
     """
 
@@ -65,7 +65,7 @@ class Recording:
         with closing(open_stream()) as stream:
             contents.scan(stream)
         if contents.header is None:
-            raise RecordingError(path, "is no recording of the monitor", _AGAIN)
+            raise RecordingError(path, "is not a recording of the monitor", _HOW_TO_RECORD)
         self.header: Final = contents.header
         self.samples: Final = contents.samples
         self.first, self.last = contents.first, contents.last
@@ -76,31 +76,31 @@ class Recording:
 
     @property
     def start(self) -> float:
-        """Return the time of the first sample; 0 where there is none."""
+        """Return the time of the first sample; 0 if there is none."""
         return 0.0 if self.first is None else self.first.monotonic_seconds
 
     @property
     def seconds(self) -> float:
-        """Return how long it is, from the first sample to the last."""
+        """Return the duration, from the first sample to the last."""
         return 0.0 if self.last is None else max(0.0, self.last.monotonic_seconds - self.start)
 
     def __iter__(self) -> Iterator[Inventory | Sample]:
         return (timed.update for timed in self.timed())
 
     def content(self) -> bytes:
-        """Return the bytes of its file, which a log that was imported does not have yet.
+        """Return the bytes of the file, which exist only in memory for an imported log.
 
         Raises:
-            OSError: If they cannot be read any more.
+            OSError: If they can no longer be read.
         """
         with closing(self._open()) as stream:
             return stream.read()
 
-    def timed(self, since: float | None = None) -> Iterator[Timed]:
-        """Yield the updates with their times; with `since`, from somewhat before that time on, cards first.
+    def timed(self, since: float | None = None) -> Iterator[TimedUpdate]:
+        """Yield the updates with their times; with `since`, from somewhat before that time on, inventory first.
 
         Raises:
-            OSError: If the file cannot be read any more.
+            OSError: If the file can no longer be read.
         """
         with closing(self._open()) as stream:
             yield from _updates(read_lines(stream, self._offset(since)))
@@ -115,7 +115,7 @@ class Recording:
 
 
 class _Contents:
-    """What a first look at a file finds: all but the samples between the first and the last of each member."""
+    """Index of a file: all but the samples between the first and the last of each member."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -134,7 +134,7 @@ class _Contents:
         for found in read_lines(stream):
             if isinstance(found, bytes):
                 self._note_line(found)
-            elif isinstance(found, Begin):
+            elif isinstance(found, MemberStart):
                 self._end_member()
                 self._begun = found.offset
             else:
@@ -154,7 +154,7 @@ class _Contents:
             self.last, self._begun, self._latest = at, None, b""
 
     def _end_member(self) -> None:
-        """Take down the time of the last sample of a member."""
+        """Record the time of the member's last sample."""
         if self._latest:
             self.last = self._moment(self._latest) or self.last
             self._latest = b""
@@ -167,9 +167,9 @@ class _Contents:
         record = self._read(line)
         if isinstance(record, Header):
             self._note_header(record)
-        elif isinstance(record, Mark) and len(self.marks) < _MOST_MARKS:
+        elif isinstance(record, Mark) and len(self.marks) < _MAX_MARKS:
             self.marks.append(record)
-        elif isinstance(record, PlannedRun):
+        elif isinstance(record, RecordedPlan):
             self.plan = record.plan
         elif isinstance(record, End):
             self.loss = self.loss._replace(is_cut=False)
@@ -185,33 +185,33 @@ class _Contents:
             return read_record(line)
         except BadLineError:
             self.loss = self.loss._replace(bad_lines=self.loss.bad_lines + 1)
-        if self.header is None or self.loss.bad_lines > _MOST_BAD_LINES:
-            raise RecordingError(self._path, "is no recording of the monitor", _AGAIN)
+        if self.header is None or self.loss.bad_lines > _MAX_BAD_LINES:
+            raise RecordingError(self._path, "is not a recording of the monitor", _HOW_TO_RECORD)
         return None
 
-    def _note_damage(self, damage: Damage) -> None:
+    def _note_damage(self, damage: DamagedSpan) -> None:
         if not damage.is_end:
             loss = self.loss
             self.loss = loss._replace(places=loss.places + 1, lost_bytes=loss.lost_bytes + damage.lost_bytes)
 
 
-def _updates(found: Iterator[Begin | Damage | bytes]) -> Iterator[Timed]:
-    """Yield the updates of lines; an inventory that only says again what stands is left out."""
+def _updates(found: Iterator[MemberStart | DamagedSpan | bytes]) -> Iterator[TimedUpdate]:
+    """Yield the updates of lines; an unchanged inventory is left out."""
     standing: Inventory | None = None
     at = 0.0
-    waiting: list[Timed] = []
+    waiting: list[TimedUpdate] = []
     for line in found:
         record = _record(line) if isinstance(line, bytes) else None
         if isinstance(record, Moment):
             at = record.monotonic_seconds
         elif isinstance(record, Inventory) and record != standing:
             standing = record
-            waiting.append(Timed(at, record))
+            waiting.append(TimedUpdate(at, record))
         elif isinstance(record, Sample):
             # The clocks of who reads and who writes may differ: what comes first in the file came first.
             yield from (timed._replace(monotonic_seconds=min(timed[0], record.monotonic_seconds)) for timed in waiting)
             waiting.clear()
-            yield Timed(record.monotonic_seconds, record)
+            yield TimedUpdate(record.monotonic_seconds, record)
     yield from waiting
 
 
@@ -223,25 +223,25 @@ def _record(line: bytes) -> Record | None:
 
 
 def read_recording(path: Path) -> Recording:
-    """Return what a file of `Recorder` holds, however it ended.
+    """Open a file written by `Recorder`, however it ended.
 
     Raises:
-        RecordingError: If it cannot be read, or is no recording.
+        RecordingError: If it cannot be read, or is not a recording.
     """
     return Recording(lambda: open_regular(path), path)
 
 
 def recording_of_bytes(data: bytes, path: Path, notes: tuple[str, ...] = ()) -> Recording:
-    """Return a recording that is in memory; `path` and `notes` say where it is from.
+    """Return a recording that is in memory; `path` and `notes` describe its origin.
 
     Raises:
-        RecordingError: If it is none.
+        RecordingError: If it is not a recording.
     """
     return Recording(lambda: BytesIO(data), path, notes)
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Return a file's bytes as a stream.
+    """Open a regular file for reading bytes.
 
     Raises:
         RecordingError: If it is a folder, a device or a pipe, or cannot be opened.
@@ -249,8 +249,8 @@ def open_regular(path: Path) -> BinaryIO:
     try:
         # Opening a pipe would wait for whoever writes into it.
         if not stat.S_ISREG(path.stat().st_mode):
-            raise RecordingError(path, "is no file", "Name a recording's file.")
+            raise RecordingError(path, "is not a file", "Give the path of a recording.")
         return path.open("rb")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise RecordingError(path, f"cannot be read ({reason})", "Check the path and its rights.") from error
+        raise RecordingError(path, f"cannot be read ({reason})", "Check the path and its permissions.") from error

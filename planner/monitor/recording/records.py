@@ -1,79 +1,64 @@
-"""The lines of a recording: what it is, what was seen and when, the plan, marks, and its proper end.
+"""Record types of a recording: header, updates, the plan, marks, and the proper end.
 
-Samples and inventories are those of `wire`. Since a file may come from anywhere, what is read is checked in full.
+Samples and inventories are those of `wire`. As a file may come from anywhere, everything read is validated.
 """
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import Any, Final, NamedTuple, get_args
+from dataclasses import is_dataclass, replace
+from functools import cache
+from types import UnionType
+from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
 from planner.monitor.readings.events import Moment
-from planner.monitor.readings.inventory import Device, DeviceState, Inventory
+from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.metrics import BY_NAME, HOST_BY_NAME
-from planner.monitor.readings.reading import is_number
-from planner.monitor.readings.sample import CardProcess, HostProcess, Kind, Readings, Sample
+from planner.monitor.readings.reading import Reading, is_number
+from planner.monitor.readings.sample import Readings, Sample
 from planner.monitor.readings.wire import BadLineError, Message, inventory_line, read_line, sample_line
 
 MOST_CARDS: Final = 1024
-"""What names more is no recording of one machine."""
-_STATES: Final = get_args(DeviceState)
-_PROCESS_KINDS: Final = get_args(Kind)
+"""Most cards of one machine; a line with more is not valid."""
 _CARD: Final = frozenset(BY_NAME)
 _HOST: Final = frozenset(HOST_BY_NAME)
 # Far beyond any clock and any reading, and far within what sums of them can hold.
 _MOST: Final = 1e24
 
 
-def checked(message: Message) -> Inventory | Sample:
-    """Return a sample or an inventory whose every part is of its kind; quantities of later versions are left out.
+def validate_message(message: Message) -> Inventory | Sample:
+    """Return a sample or an inventory with all types validated; metrics of later versions are dropped.
 
     Raises:
-        BadLineError: If it is something else, or a part is.
+        BadLineError: If it is anything else, or a value has the wrong type.
     """
-    if isinstance(message, Sample):
-        _check_sample(message)
-        return _without_unknown(message)
-    if isinstance(message, Inventory):
-        _check_inventory(message)
-        return message
-    raise BadLineError("neither a sample nor an inventory")
+    if not isinstance(message, Sample | Inventory):
+        raise BadLineError("neither a sample nor an inventory")
+    if len(message.devices) > MOST_CARDS:
+        raise BadLineError(f"no machine has {len(message.devices):,} cards")
+    _check_type(message, type(message))
+    return _without_unknown(message) if isinstance(message, Sample) else message
 
 
 def check_numbers(values: Iterable[object]) -> None:
-    """See that all are ordinary numbers.
+    """Check that all values are finite numbers of plausible size.
 
     Raises:
-        BadLineError: If one is a text, infinite, no number, or beyond anything that is measured.
+        BadLineError: If one is a text, infinite, not a number, or beyond anything that is measured.
     """
     for value in values:
         # Not-a-number fails every comparison.
         if not is_number(value) or not -_MOST < value < _MOST:
-            raise BadLineError(f"{str(value)[:40]!r} is no number")
+            raise BadLineError(f"{str(value)[:40]!r} is not a number")
 
 
 def check_texts(values: Iterable[object]) -> None:
-    """See that all are texts.
+    """Check that all values are texts.
 
     Raises:
         BadLineError: If one is not.
     """
     if not all(isinstance(value, str) for value in values):
-        raise BadLineError("there is no text where one belongs")
-
-
-def _check_sample(sample: Sample) -> None:
-    check_numbers((sample.monotonic_seconds, sample.wall_seconds, *sample.cores))
-    _check_readings(sample.host)
-    _check_count(len(sample.devices))
-    for readings in sample.devices.values():
-        _check_readings(readings)
-    for process in sample.processes or ():
-        _check_process(process)
-    for xid in sample.xids:
-        check_texts([xid.uuid])
-        check_numbers([xid.number])
-    check_numbers(sample.cost or ())
+        raise BadLineError("a value that should be text is not")
 
 
 def _without_unknown(sample: Sample) -> Sample:
@@ -87,60 +72,50 @@ def _only(readings: Readings, names: frozenset[str]) -> Readings:
     return {name: reading for name, reading in readings.items() if name in names}
 
 
-def _check_readings(readings: Readings) -> None:
-    check_numbers(reading.value for reading in readings.values() if reading.value is not None)
+def _check_type(value: object, kind: object) -> None:
+    """Check a value, with everything inside it, against its declared type; any number may be whole or not."""
+    origin, inner, fields = _form(kind)
+    if origin is UnionType:
+        if value is not None:
+            _check_type(value, inner[0])
+    elif origin is tuple and isinstance(value, tuple):
+        _check_values(value, inner[0])
+    elif origin is Mapping and isinstance(value, Mapping):
+        _check_values(value.values(), inner[1])
+    elif kind is str:
+        check_texts([value])
+    elif kind in (int, float):
+        check_numbers([value])
+    elif not (isinstance(value, kind) if isinstance(kind, type) else value in inner):
+        raise BadLineError(f"{str(value)[:40]!r} is none of {inner or kind}")
+    for name, declared in fields.items():
+        _check_type(getattr(value, name), declared)
 
 
-def _check_process(process: CardProcess) -> None:
-    check_numbers([process.pid])
-    check_texts([process.uuid])
-    _check_readings(process.quantities)
-    _check_choice(process.kind, _PROCESS_KINDS)
-    _check_choice(process.is_reliable, (True, False))
-    if process.host is not None:
-        _check_host(process.host)
+def _check_values(values: Iterable[Any], kind: object) -> None:
+    # Numbers all at once: a day of cards has a hundred million readings.
+    if kind is Reading:
+        check_numbers(reading.value for reading in values if reading.value is not None)
+    elif kind is float:
+        check_numbers(values)
+    else:
+        for value in values:
+            _check_type(value, kind)
 
 
-def _check_host(host: HostProcess) -> None:
-    check_texts((host.name, host.user, host.command))
-    check_numbers((host.started_seconds, host.memory_bytes, host.cpu_fraction or 0.0))
-    _check_choice(host.is_own, (True, False))
-
-
-def _check_inventory(inventory: Inventory) -> None:
-    check_texts((inventory.driver_version, inventory.nvml_version, inventory.cuda_version))
-    _check_count(len(inventory.devices))
-    for device in inventory.devices:
-        _check_device(device)
-    for fault in inventory.faults:
-        check_texts((fault.detail, fault.uuid or ""))
-        check_numbers([fault.since_seconds])
-
-
-def _check_device(device: Device) -> None:
-    check_texts((device.uuid, device.name, device.pci_bus_id, device.mig_parent or "", device.raw_name or ""))
-    check_numbers((device.index, *(device.mig_instance or ())))
-    _check_choice(device.state, _STATES)
-    _check_readings(device.facts)
-
-
-def _check_count(cards: int) -> None:
-    if cards > MOST_CARDS:
-        raise BadLineError(f"no machine has {cards:,} cards")
-
-
-def _check_choice(value: object, choices: tuple[object, ...]) -> None:
-    # 1 equals True, and is no answer.
-    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
-        raise BadLineError(f"{str(value)[:40]!r} is none of {choices}")
+@cache
+def _form(kind: object) -> tuple[object, tuple[Any, ...], dict[str, Any]]:
+    """Return the origin and the arguments of a declared type, and the types of its fields if it is a record."""
+    fields = get_type_hints(kind) if is_dataclass(kind) or hasattr(kind, "_fields") else {}
+    return get_origin(kind), get_args(kind), fields
 
 
 VERSION: Final = 1
-"""What this program writes; it reads no later one."""
+"""Format version that this program writes, and the latest that it reads."""
 
 
 class Header(NamedTuple):
-    """What a file is: the version of its form, the program that wrote it, and when it was begun."""
+    """Format version of a file, the program that wrote it, and when it was begun."""
 
     version: int
     program: str
@@ -148,15 +123,15 @@ class Header(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A note that someone made at a time."""
+    """A user's note at a time."""
 
     monotonic_seconds: float
     wall_seconds: float
     text: str
 
 
-class PlannedRun(NamedTuple):
-    """The plan that stood beside the readings, as plain values."""
+class RecordedPlan(NamedTuple):
+    """The active plan, as plain values."""
 
     plan: Mapping[str, Any]
 
@@ -167,11 +142,11 @@ class End(NamedTuple):
     wall_seconds: float
 
 
-Record = Header | Mark | PlannedRun | End | Moment | Inventory | Sample
-"""What a line says. A moment dates the inventories after it, which have no time of their own."""
+Record = Header | Mark | RecordedPlan | End | Moment | Inventory | Sample
+"""Content of a line. A moment dates the inventories after it, which have no time of their own."""
 
 SAMPLE_START: Final = b'{"sample"'
-"""How every line that holds a sample starts."""
+"""Start of every line that holds a sample."""
 _KINDS: Final[dict[str, type[Header] | type[Mark] | type[End] | type[Moment]]] = {
     "recording": Header,
     "mark": Mark,
@@ -190,29 +165,29 @@ def record_line(record: Record) -> bytes:
         return sample_line(record)
     if isinstance(record, Inventory):
         return inventory_line(record)
-    kind, body = ("plan", record.plan) if isinstance(record, PlannedRun) else (_NAMES[type(record)], record._asdict())
+    kind, body = ("plan", record.plan) if isinstance(record, RecordedPlan) else (_NAMES[type(record)], record._asdict())
     return _encode({kind: body}).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def read_record(line: bytes) -> Record:
-    """Return what a line says.
+    """Parse a line.
 
     Raises:
-        BadLineError: If it is none of ours, or holds what cannot be: texts in place of numbers, infinities, and so on.
+        BadLineError: If it is not a valid record, or holds impossible values: text for a number, infinities, and so on.
     """
     try:
         if line.startswith((SAMPLE_START, _INVENTORY_START)):
-            return checked(read_line(line))
+            return validate_message(read_line(line))
         ((kind, body),) = json.loads(line).items()
         return _planned_run(body) if kind == "plan" else _note(kind, body)
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
         raise BadLineError(str(error)) from error
 
 
-def _planned_run(body: object) -> PlannedRun:
+def _planned_run(body: object) -> RecordedPlan:
     if not isinstance(body, dict):
-        raise BadLineError("a plan is an object")
-    return PlannedRun(body)
+        raise BadLineError("a plan must be an object")
+    return RecordedPlan(body)
 
 
 def _note(kind: str, body: Mapping[str, Any]) -> Header | Mark | End | Moment:

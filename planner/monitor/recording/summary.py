@@ -1,4 +1,4 @@
-"""What a time on the cards came to: energy, cost, averages, peaks, and how long each was held back."""
+"""Summary of a recording or history: energy, cost, means, peaks, and time slowed down, per card."""
 
 from array import array
 from collections.abc import Mapping
@@ -7,9 +7,9 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from planner.monitor.readings.clock_reasons import slowing
+from planner.monitor.readings.intervals import late_seconds
 from planner.monitor.readings.inventory import Device, Inventory
-from planner.monitor.readings.pace import late_seconds
-from planner.monitor.readings.protocols import Numbers, Readings, Source
+from planner.monitor.readings.protocols import Numbers, ReadingSeries, SeriesSource
 from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.recording import Recording
 
@@ -23,12 +23,12 @@ AVERAGED: Final = (
     "temperature_celsius",
     "sm_clock_mhz",
 )
-"""What averages and peaks are told of."""
+"""Quantities with a mean and a peak."""
 _NEEDED: Final = frozenset((*AVERAGED, "energy_joules", "clock_reasons"))
 
 
 class Statistic(NamedTuple):
-    """The average over time, and the highest value."""
+    """Mean over time, and maximum."""
 
     mean: float
     peak: float
@@ -36,10 +36,10 @@ class Statistic(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CardSummary:
-    """What one card did in `seconds` in which it was read.
+    """Summary of one card over the `seconds` in which it was read.
 
-    `energy_joules` is from the card's own counter, or where `is_estimated`, from its power; `usd` is what that costs.
-    `statistics` are by the names of `metrics`, `slowed_seconds` by those of clock reasons.
+    `energy_joules` is from the card's own counter, or, if `is_estimated`, integrated from its power; `usd` is its
+    price. `statistics` are by the names of `metrics`, `slowed_seconds` by those of clock reasons.
     """
 
     device: Device
@@ -53,44 +53,43 @@ class CardSummary:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What all cards did; energy and cost are of the cards alone, not of the machine around them."""
+    """Summary of all cards; energy and cost exclude the host."""
 
     cards: tuple[CardSummary, ...]
     usd_per_kwh: float | None
 
     @property
     def energy_joules(self) -> float | None:
-        """Return the energy of the cards of which it is known, none where it is of none."""
+        """Return the energy of the cards for which it is known, None if it is known for none."""
         known = [card.energy_joules for card in self.cards if card.energy_joules is not None]
         return sum(known) if known else None
 
     @property
     def usd(self) -> float | None:
-        """Return what that energy costs, none without a tariff."""
-        return _cost(self.energy_joules, self.usd_per_kwh)
+        """Return the cost of the energy, None without a price."""
+        return _energy_cost(self.energy_joules, self.usd_per_kwh)
 
     def at(self, usd_per_kwh: float | None) -> "Summary":
-        """Return the same at another price of energy."""
-        cards = (replace(card, usd=_cost(card.energy_joules, usd_per_kwh)) for card in self.cards)
+        """Return the same summary at another price of energy."""
+        cards = (replace(card, usd=_energy_cost(card.energy_joules, usd_per_kwh)) for card in self.cards)
         return Summary(tuple(cards), usd_per_kwh)
 
     @property
     def is_estimated(self) -> bool:
-        """Return whether some of the energy is from the power that cards reported."""
+        """Return whether some of the energy is integrated from reported power."""
         return any(card.is_estimated for card in self.cards)
 
 
-def summary(source: Recording | Source, usd_per_kwh: float | None = None) -> Summary:
-    """Return what a recording or a history comes to, at a price of energy in USD per kWh.
+def summary(source: Recording | SeriesSource, usd_per_kwh: float | None = None) -> Summary:
+    """Summarize a recording or a history, at a price of energy in USD per kWh.
 
-    **Formula** Energy is the sum of the counter's rises. Without a counter it is ∫ P dt by the trapezoidal rule, and
-    averages are ∫ x dt ÷ ∫ dt likewise; gaps are left out of both.
+    **Formula** Energy is the sum of the counter's increases. Without a counter it is ∫ P dt by the trapezoidal rule,
+    and means are ∫ x dt ÷ ∫ dt likewise; gaps are excluded from both.
 
-    **Assumes** of power that it is what the driver reports: an A100 or H100 samples a quarter of the time only
-    (arXiv 2312.02741), so that such an energy is an estimate. A counter that falls was set back, and that step counts
-    as nothing.
+    **Assumes** that power is what the driver reports: an A100 or H100 samples only a quarter of the time (arXiv
+    2312.02741), so such an energy is an estimate. A counter that falls was reset, and that step counts as nothing.
     """
-    series = _Columns(source) if isinstance(source, Recording) else source
+    series = _RecordedSeries(source) if isinstance(source, Recording) else source
     # What an instance draws is part of its card.
     cards = (_of_card(device, series, usd_per_kwh) for device in series.inventory.devices)
     return Summary(tuple(cards), usd_per_kwh)
@@ -101,7 +100,7 @@ class _Column(NamedTuple):
     values: "array[float]"
 
 
-class _Columns:
+class _RecordedSeries:
     """The readings of a recording, as a history keeps them; cards that went away are there too."""
 
     def __init__(self, recording: Recording) -> None:
@@ -134,11 +133,11 @@ class _Columns:
                     column.values.append(reading.value)
 
 
-def _of_card(device: Device, source: Source, usd_per_kwh: float | None) -> CardSummary:
+def _of_card(device: Device, source: SeriesSource, usd_per_kwh: float | None) -> CardSummary:
     series = {name: source.series(device.uuid, name) for name in AVERAGED}
     integrals = {name: _integrated(readings) for name, readings in series.items() if len(readings.values)}
     statistics = {name: _statistic(series[name].values, integral) for name, integral in integrals.items()}
-    energy = _counted(source.series(device.uuid, "energy_joules"))
+    energy = _counter_growth(source.series(device.uuid, "energy_joules"))
     is_estimated = energy is None and "power_watts" in integrals
     if is_estimated:
         energy = integrals["power_watts"].area
@@ -147,13 +146,13 @@ def _of_card(device: Device, source: Source, usd_per_kwh: float | None) -> CardS
         max((integral.seconds for integral in integrals.values()), default=0.0),
         energy,
         is_estimated,
-        _cost(energy, usd_per_kwh),
+        _energy_cost(energy, usd_per_kwh),
         statistics,
         _slowed(source, device.uuid),
     )
 
 
-def _counted(counter: Readings) -> float | None:
+def _counter_growth(counter: ReadingSeries) -> float | None:
     if len(counter.values) < 2:
         return None
     return sum(max(0.0, float(after) - float(before)) for before, after in pairwise(counter.values))
@@ -166,8 +165,8 @@ class _Integral(NamedTuple):
     seconds: float
 
 
-def _integrated(readings: Readings) -> _Integral:
-    """Return the integral without the gaps."""
+def _integrated(readings: ReadingSeries) -> _Integral:
+    """Return the integral over time, gaps excluded."""
     late, area, seconds = _late_seconds(readings.times), 0.0, 0.0
     points = zip(map(float, readings.times), map(float, readings.values), strict=True)
     for (start, first), (end, last) in pairwise(points):
@@ -183,13 +182,13 @@ def _statistic(values: Numbers, integral: _Integral) -> Statistic:
 
 
 def _late_seconds(times: Numbers) -> float:
-    """Return how far apart two readings are between which others lack."""
+    """Return the pause beyond which readings are missing."""
     steps = [float(after) - float(before) for before, after in pairwise(times)]
     return late_seconds(sorted(steps)[len(steps) // 2]) if steps else 0.0
 
 
-def _slowed(source: Source, uuid: str) -> dict[str, float]:
-    """Return for how long each reason held the card back; a reason holds until the next reading."""
+def _slowed(source: SeriesSource, uuid: str) -> dict[str, float]:
+    """Return the seconds that each reason slowed the card down; a reason holds until the next reading."""
     bits, use = source.series(uuid, "clock_reasons"), source.series(uuid, "utilization_fraction")
     use_at = dict(zip(map(float, use.times), map(float, use.values), strict=True))
     late = _late_seconds(bits.times)
@@ -201,5 +200,5 @@ def _slowed(source: Source, uuid: str) -> dict[str, float]:
     return found
 
 
-def _cost(energy_joules: float | None, usd_per_kwh: float | None) -> float | None:
+def _energy_cost(energy_joules: float | None, usd_per_kwh: float | None) -> float | None:
     return None if energy_joules is None or usd_per_kwh is None else energy_joules / JOULES_PER_KWH * usd_per_kwh

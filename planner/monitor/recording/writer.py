@@ -1,4 +1,4 @@
-"""Puts records into a recording's form: when a member ends, and what each member begins with."""
+"""Writing of records into gzip members, each of which begins with everything needed to read it alone."""
 
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -6,30 +6,30 @@ from typing import BinaryIO, Final
 from planner.errors import RecordingError
 from planner.monitor.readings.events import Moment
 from planner.monitor.readings.inventory import Inventory
-from planner.monitor.recording.blocks import BlockWriter
-from planner.monitor.recording.records import Header, PlannedRun, Record, record_line
+from planner.monitor.recording.gzip_members import MemberWriter
+from planner.monitor.recording.records import Header, Record, RecordedPlan, record_line
 
 # A broken place costs at most one member, and a jump reads at most one; shorter ones would make the file larger.
 _MEMBER_SECONDS: Final = 60.0
 
 
 class RecordingWriter:
-    """Writes records to `stream`. Every member begins with what the file is, the plan and the cards that stand.
+    """Writes records to `stream`. Every member begins with the header, the plan and the current inventory.
 
-    So it can be read alone.
+    So each member can be read alone.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._blocks = BlockWriter(stream)
+        self._blocks = MemberWriter(stream)
         self._waiting: list[bytes] = []
         self._standing: dict[type, bytes] = {}
         self._began: float | None = None
 
     def put(self, record: Record, at: Moment) -> bool:
-        """Take a record that was seen at `at`; return whether it began a member.
+        """Add a record observed at `at`; return whether it started a new member.
 
         Raises:
-            OSError: If a member was over and cannot be written.
+            OSError: If the previous member cannot be written.
         """
         if self._began is None:
             self._began = at.monotonic_seconds
@@ -42,16 +42,16 @@ class RecordingWriter:
         line = record_line(record)
         if isinstance(record, Inventory):
             line = record_line(at) + line
-        if isinstance(record, Header | PlannedRun | Inventory):
+        if isinstance(record, Header | RecordedPlan | Inventory):
             self._standing[type(record)] = line
         self._waiting.append(line)
         return is_over
 
     def flush(self) -> None:
-        """Write what was put so far, so that it outlives this process.
+        """Write the records added so far, so that they outlive this process.
 
         Raises:
-            OSError: If it cannot be written.
+            OSError: If they cannot be written.
         """
         if self._waiting:
             self._blocks.write(b"".join(self._waiting))
@@ -68,39 +68,39 @@ class RecordingWriter:
 
 
 def open_new(path: Path, *, replace: bool = False) -> BinaryIO:
-    """Return a new file as a stream to write into.
+    """Create a file for writing bytes.
 
     Raises:
-        RecordingError: If there is a file of that name already, unless it may be replaced, or it cannot be made.
+        RecordingError: If it exists and `replace` is False, or it cannot be created.
     """
     try:
         return path.open("wb" if replace else "xb")
     except FileExistsError as error:
         raise taken(path) from error
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise unwritable_error(path, error) from error
 
 
 def write_new(path: Path, data: bytes) -> None:
-    """Write a new file, whole or not at all.
+    """Write a new file, completely or not at all.
 
     Raises:
-        RecordingError: If there is a file of that name already, or it cannot be written.
+        RecordingError: If it exists, or cannot be written.
     """
     try:
         with open_new(path) as stream:
             stream.write(data)
     except OSError as error:
         path.unlink(missing_ok=True)
-        raise unwritable(path, error) from error
+        raise unwritable_error(path, error) from error
 
 
 def taken(path: Path) -> RecordingError:
-    """Return what to say of a name that is taken."""
-    return RecordingError(path, "there is a file of that name", "Take another name, or move it away.")
+    """Return the error for a file that already exists."""
+    return RecordingError(path, "the file already exists", "Choose another name, or move the file.")
 
 
-def unwritable(path: Path, error: OSError) -> RecordingError:
-    """Return what to say of a file that cannot be written."""
+def unwritable_error(path: Path, error: OSError) -> RecordingError:
+    """Return the error for a file that cannot be written."""
     reason = f"cannot be written ({error.strerror or error})"
-    return RecordingError(path, reason, "Check the folder, its rights, and the room on the disk.")
+    return RecordingError(path, reason, "Check the folder, its permissions, and the free disk space.")

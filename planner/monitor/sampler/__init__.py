@@ -1,1 +1,1 @@
-"""The process that alone talks to the driver: what it asks, how often, and what it tells its parent."""
+"""The sampler: the only process that calls the driver."""

@@ -1,4 +1,4 @@
-"""The rhythm: what is read when, what is told of it, and the pipe to the parent."""
+"""Sampling loop and the pipe to the parent process."""
 
 import faulthandler
 import json
@@ -12,23 +12,23 @@ from typing import Any, BinaryIO, Final
 
 import psutil
 
-from planner.monitor.host.usage import Host
-from planner.monitor.readings.faults import RESTART
+from planner.monitor.host.usage import HostReader
+from planner.monitor.readings.faults import RESTART_EXIT_CODE
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Cost, Sample
-from planner.monitor.readings.wire import Busy, busy_line, inventory_line, sample_line
+from planner.monitor.readings.wire import PendingCall, inventory_line, pending_call_line, sample_line
 from planner.monitor.sampler.watch import CardWatch
 from planner.monitor.settings import Settings, bounded
 
-LOST: Final = 74
-"""The exit code where the parent went away: that of an input or output error (EX_IOERR)."""
+PARENT_GONE_EXIT_CODE: Final = 74
+"""Exit code if the parent went away: an input or output error (EX_IOERR)."""
 
 
-class Channel:
-    """Lines to the parent and its commands.
+class ParentChannel:
+    """Pipe to the parent: lines out, commands in.
 
-    The pipe of commands is open for as long as the parent lives: when it closes, this process ends at once, even while
-    a call into the driver hangs. The command `where` is answered at once too, by `answer_where`.
+    The command pipe is open for as long as the parent lives: when it closes, this process exits at once, even while a
+    driver call hangs. The command `where` is answered at once too, by `answer_where`.
     """
 
     def __init__(self, answer_where: Callable[[], bytes]) -> None:
@@ -45,15 +45,15 @@ class Channel:
         Thread(target=self._listen, name="commands", daemon=True).start()
 
     def send(self, line: bytes) -> None:
-        """Send a line; this process ends where nobody reads it."""
+        """Send a line; exit this process if nobody reads it."""
         try:
             with self._sending:
                 _write_all(self._lines, line)
         except OSError:
-            os._exit(LOST)
+            os._exit(PARENT_GONE_EXIT_CODE)
 
     def wait(self, seconds: float) -> dict[str, Any]:
-        """Return the next command, or an empty one after so many seconds."""
+        """Return the next command, or an empty one after the timeout."""
         with self._changed:
             self._changed.wait_for(lambda: bool(self._arrived), timeout=max(0.0, seconds))
             return self._arrived.popleft() if self._arrived else {}
@@ -76,8 +76,8 @@ def _write_all(stream: BinaryIO, line: bytes) -> None:
         rest = rest[stream.write(rest) :]
 
 
-def silence() -> None:
-    """Let Python's own streams lead nowhere where the parent gave them no place."""
+def redirect_missing_streams() -> None:
+    """Redirect standard streams to the null device if the parent closed them."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # open for as long as the process
@@ -90,23 +90,23 @@ _MEMORY_SECONDS: Final = 10.0
 
 
 class Sampler:
-    """Reads the machine and its cards again and again, until told to stop."""
+    """Samples the host and its cards periodically, until stopped."""
 
     def __init__(self, cards: CardWatch, settings: Settings) -> None:
         self._cards, self._settings = cards, settings
-        self._host = Host()
+        self._host = HostReader()
         self._cpu = CpuMeter()
-        self._told: Inventory | None = None
+        self._sent_inventory: Inventory | None = None
         self._next_slow = self._next_processes = 0.0
 
     def where(self) -> bytes:
-        """Return the line that says which call into the driver is under way; from any thread."""
+        """Return the line that reports the driver call in progress; may be called from any thread."""
         nvml = self._cards.nvml
-        busy: Busy | None = None if nvml is None else nvml.busy
-        return busy_line(busy)
+        busy: PendingCall | None = None if nvml is None else nvml.pending_call
+        return pending_call_line(busy)
 
-    def run(self, channel: Channel) -> int:
-        """Tell samples until the parent says stop, and return the exit code."""
+    def run(self, channel: ParentChannel) -> int:
+        """Send samples until the parent sends `stop`, and return the exit code."""
         # Opening the driver can take many seconds: that this process lives is told before.
         channel.send(inventory_line(self._cards.inventory()))
         due = monotonic()
@@ -116,16 +116,16 @@ class Sampler:
                 self._cards.close()
                 return 0
             if command:
-                self._obey(command)
+                self._execute(command)
             if monotonic() < due:
                 continue
             self._tick(channel)
             # What was missed is not made up for.
             due = max(due + self._settings.fast_seconds, monotonic())
         self._cards.close()
-        return RESTART
+        return RESTART_EXIT_CODE
 
-    def _obey(self, command: dict[str, object]) -> None:
+    def _execute(self, command: dict[str, object]) -> None:
         if "release" in command:
             self._cards.release(time())
         elif "resume" in command:
@@ -133,7 +133,7 @@ class Sampler:
         elif "interval" in command:
             self._settings = self._settings._replace(fast_seconds=bounded(float(str(command["interval"]))))
 
-    def _tick(self, channel: Channel) -> None:
+    def _tick(self, channel: ParentChannel) -> None:
         began, wall, settings = monotonic(), time(), self._settings
         slow, processes = began >= self._next_slow, began >= self._next_processes
         if slow:
@@ -143,13 +143,13 @@ class Sampler:
         before = self._spent()
         host = self._host.read(began, slow=slow)
         budget = settings.fast_seconds * _SLOW_SHARE
-        swept = self._cards.sweep(began, wall, slow=slow, processes=processes, budget_seconds=budget)
+        result = self._cards.sweep(began, wall, slow=slow, processes=processes, budget_seconds=budget)
         calls, driver, fields = (now - then for now, then in zip(self._spent(), before, strict=True))
         cost = Cost(monotonic() - began, int(calls), driver, int(fields), self._cpu.fraction(), self._cpu.memory_bytes)
-        self._tell_inventory(channel)
+        self._send_inventory(channel)
         channel.send(
             sample_line(
-                Sample(began, wall, swept.devices, host.readings, host.cores, swept.processes, swept.xids, cost)
+                Sample(began, wall, result.devices, host.readings, host.cores, result.processes, result.xids, cost)
             )
         )
 
@@ -157,15 +157,15 @@ class Sampler:
         nvml = self._cards.nvml
         return (0, 0.0, 0) if nvml is None else (nvml.calls, nvml.driver_seconds, nvml.field_microseconds)
 
-    def _tell_inventory(self, channel: Channel) -> None:
+    def _send_inventory(self, channel: ParentChannel) -> None:
         inventory = self._cards.inventory()
-        if inventory != self._told:
-            self._told = inventory
+        if inventory != self._sent_inventory:
+            self._sent_inventory = inventory
             channel.send(inventory_line(inventory))
 
 
 class CpuMeter:
-    """This process's own share of a core since it was last asked, and its memory."""
+    """This process's own CPU usage since the previous reading, and its memory."""
 
     def __init__(self) -> None:
         self._process = psutil.Process(os.getpid())
@@ -174,7 +174,7 @@ class CpuMeter:
         self.memory_bytes = self._process.memory_info().rss
 
     def fraction(self) -> float:
-        """Return the share of a core."""
+        """Return the fraction of one core."""
         at, spent = monotonic(), process_time()
         elapsed, used = at - self._at, spent - self._spent
         self._at, self._spent = at, spent

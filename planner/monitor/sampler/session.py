@@ -1,4 +1,4 @@
-"""One opening of the library: its cards and their processes, read again and again until the session is over."""
+"""One NVML session, from initialization to shutdown: its cards and their processes."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -7,19 +7,19 @@ from time import monotonic
 from typing import Any, Final, NamedTuple, get_args
 
 from planner.monitor.host.processes import HostProcesses
-from planner.monitor.nvml import NO_PERMISSION, RESET_REQUIRED, Handle, Listed, Nvml, NvmlFailure, same_handle
+from planner.monitor.nvml import NO_PERMISSION, RESET_REQUIRED, Handle, ListedProcess, Nvml, NvmlFailure, same_handle
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device
-from planner.monitor.readings.metrics import BY_NAME, judged
+from planner.monitor.readings.metrics import BY_NAME, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.monitor.readings.sample import CardProcess, Kind, Xid
-from planner.monitor.sampler.answers import CardLostError
+from planner.monitor.readings.sample import CardProcess, ProcessKind, Xid
 from planner.monitor.sampler.card import Card
-from planner.monitor.sampler.finding import Unreachable, find_devices, instance_uuids
+from planner.monitor.sampler.card_queries import CardLostError
+from planner.monitor.sampler.discovery import UnreachableCard, find_devices, instance_uuids
 
 
 class Versions(NamedTuple):
-    """What the driver calls its parts; empty where it does not tell."""
+    """Versions of the driver's parts; empty if not reported."""
 
     driver: str = ""
     nvml: str = ""
@@ -27,7 +27,7 @@ class Versions(NamedTuple):
 
 
 def read_versions(nvml: Nvml) -> Versions:
-    """Return the versions, as far as they are told."""
+    """Return the versions that the driver reports."""
     driver = _text(nvml, "nvmlSystemGetDriverVersion")
     library = _text(nvml, "nvmlSystemGetNVMLVersion")
     try:
@@ -45,7 +45,7 @@ def _text(nvml: Nvml, call: str) -> str:
         return ""
 
 
-_KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+_KINDS: Final[tuple[ProcessKind, ...]] = get_args(ProcessKind)
 _PER_CENT: Final = 100
 # The largest number of a process on 64-bit Linux (PID_MAX_LIMIT, include/linux/threads.h); Windows stays far below.
 _LARGEST_PID: Final = 2**22
@@ -54,7 +54,7 @@ _Use = Mapping[int, tuple[Reading, Reading]]
 
 
 class CardProcesses:
-    """Lists the processes of cards; `sees_same_pids` is False where the driver numbers them as another system does."""
+    """Lists the processes on cards; `sees_same_pids` is False if the driver's PIDs are of another system."""
 
     def __init__(self, nvml: Nvml, host: HostProcesses, *, sees_same_pids: bool) -> None:
         self._nvml, self._host, self._sees_same_pids = nvml, host, sees_same_pids
@@ -64,8 +64,8 @@ class CardProcesses:
         """Return the processes on one card, each once.
 
         Raises:
-            CardLostError: If the card is gone.
-            SessionOverError: If the whole session is over.
+            CardLostError: If the card is lost.
+            SessionOverError: If the session is invalid.
         """
         listed = {one.pid: (one, kind) for kind in reversed(_KINDS) for one in self._listed(card, kind)}
         if not listed:
@@ -73,32 +73,39 @@ class CardProcesses:
         use, total = self._use(card), card.device.fact("memory_total_bytes")
         return [self._process(card.device.uuid, one, kind, use, total) for one, kind in listed.values()]
 
-    def _listed(self, card: Card, kind: Kind) -> list[Listed]:
+    def _listed(self, card: Card, kind: ProcessKind) -> list[ListedProcess]:
         try:
             return self._nvml.processes(card.device.uuid, card.handle, kind)
         except NvmlFailure as failure:
-            card.check(failure)
+            card.check_failure(failure)
             return []
 
     def _use(self, card: Card) -> _Use:
-        """Return the shares of SMs and of memory traffic, each process's latest, since the last look."""
+        """Return each process's latest usage of SMs and memory traffic since the previous reading."""
         uuid = card.device.uuid
         since = self._last_use.get(uuid, 0)
         samples: list[tuple[int, int, int, int]] = []
         with suppress(NvmlFailure):
-            # Stale ones come along with some drivers.
+            # Some drivers also return stale samples.
             samples = [one for one in self._nvml.process_use(uuid, card.handle, since) if one[1] > since]
         self._last_use[uuid] = max([since, *(at for _, at, _, _ in samples)])
         names = ("utilization_fraction", "memory_controller_fraction")
         return {
-            pid: (judged(BY_NAME[names[0]], sm / _PER_CENT), judged(BY_NAME[names[1]], memory / _PER_CENT))
+            pid: (
+                checked_reading(BY_NAME[names[0]], sm / _PER_CENT),
+                checked_reading(BY_NAME[names[1]], memory / _PER_CENT),
+            )
             for pid, _, sm, memory in sorted(samples, key=lambda one: one[1])
         }
 
-    def _process(self, uuid: str, one: Listed, kind: Kind, use: _Use, total: float | None) -> CardProcess:
+    def _process(self, uuid: str, one: ListedProcess, kind: ProcessKind, use: _Use, total: float | None) -> CardProcess:
         host = self._host.look_up(one.pid) if self._sees_same_pids else None
         hidden = missing(Cause.HIDDEN)
-        memory = hidden if one.memory_bytes is None else judged(BY_NAME["memory_used_bytes"], one.memory_bytes, total)
+        memory = (
+            hidden
+            if one.memory_bytes is None
+            else checked_reading(BY_NAME["memory_used_bytes"], one.memory_bytes, total)
+        )
         idle = missing(Cause.NOT_YET)
         sm, controller = use.get(one.pid, (idle, idle))
         is_reliable = 0 < one.pid <= _LARGEST_PID and not memory.is_implausible
@@ -106,15 +113,15 @@ class CardProcesses:
 
 
 _XID: Final = 0x8
-# More than these at once are told with the next sample.
+# Further events are reported with the next sample.
 _MOST_EVENTS: Final = 100
 _UNREACHABLE: Final = {NO_PERMISSION: FaultKind.NO_PERMISSION, RESET_REQUIRED: FaultKind.RESET_REQUIRED}
 
 
-class Session:
-    """The library while it is open.
+class NvmlSession:
+    """An open NVML session.
 
-    Methods that read raise `SessionOverError` when it must be opened anew. A card that is lost is never asked again;
+    Reading methods raise `SessionOverError` when NVML must be initialized again. A lost card is never queried again;
     the others are.
     """
 
@@ -132,20 +139,20 @@ class Session:
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """Return the cards that answer, then those that were lost."""
+        """Return the responding cards, then the lost ones."""
         return (*(card.device for card in self._cards.values()), *self.lost.values())
 
     def open(self, wall: float) -> None:
-        """Open the library and find its cards; `wall` is in seconds since 1970.
+        """Initialize NVML and find its cards; `wall` is in seconds since 1970.
 
         Raises:
-            NvmlFailure: If the library cannot be opened.
+            NvmlFailure: If NVML cannot be initialized.
         """
         self._nvml.call("nvmlInit", "")
         try:
             self.versions = read_versions(self._nvml)
             for found in find_devices(self._nvml):
-                if isinstance(found, Unreachable):
+                if isinstance(found, UnreachableCard):
                     self._note_unreachable(found, wall)
                 else:
                     self._cards[found.device.uuid] = Card(self._nvml, found)
@@ -157,7 +164,7 @@ class Session:
             raise
 
     def close(self) -> None:
-        """Let the driver go."""
+        """Release the driver."""
         for card in self._cards.values():
             card.close()
         if self._events is not None:
@@ -168,13 +175,13 @@ class Session:
             self._nvml.call("nvmlShutdown", "")
 
     def read(self, now: float, wall: float, *, slow: bool, budget_seconds: float) -> dict[str, dict[str, Reading]]:
-        """Return the readings of every card that answers.
+        """Return the readings of every responding card.
 
-        `slow` asks for what takes the driver long too: of one card at least, of the others as time allows, of the rest
-        when this is called again.
+        `slow` also reads slow quantities: of at least one card, of the others as time allows, of the rest at the next
+        call.
         """
         if slow:
-            # Those that still wait come first.
+            # Cards that are still pending come first.
             self._pending |= dict.fromkeys(self._cards)
         deadline = monotonic() + budget_seconds
         readings = {}
@@ -196,7 +203,7 @@ class Session:
         return {uuid: read for uuid, read in readings.items() if uuid in self._cards}
 
     def read_processes(self, wall: float) -> tuple[CardProcess, ...]:
-        """Return the processes on every card that answers."""
+        """Return the processes on every responding card."""
         found: list[CardProcess] = []
         for card in list(self._cards.values()):
             try:
@@ -206,7 +213,7 @@ class Session:
         return tuple(found)
 
     def read_xids(self) -> tuple[Xid, ...]:
-        """Return the errors that the driver reported since the last time."""
+        """Return the Xid errors that the driver reported since the previous call."""
         xids = []
         for _ in range(_MOST_EVENTS if self._events is not None else 0):
             event = self._nvml.next_event(self._events)
@@ -219,7 +226,7 @@ class Session:
         return tuple(xids)
 
     def has_changed(self) -> bool:
-        """Return whether the driver has other cards or instances than were found."""
+        """Return whether cards or instances were added or removed since the session was opened."""
         try:
             if self._nvml.call("nvmlDeviceGetCount", "") != self._count:
                 return True
@@ -228,7 +235,7 @@ class Session:
         return any(self._has_other_instances(card) for card in self._cards.values() if card.supports_mig)
 
     def forget_place(self, index: int) -> None:
-        """Forget a card that could not be opened, since it is known by its UUID from before."""
+        """Forget a card that could not be opened, since it is known by its UUID."""
         uuid = f"index-{index}"
         self.lost.pop(uuid, None)
         self.faults = [fault for fault in self.faults if fault.uuid != uuid]
@@ -261,8 +268,8 @@ class Session:
                 self.faults.append(Fault(kind, wall, uuid, f"seen by {error.failure.call}"))
                 del self._cards[uuid]
 
-    def _note_unreachable(self, found: Unreachable, wall: float) -> None:
-        """Keep a card that is counted but cannot be opened, by its place: its UUID cannot be asked."""
+    def _note_unreachable(self, found: UnreachableCard, wall: float) -> None:
+        """Keep a card that is counted but cannot be opened, by its index, as its UUID is unknown."""
         failure = found.failure
         kind = _UNREACHABLE.get(failure.code, FaultKind.LOST)
         uuid = f"index-{found.number}"

@@ -1,64 +1,64 @@
-"""Keeps a session with the driver for as long as there can be one, lets cards sleep, and says what is wrong."""
+"""Robust sampling of all cards: reopens sessions, lets idle cards sleep, and reports faults."""
 
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from planner.monitor.host.pci import PCI_DEVICES, find_cards, sleeps_by_itself
+from planner.monitor.host.pci import PCI_DEVICES, can_runtime_suspend, find_cards
 from planner.monitor.host.processes import HostProcesses
 from planner.monitor.host.surroundings import Surroundings
 from planner.monitor.nvml import NoBindingError, Nvml, NvmlFailure, opening_fault
-from planner.monitor.readings.faults import Fault, FaultBook, FaultKind
-from planner.monitor.readings.inventory import Device, Inventory, in_order
+from planner.monitor.readings.faults import ActiveFaults, Fault, FaultKind
+from planner.monitor.readings.inventory import Device, Inventory, sort_devices
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import CardProcess, Xid
-from planner.monitor.sampler.answers import SessionOverError
-from planner.monitor.sampler.session import CardProcesses, Session, Versions
+from planner.monitor.sampler.card_queries import SessionOverError
+from planner.monitor.sampler.session import CardProcesses, NvmlSession, Versions
 from planner.monitor.settings import BackOff
 
 # A card falls asleep about six seconds after the last program let it go (System Monitor applet for COSMIC, issue 38).
-_TIME_TO_SLEEP_SECONDS: Final = 15.0
+_SUSPEND_DELAY_SECONDS: Final = 15.0
 _IDLE_SECONDS: Final = 10.0
-_FIRST_PAUSE_SECONDS: Final = 60.0
+_INITIAL_PAUSE_SECONDS: Final = 60.0
 _LONGEST_PAUSE_SECONDS: Final = 3600.0
 
 
-class SleepWatch:
-    """Decides when the driver may be opened and when it should be let go; times are monotonic, in seconds.
+class SleepPolicy:
+    """Decides when the driver may be opened and when it should be released; times are monotonic, in seconds.
 
-    A card that stays awake although it was let go (it drives a display, say) is let go ever more rarely.
+    A card that stays awake although it was released (it drives a display, say) is released ever more rarely.
     """
 
     def __init__(self, folder: Path = PCI_DEVICES) -> None:
         self._folder = folder
         self._idle_since: float | None = None
-        self._let_go_at: float | None = None
+        self._released_at: float | None = None
         self._not_before = 0.0
-        self._pause = _FIRST_PAUSE_SECONDS
+        self._pause = _INITIAL_PAUSE_SECONDS
 
     def asleep(self) -> tuple[str, ...]:
-        """Return the cards that sleep, if none is awake."""
+        """Return the sleeping cards if all cards sleep, else nothing."""
         cards = find_cards(self._folder)
         return tuple(cards) if cards and all(state == "asleep" for state in cards.values()) else ()
 
     def may_open(self, now: float) -> bool:
-        """Return whether the driver may be opened without waking a card, or keeping one from its sleep."""
+        """Return whether the driver may be opened without waking a card, or preventing its sleep."""
         if self.asleep():
-            if self._let_go_at is not None:
-                self._pause = _FIRST_PAUSE_SECONDS
-            self._let_go_at = None
+            if self._released_at is not None:
+                self._pause = _INITIAL_PAUSE_SECONDS
+            self._released_at = None
             return False
-        if self._let_go_at is None:
+        if self._released_at is None:
             return True
-        if now - self._let_go_at < _TIME_TO_SLEEP_SECONDS:
+        if now - self._released_at < _SUSPEND_DELAY_SECONDS:
             return False
-        self._let_go_at = None
+        self._released_at = None
         self._not_before = now + self._pause
         self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
         return True
 
-    def should_let_go(self, now: float, *, is_idle: bool) -> bool:
-        """Return whether to let the driver go now, so that an idle card can fall asleep."""
+    def should_release(self, now: float, *, is_idle: bool) -> bool:
+        """Return whether to release the driver now, so that an idle card can fall asleep."""
         if not is_idle:
             self._idle_since = None
             return False
@@ -67,14 +67,14 @@ class SleepWatch:
         if now - self._idle_since < _IDLE_SECONDS or now < self._not_before:
             return False
         if not self._can_sleep():
-            self._not_before = now + _FIRST_PAUSE_SECONDS
+            self._not_before = now + _INITIAL_PAUSE_SECONDS
             return False
-        self._idle_since, self._let_go_at = None, now
+        self._idle_since, self._released_at = None, now
         return True
 
     def _can_sleep(self) -> bool:
         cards = find_cards(self._folder)
-        return bool(cards) and all(sleeps_by_itself(self._folder / name) for name in cards)
+        return bool(cards) and all(can_runtime_suspend(self._folder / name) for name in cards)
 
 
 _OPENING_FAULTS: Final = (
@@ -86,13 +86,13 @@ _OPENING_FAULTS: Final = (
     FaultKind.NO_CARDS,
 )
 # How often a card that sleeps is looked at.
-_SLEEP_LOOK_SECONDS: Final = 1.0
+_SLEEP_CHECK_SECONDS: Final = 1.0
 # How long all must go well to be called so.
-_STEADY_SECONDS: Final = 60.0
+_STABLE_SECONDS: Final = 60.0
 
 
-class Swept(NamedTuple):
-    """What one look at the cards gave; processes are None where they were not looked at."""
+class SweepResult(NamedTuple):
+    """Readings of all cards; processes are None if they were not read."""
 
     devices: dict[str, dict[str, Reading]]
     processes: tuple[CardProcess, ...] | None = None
@@ -100,27 +100,27 @@ class Swept(NamedTuple):
 
 
 class CardWatch:
-    """All cards, whatever happens to them.
+    """All cards, through losses, resets, sleep and driver updates.
 
-    `first_try` is when the driver may be opened at the earliest, by the monotonic clock.
+    `first_try` is the earliest time at which to open the driver, by the monotonic clock.
     """
 
     def __init__(
         self,
         surroundings: Surroundings,
-        sleep: SleepWatch,
+        sleep: SleepPolicy,
         first_try: float,
         retry: BackOff,
         look_again: BackOff,
     ) -> None:
-        self.book = FaultBook()
+        self.book = ActiveFaults()
         self.nvml: Nvml | None = None
         self.must_restart = False
         self._surroundings, self._sleep = surroundings, sleep
         self._retry, self._look_again = retry, look_again
         self._next_try = first_try
         self._next_look: float | None = None
-        self._session: Session | None = None
+        self._session: NvmlSession | None = None
         self._known: dict[str, Device] = {}
         self._odd: dict[str, frozenset[str]] = {}
         self._versions = Versions()
@@ -132,70 +132,70 @@ class CardWatch:
         self._reset_by = ""
 
     def inventory(self) -> Inventory:
-        """Return what there is now."""
-        return Inventory(*self._versions, in_order(self._known.values()), self.book.current)
+        """Return the current inventory."""
+        return Inventory(*self._versions, sort_devices(self._known.values()), self.book.current)
 
     def release(self, wall: float) -> None:
-        """Let the driver go until `resume`."""
+        """Release the driver until `resume`."""
         self._is_released = True
         self.close()
         self.book.note(Fault(FaultKind.RELEASED, wall))
 
     def resume(self) -> None:
-        """Take the driver up again."""
+        """Reconnect to the driver at the next sweep."""
         self._is_released = False
         self._next_try = 0.0
         self.book.clear(FaultKind.RELEASED)
 
     def close(self) -> None:
-        """Let the driver go; the next sweep takes it up again."""
+        """Release the driver; the next sweep opens it again."""
         if self._session is not None:
             self._session.close()
             self._session = None
 
-    def sweep(self, now: float, wall: float, *, slow: bool, processes: bool, budget_seconds: float) -> Swept:
-        """Look at every card, after opening the driver if that is due and wakes nobody.
+    def sweep(self, now: float, wall: float, *, slow: bool, processes: bool, budget_seconds: float) -> SweepResult:
+        """Read every card, after opening the driver if that is due and wakes no card.
 
-        `slow` also reads what takes the driver long, of as many cards as `budget_seconds` allow.
+        `slow` also reads slow quantities, of as many cards as `budget_seconds` allow.
         """
         if self._is_released:
-            return Swept({})
+            return SweepResult({})
         if self._session is None:
             self._open(now, wall)
         session = self._session
         if session is None:
-            return Swept({})
+            return SweepResult({})
         if slow and self._should_look_again(session, now):
             self.close()
             self._open(now, wall)
             session = self._session
             if session is None:
-                return Swept({})
+                return SweepResult({})
         try:
             return self._read(session, now, wall, slow=slow, processes=processes, budget_seconds=budget_seconds)
         except SessionOverError as error:
             self._reset_at, self._reset_by = now, str(error)
             self.close()
-            return Swept({})
+            return SweepResult({})
 
     def _read(
-        self, session: Session, now: float, wall: float, *, slow: bool, processes: bool, budget_seconds: float
-    ) -> Swept:
+        self, session: NvmlSession, now: float, wall: float, *, slow: bool, processes: bool, budget_seconds: float
+    ) -> SweepResult:
         devices = session.read(now, wall, slow=slow, budget_seconds=budget_seconds)
         listed = session.read_processes(wall) if processes else None
         if processes:
             self._host_processes.end_round()
-        swept = Swept(devices, listed, session.read_xids() if slow else ())
-        self._take_over(session, now)
-        self._judge(swept, wall)
-        if self._reset_at is not None and now - self._reset_at > _STEADY_SECONDS:
+        result = SweepResult(devices, listed, session.read_xids() if slow else ())
+        self._adopt(session, now)
+        self._check_plausibility(result, wall)
+        if self._reset_at is not None and now - self._reset_at > _STABLE_SECONDS:
             self._reset_at = None
             self.book.clear(FaultKind.DRIVER_RESET)
-        if processes and self._sleep.should_let_go(now, is_idle=_is_idle(swept)):
+        if processes and self._sleep.should_release(now, is_idle=_is_idle(result)):
             self.close()
             self._mark_asleep()
             self.book.note(Fault(FaultKind.ASLEEP, wall, detail="let go, so that it can sleep"))
-        return swept
+        return result
 
     def _open(self, now: float, wall: float) -> None:
         if now < self._next_try or not self._may_open(now, wall):
@@ -203,7 +203,7 @@ class CardWatch:
         try:
             self.nvml = self.nvml or Nvml()
             listing = CardProcesses(self.nvml, self._host_processes, sees_same_pids=self._surroundings.sees_same_pids)
-            session = Session(self.nvml, listing)
+            session = NvmlSession(self.nvml, listing)
             session.open(wall)
         except NoBindingError as error:
             self._next_try = float("inf")
@@ -228,10 +228,10 @@ class CardWatch:
             self.book.note(Fault(FaultKind.ASLEEP, wall))
         may_open = self._sleep.may_open(now)
         if not may_open:
-            self._next_try = now + _SLEEP_LOOK_SECONDS
+            self._next_try = now + _SLEEP_CHECK_SECONDS
         return may_open
 
-    def _note_open(self, session: Session, now: float, wall: float) -> None:
+    def _note_open(self, session: NvmlSession, now: float, wall: float) -> None:
         self._session, self._versions = session, session.versions
         self._retry.reset()
         self.book.clear(*_OPENING_FAULTS, FaultKind.ASLEEP)
@@ -253,10 +253,10 @@ class CardWatch:
         for uuid in found:
             if uuid not in session.lost:
                 self.book.clear(FaultKind.LOST, FaultKind.RESET_REQUIRED, uuid=uuid)
-        self._take_over(session, now)
+        self._adopt(session, now)
         self._note_surroundings(session, wall)
 
-    def _note_surroundings(self, session: Session, wall: float) -> None:
+    def _note_surroundings(self, session: NvmlSession, wall: float) -> None:
         if not session.devices:
             self.book.note(Fault(FaultKind.NO_CARDS, wall))
         elif self._surroundings.has_own_pids:
@@ -277,7 +277,7 @@ class CardWatch:
         # An older library stays loaded in this process: only a new process takes the new one.
         self.must_restart = kind is FaultKind.MISMATCH and self._was_open
 
-    def _take_over(self, session: Session, now: float) -> None:
+    def _adopt(self, session: NvmlSession, now: float) -> None:
         """Take over what the session lost and found."""
         for fault in session.faults:
             self.book.note(fault)
@@ -286,14 +286,14 @@ class CardWatch:
         self.book.keep_devices(frozenset(self._known))
         if session.lost and self._next_look is None:
             self._next_look = now + self._look_again.next_seconds()
-        elif not session.lost and now - self._opened_at > _STEADY_SECONDS:
+        elif not session.lost and now - self._opened_at > _STABLE_SECONDS:
             self._look_again.reset()
 
-    def _should_look_again(self, session: Session, now: float) -> bool:
+    def _should_look_again(self, session: NvmlSession, now: float) -> bool:
         return (self._next_look is not None and now >= self._next_look) or session.has_changed()
 
-    def _judge(self, swept: Swept, wall: float) -> None:
-        for uuid, readings in swept.devices.items():
+    def _check_plausibility(self, result: SweepResult, wall: float) -> None:
+        for uuid, readings in result.devices.items():
             # What is read slowly stays odd until it is read again.
             odd = self._odd.get(uuid, frozenset()) - readings.keys()
             odd |= {name for name, reading in readings.items() if reading.is_implausible}
@@ -302,9 +302,9 @@ class CardWatch:
                 self.book.note(Fault(FaultKind.IMPLAUSIBLE, wall, uuid, ", ".join(sorted(odd))))
             else:
                 self.book.clear(FaultKind.IMPLAUSIBLE, uuid=uuid)
-        if swept.processes is not None:
-            unreliable = {process.uuid for process in swept.processes if not process.is_reliable}
-            for uuid in swept.devices:
+        if result.processes is not None:
+            unreliable = {process.uuid for process in result.processes if not process.is_reliable}
+            for uuid in result.devices:
                 if uuid in unreliable:
                     self.book.note(Fault(FaultKind.UNRELIABLE_PROCESSES, wall, uuid))
                 else:
@@ -314,6 +314,6 @@ class CardWatch:
         self._known = {uuid: replace(device, state="asleep") for uuid, device in self._known.items()}
 
 
-def _is_idle(swept: Swept) -> bool:
-    busy = (readings.get("utilization_fraction") for readings in swept.devices.values())
-    return not swept.processes and not any(reading is not None and reading.value for reading in busy)
+def _is_idle(result: SweepResult) -> bool:
+    busy = (readings.get("utilization_fraction") for readings in result.devices.values())
+    return not result.processes and not any(reading is not None and reading.value for reading in busy)

@@ -1,4 +1,4 @@
-"""One good look at everything: long enough that what needs two readings has them."""
+"""A single complete snapshot, long enough for quantities that need two readings."""
 
 from collections.abc import Callable
 from queue import Empty, Queue
@@ -14,43 +14,43 @@ from planner.monitor.supervisor.supervisor import Supervisor, Update
 
 # The energy counter needs a second; within it everything else is read twice.
 _SETTINGS: Final = Settings(fast_seconds=0.5, slow_seconds=0.5, process_seconds=0.5)
-_LOOKS: Final = 3
+_MIN_SAMPLES: Final = 3
 # After the driver was opened or given up; many cards are read slowly one after the other.
 _LONGEST_SECONDS: Final = 15.0
 # Told with every slow reading, whether it is known or not.
-_SLOW: Final = "power_limit_watts"
-_OVER: Final = frozenset({FaultKind.SAMPLER_CRASHED, FaultKind.SAMPLER_FAILED, FaultKind.STUCK})
+_SLOW_METRIC: Final = "power_limit_watts"
+_GIVEN_UP: Final = frozenset({FaultKind.SAMPLER_CRASHED, FaultKind.SAMPLER_FAILED, FaultKind.STUCK})
 
 
 def look_once(timeouts: Timeouts | None = None, listener: Callable[[Update], object] = lambda _update: None) -> Latest:
-    """Return what stands now, after a second or a little more; a driver that does not answer ends it sooner.
+    """Return the current state, after a second or a little more; sooner if the driver does not respond.
 
-    `listener` hears everything that was read meanwhile.
+    `listener` receives every update meanwhile.
     """
     updates: Queue[Update] = Queue()
     timeouts = timeouts or Timeouts()
-    latest, looks = Latest(), _Looks()
+    latest, counter = Latest(), _SampleCounter()
     with Supervisor(updates.put, _SETTINGS, timeouts):
         deadline = monotonic() + timeouts.start + _LONGEST_SECONDS
-        while not looks.enough(latest) and monotonic() < deadline:
+        while not counter.enough(latest) and monotonic() < deadline:
             try:
                 note(latest, update := updates.get(timeout=max(0.0, deadline - monotonic())))
             except Empty:
                 break
-            looks.note(update)
+            counter.note(update)
             listener(update)
     return latest
 
 
 def note(latest: Latest, update: Update) -> None:
-    """Take over an update."""
+    """Apply an update to the current state."""
     if isinstance(update, Inventory):
         latest.note_inventory(update)
     else:
         latest.note_sample(update)
 
 
-class _Looks:
+class _SampleCounter:
     """Counts how often each card was read."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class _Looks:
         if isinstance(update, Sample):
             self._samples += 1
             for uuid, readings in update.devices.items():
-                self._slow[uuid] = self._slow.get(uuid, 0) + (_SLOW in readings)
+                self._slow[uuid] = self._slow.get(uuid, 0) + (_SLOW_METRIC in readings)
         else:
             self._has_inventory = True
 
@@ -70,6 +70,6 @@ class _Looks:
         running = [device.uuid for device in latest.inventory.devices if device.state == "running"]
         kinds = {fault.kind for fault in latest.inventory.faults}
         # Opening a driver may take long: only one that fell silent later, or was given up, will not answer.
-        is_silent = bool(kinds & _OVER) or (FaultKind.NOT_ANSWERING in kinds and self._samples > 0)
+        is_silent = bool(kinds & _GIVEN_UP) or (FaultKind.NOT_ANSWERING in kinds and self._samples > 0)
         is_read = all(self._slow.get(uuid, 0) > 1 for uuid in running)
-        return self._has_inventory and (is_silent or (self._samples >= _LOOKS and is_read))
+        return self._has_inventory and (is_silent or (self._samples >= _MIN_SAMPLES and is_read))

@@ -1,23 +1,23 @@
-"""The cards over the life of several samplers: known by UUID, and not forgotten because one sampler ended."""
+"""Cards across several samplers: identified by UUID, and remembered when a sampler ends."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
 from planner.monitor.host.pci import same_card
 from planner.monitor.readings.faults import Fault, FaultKind
-from planner.monitor.readings.inventory import Device, Inventory, in_order
+from planner.monitor.readings.inventory import Device, Inventory, sort_devices
 
 
-def is_first_word(inventory: Inventory) -> bool:
-    """Return whether a sampler only says that it lives, before it looked for cards."""
+def is_startup_inventory(inventory: Inventory) -> bool:
+    """Return whether an inventory is a sampler's first sign of life, before it looked for cards."""
     return not (inventory.driver_version or inventory.devices or inventory.faults)
 
 
-def merge(before: Inventory, now: Inventory, wall: float) -> Inventory:
-    """Return `now` with the cards of `before` that are missing in it; `wall` is in seconds since 1970.
+def merge_inventories(before: Inventory, now: Inventory, wall: float) -> Inventory:
+    """Return `now` with the cards of `before` that it lacks; `wall` is in seconds since 1970.
 
-    Where a driver answers and lists other cards, those that are missing are lost; where none answers, they stay as
-    they were. One that is only told by its place (it sleeps, or cannot be opened) is the card that was known there.
+    If a driver responds and lists other cards, missing ones are lost; if none responds, they keep their state. A card
+    known only by its address (it sleeps, or cannot be opened) is the card that was known there.
     """
     listed = {device.uuid for device in now.devices}
     gone = [device for device in before.devices if device.uuid not in listed and device.uuid.startswith("GPU-")]
@@ -32,7 +32,7 @@ def merge(before: Inventory, now: Inventory, wall: float) -> Inventory:
         versions.driver_version,
         versions.nvml_version,
         versions.cuda_version,
-        in_order(
+        sort_devices(
             (
                 *(_recognised(device, known_as) for device in now.devices),
                 *(replace(device, state="lost") if answers else device for device in missing),

@@ -1,4 +1,4 @@
-"""Keeps a sampler running whatever the driver does, and tells what it says and what is wrong with it."""
+"""Supervisor that keeps a sampler running whatever the driver does, and reports its updates and faults."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -9,30 +9,30 @@ from threading import Thread
 from time import monotonic, time
 from typing import Final, NamedTuple
 
-from planner.monitor.readings.faults import Fault, FaultBook, FaultKind, explain_ending
+from planner.monitor.readings.faults import ActiveFaults, Fault, FaultKind, explain_sampler_exit
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
-from planner.monitor.readings.wire import Busy, Message
+from planner.monitor.readings.wire import Message, PendingCall
 from planner.monitor.settings import BackOff, Settings, Timeouts, bounded
-from planner.monitor.supervisor.child import Child
-from planner.monitor.supervisor.roster import is_first_word, merge
+from planner.monitor.supervisor.roster import is_startup_inventory, merge_inventories
+from planner.monitor.supervisor.sampler_process import SamplerProcess
 
 Update = Inventory | Sample
-"""What a listener hears. A sample follows the inventory that it belongs to."""
+"""An update for listeners. A sample follows the inventory that it belongs to."""
 
 _OWN_FAULTS: Final = (FaultKind.NOT_ANSWERING, FaultKind.SAMPLER_CRASHED, FaultKind.SAMPLER_FAILED, FaultKind.STUCK)
 _LOOK_SECONDS: Final = 1.0
 
 
 class _Ended(NamedTuple):
-    """The sampler's pipe is closed."""
+    """The sampler closed its pipe."""
 
 
 class Supervisor:
-    """Runs the sampler; `listener` is called from the supervisor's thread, must return soon and raise nothing.
+    """Runs the sampler; `listener` is called from the supervisor's thread, must return soon and never raise.
 
-    Use it as a context manager, or call `start` and `stop`: after `stop` no process, thread or file of it is left, but
-    for a sampler that hangs in the kernel, which nothing can end.
+    Use it as a context manager, or call `start` and `stop`: after `stop` no process, thread or file of it remains,
+    except a sampler that hangs in the kernel, which nothing can end.
     """
 
     def __init__(
@@ -46,13 +46,13 @@ class Supervisor:
         self._settings, self._timeouts = settings or Settings(), timeouts or Timeouts()
         self._retry = BackOff(self._timeouts.first_retry, self._timeouts.last_retry)
         # All that is done to the sampler is done in one thread: who asks for it waits for no lock and no pipe.
-        self._queue: Queue[tuple[Child, Message | _Ended] | Callable[[], None] | None] = Queue()
-        self._child: Child | None = None
-        self._stuck: Child | None = None
+        self._queue: Queue[tuple[SamplerProcess, Message | _Ended] | Callable[[], None] | None] = Queue()
+        self._child: SamplerProcess | None = None
+        self._stuck: SamplerProcess | None = None
         self._thread: Thread | None = None
-        self._book = FaultBook()
+        self._book = ActiveFaults()
         self._from_child = Inventory()
-        self._told = Inventory()
+        self._reported = Inventory()
         self._heard_at = self._cards_since = 0.0
         self._has_sample = self._is_released = self._waits_for_driver = False
         self._asked_at: float | None = None
@@ -67,7 +67,7 @@ class Supervisor:
 
     @property
     def pid(self) -> int | None:
-        """Return the sampler's number, none while there is none."""
+        """Return the sampler's PID, None while there is none."""
         child = self._child
         return None if child is None else child.pid
 
@@ -78,7 +78,7 @@ class Supervisor:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the sampler, let the driver go, and wait until both are gone, no longer than `Timeouts.stop`."""
+        """Stop the sampler, release the driver, and wait for both, no longer than `Timeouts.stop`."""
         if self._thread is None:
             return
         self._queue.put(None)
@@ -86,15 +86,15 @@ class Supervisor:
         self._thread = None
 
     def set_interval(self, seconds: float) -> None:
-        """Read every so many seconds from now on, within what is possible."""
+        """Set the sampling interval, limited to the supported range."""
         self._queue.put(partial(self._take_interval, bounded(seconds)))
 
     def release(self) -> None:
-        """Let the driver go, so that it can be unloaded or the card can sleep; the machine itself is still read."""
+        """Release the driver, so that it can be unloaded or the card can sleep; the host is still read."""
         self._queue.put(partial(self._take_released, is_released=True))
 
     def resume(self) -> None:
-        """Take the driver up again."""
+        """Reconnect to the driver."""
         self._queue.put(partial(self._take_released, is_released=False))
 
     def _take_interval(self, seconds: float) -> None:
@@ -110,7 +110,7 @@ class Supervisor:
             self._child.command(**command)
 
     def _run(self) -> None:
-        self._tell_inventory()
+        self._report_inventory()
         while True:
             with suppress(Empty):
                 came = self._queue.get(timeout=self._wait_seconds())
@@ -124,7 +124,7 @@ class Supervisor:
         self._finish()
 
     def _wait_seconds(self) -> float:
-        """Return how long to wait for a message before something is to be looked after."""
+        """Return how long to wait for a message before the next check."""
         now = monotonic()
         dues = [now + _LOOK_SECONDS]
         if self._child is not None:
@@ -134,7 +134,7 @@ class Supervisor:
         return max(0.0, min(dues) - now)
 
     def _due(self) -> float:
-        """Return when the sampler has been silent for so long that the next step is to be taken."""
+        """Return when the sampler's silence requires the next step."""
         timeouts = self._timeouts
         if self._asked_at is None:
             return self._heard_at + self._settings.fast_seconds + timeouts.quiet
@@ -144,7 +144,7 @@ class Supervisor:
     def _hear(self, message: Message | _Ended) -> None:
         if isinstance(message, _Ended):
             self._note_end()
-        elif isinstance(message, Busy) or message is None:
+        elif isinstance(message, PendingCall) or message is None:
             self._note_busy(message)
         else:
             self._heard_at, self._asked_at = monotonic(), None
@@ -156,13 +156,13 @@ class Supervisor:
                 self._note_sample(message)
 
     def _note_inventory(self, inventory: Inventory) -> None:
-        if not is_first_word(inventory):
-            self._from_child = merge(self._from_child, inventory, time())
+        if not is_startup_inventory(inventory):
+            self._from_child = merge_inventories(self._from_child, inventory, time())
             self._note_driver()
-            self._tell_inventory()
+            self._report_inventory()
 
     def _note_driver(self) -> None:
-        """Take down that the driver, or its absence, was heard of again."""
+        """Record that the driver, or its absence, was reported again."""
         self._waits_for_driver = False
         self._book.clear(*_OWN_FAULTS)
 
@@ -175,10 +175,10 @@ class Supervisor:
             self._note_driver()
             if now - self._cards_since >= self._timeouts.healthy:
                 self._retry.reset()
-        self._tell_inventory()
+        self._report_inventory()
         self._listener(sample)
 
-    def _note_busy(self, busy: Busy | None) -> None:
+    def _note_busy(self, busy: PendingCall | None) -> None:
         if self._asked_at is None:
             return
         detail = "the sampler does not say why" if busy is None else busy.call
@@ -187,7 +187,7 @@ class Supervisor:
             detail = f"{detail} of {uuid}"
         silent = monotonic() - self._heard_at
         self._book.note(Fault(FaultKind.NOT_ANSWERING, time() - silent, detail=detail))
-        self._tell_inventory()
+        self._report_inventory()
 
     def _check(self) -> None:
         now = monotonic()
@@ -195,7 +195,7 @@ class Supervisor:
         if self._restart_at is not None and now >= self._restart_at:
             self._restart_at = None
             self._start_child(self._retry.next_seconds())
-            self._tell_inventory()
+            self._report_inventory()
         if self._child is None or now < self._due():
             return
         if self._asked_at is None:
@@ -205,25 +205,25 @@ class Supervisor:
             self._kill()
 
     def _kill(self) -> None:
-        """End a sampler that does not answer, and go on without the driver for a while."""
+        """Kill a sampler that does not respond, and leave the driver alone for a while."""
         child = self._take_child()
         if not any(fault.kind is FaultKind.NOT_ANSWERING for fault in self._book.current):
             self._note_busy(None)
         if not child.kill(self._timeouts.end):
             self._stuck = child
             self._book.note(Fault(FaultKind.STUCK, time()))
-        self._tell_inventory()
+        self._report_inventory()
         self._start_child(float("inf") if self._stuck is not None else self._retry.next_seconds())
 
     def _note_end(self) -> None:
         child = self._take_child()
         child.kill(self._timeouts.end)
-        ending = explain_ending(child.exit_code, child.printed)
+        ending = explain_sampler_exit(child.exit_code, child.printed)
         if ending.kind is None:
             self._start_child(0.0)
             return
         self._book.note(Fault(ending.kind, time(), detail=ending.detail))
-        self._tell_inventory()
+        self._report_inventory()
         if self._has_sample:
             self._start_child(self._retry.next_seconds())
         else:
@@ -239,7 +239,7 @@ class Supervisor:
     def _start_child(self, driver_after_seconds: float) -> None:
         settings = self._settings._replace(driver_after_seconds=driver_after_seconds)
         try:
-            child = Child(settings, self._pass_on, self._pass_on_end, self._environment)
+            child = SamplerProcess(settings, self._pass_on, self._pass_on_end, self._environment)
         except OSError as error:
             self._book.note(Fault(FaultKind.SAMPLER_FAILED, time(), detail=str(error)))
             self._restart_at = monotonic() + self._retry.next_seconds()
@@ -251,21 +251,21 @@ class Supervisor:
         if self._is_released:
             child.command(release=True)
 
-    def _take_child(self) -> Child:
+    def _take_child(self) -> SamplerProcess:
         child, self._child = self._child, None
         assert child is not None  # only called while there is one
         return child
 
-    def _pass_on(self, child: Child, message: Message) -> None:
+    def _pass_on(self, child: SamplerProcess, message: Message) -> None:
         self._queue.put((child, message))
 
-    def _pass_on_end(self, child: Child) -> None:
+    def _pass_on_end(self, child: SamplerProcess) -> None:
         self._queue.put((child, _Ended()))
 
-    def _tell_inventory(self) -> None:
+    def _report_inventory(self) -> None:
         inventory = replace(self._from_child, faults=(*self._from_child.faults, *self._book.current))
-        if inventory != self._told:
-            self._told = inventory
+        if inventory != self._reported:
+            self._reported = inventory
             self._listener(inventory)
 
     def _finish(self) -> None:

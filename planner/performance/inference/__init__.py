@@ -1,1 +1,1 @@
-"""Time of inference: reading the prompt, generating the answer, and serving many requests."""
+"""Time of inference: processing the prompt, generating the answer, and serving many requests."""

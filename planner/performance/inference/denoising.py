@@ -1,4 +1,4 @@
-"""What the networks of a diffusion pipeline compute and put out: denoisers, and the decoder of the autoencoder.
+"""Operation counts of a diffusion pipeline's networks: denoisers, and the autoencoder's decoder.
 
 **Source**: shapes as in diffusers 0.40 `models/unets`, `models/transformers` and `models/autoencoders/vae.py`; a
 multiplication with addition is two operations.
@@ -18,11 +18,11 @@ _RESNET_CALLS: Final = 12
 _BLOCK_CALLS: Final = 45
 """Operators of a transformer block: three norms, ten products with their reshapes, two attentions, and sums."""
 _GATED: Final = 12
-"""Squares of the width in a gated feed-forward block: 8 on the way in and 4 on the way out."""
+"""Squares of the width in a gated feed-forward block: 8 in its input projections and 4 in its output projection."""
 
 
-class Maps(NamedTuple):
-    """Multiplications and outputs of one module, and the operators that PyTorch calls for it."""
+class ModuleCounts(NamedTuple):
+    """Multiplications and output elements of one module, and its operator launches."""
 
     macs: float
     elements: float
@@ -31,7 +31,7 @@ class Maps(NamedTuple):
 
 @lru_cache(maxsize=256)
 def denoiser_counts(network: Denoiser, height: int, width: int, text: int) -> Counts:
-    """Return one pass over a latent image of `height` × `width` with `text` tokens of the prompt."""
+    """Return the counts of one pass over a latent image of `height` × `width` with `text` prompt tokens."""
     if isinstance(network, UNet):
         return _counts(_unet(network, height * width, text))
     return _counts(_transformer(network, height, width, text))
@@ -39,11 +39,11 @@ def denoiser_counts(network: Denoiser, height: int, width: int, text: int) -> Co
 
 @lru_cache(maxsize=256)
 def decoder_counts(decoder: ImageDecoder, height: int, width: int) -> Counts:
-    """Return the decoding of one latent image of `height` × `width`."""
+    """Return the counts of decoding one latent image of `height` × `width`."""
     return _counts(_decoder(decoder, height * width))
 
 
-def _counts(parts: Iterator[Maps]) -> Counts:
+def _counts(parts: Iterator[ModuleCounts]) -> Counts:
     found = list(parts)
     return Counts(
         flops=2 * sum(part.macs for part in found),
@@ -53,14 +53,14 @@ def _counts(parts: Iterator[Maps]) -> Counts:
     )
 
 
-def _unet(unet: UNet, pixels: int, text: int) -> Iterator[Maps]:
+def _unet(unet: UNet, pixels: int, text: int) -> Iterator[ModuleCounts]:
     ends = 2 * _KERNEL * unet.latent_channels * unet.channels[0]
-    yield Maps(ends * pixels, (unet.channels[0] + unet.latent_channels) * pixels)
+    yield ModuleCounts(ends * pixels, (unet.channels[0] + unet.latent_channels) * pixels)
     for step in unet.steps():
         yield from _module(step, pixels / 4**step.level, unet.text_width, text)
 
 
-def _module(step: Step, pixels: float, text_width: int, text: int) -> Iterator[Maps]:
+def _module(step: Step, pixels: float, text_width: int, text: int) -> Iterator[ModuleCounts]:
     match step.kind:
         case "resnet":
             yield _resnet(step.into, step.out, pixels)
@@ -76,51 +76,51 @@ def _module(step: Step, pixels: float, text_width: int, text: int) -> Iterator[M
             yield _resize(step.out, pixels * 4)
 
 
-def _resnet(into: int, out: int, pixels: float) -> Maps:
-    """Return two convolutions, and one on the shortcut where the width changes."""
+def _resnet(into: int, out: int, pixels: float) -> ModuleCounts:
+    """Return the counts of two convolutions, and one on the shortcut if the width changes."""
     shortcut = into * out if into != out else 0
-    return Maps(
+    return ModuleCounts(
         (_KERNEL * (into * out + out * out) + shortcut) * pixels, (3 if shortcut else 2) * out * pixels, _RESNET_CALLS
     )
 
 
-def _resize(channels: int, pixels: float) -> Maps:
-    return Maps(_KERNEL * channels * channels * pixels, channels * pixels)
+def _resize(channels: int, pixels: float) -> ModuleCounts:
+    return ModuleCounts(_KERNEL * channels * channels * pixels, channels * pixels)
 
 
-def _blocks(width: int, depth: int, pixels: float, text_width: int, text: int) -> Maps:
-    """Return transformer blocks between two projections: attention to itself and to the text, and a gated block."""
+def _blocks(width: int, depth: int, pixels: float, text_width: int, text: int) -> ModuleCounts:
+    """Return the counts of transformer blocks: self-attention, cross-attention to the text, and a gated block."""
     squares = 2 + depth * (4 + 2 + _GATED)
     pairs = depth * 2 * width * (pixels + text)
     text_side = depth * 2 * width * text_width * text
     macs = pixels * (squares * width * width + pairs) + text_side
-    return Maps(macs, pixels * width * (2 + depth * (5 + 3 + 9)), depth * _BLOCK_CALLS)
+    return ModuleCounts(macs, pixels * width * (2 + depth * (5 + 3 + 9)), depth * _BLOCK_CALLS)
 
 
-def _transformer(network: DiffusionTransformer, height: int, width: int, text: int) -> Iterator[Maps]:
-    """Return blocks over patches: beside the tokens of the text in one attention, or reading them across (PixArt)."""
+def _transformer(network: DiffusionTransformer, height: int, width: int, text: int) -> Iterator[ModuleCounts]:
+    """Return the counts of blocks over patches, with joint attention to the text or cross-attention (PixArt)."""
     image = (height // network.patch) * (width // network.patch)
     each = 4 * network.hidden**2 + 2 * network.hidden * network.intermediate
     outputs = 5 * network.hidden + network.intermediate
     if network.family == "pixart":
         across = 2 * network.hidden**2 * (image + text) + 2 * image * text * network.hidden
         yield _over(network.blocks, image, each, outputs, network.hidden)
-        yield Maps(network.blocks * across, network.blocks * 3 * network.hidden * image)
+        yield ModuleCounts(network.blocks * across, network.blocks * 3 * network.hidden * image)
         return
     yield _over(network.blocks + network.single_blocks, image + text, each, outputs, network.hidden)
     yield _over(network.dual_blocks, image, 4 * network.hidden**2, 5 * network.hidden, network.hidden)
 
 
-def _over(blocks: int, tokens: int, each: int, outputs: int, hidden: int) -> Maps:
+def _over(blocks: int, tokens: int, each: int, outputs: int, hidden: int) -> ModuleCounts:
     macs = blocks * tokens * (each + 2 * tokens * hidden)
-    return Maps(macs, blocks * tokens * outputs, blocks * _BLOCK_CALLS)
+    return ModuleCounts(macs, blocks * tokens * outputs, blocks * _BLOCK_CALLS)
 
 
-def _decoder(decoder: ImageDecoder, pixels: int) -> Iterator[Maps]:
+def _decoder(decoder: ImageDecoder, pixels: int) -> Iterator[ModuleCounts]:
     deepest = decoder.channels[-1]
-    yield Maps(_KERNEL * decoder.latent_channels * deepest * pixels, deepest * pixels)
+    yield ModuleCounts(_KERNEL * decoder.latent_channels * deepest * pixels, deepest * pixels)
     yield _resnet(deepest, deepest, pixels)
-    yield Maps(pixels * (4 * deepest**2 + 2 * pixels * deepest), 5 * deepest * pixels)
+    yield ModuleCounts(pixels * (4 * deepest**2 + 2 * pixels * deepest), 5 * deepest * pixels)
     yield _resnet(deepest, deepest, pixels)
     width, size = deepest, float(pixels)
     for level, channels in reversed(list(enumerate(decoder.channels))):
@@ -130,4 +130,4 @@ def _decoder(decoder: ImageDecoder, pixels: int) -> Iterator[Maps]:
         if level:
             size *= 4
             yield _resize(channels, size)
-    yield Maps(_KERNEL * 3 * width * size, 3 * size)
+    yield ModuleCounts(_KERNEL * 3 * width * size, 3 * size)

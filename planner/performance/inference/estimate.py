@@ -1,4 +1,4 @@
-"""How long a request takes: the time to its first token, between tokens, and of the whole."""
+"""Time of a request: to its first token, between tokens, and in total."""
 
 from typing import Final, NamedTuple
 
@@ -9,11 +9,11 @@ from planner.models.architecture import Architecture
 from planner.models.images import patches_of_image
 from planner.performance.efficiency import family_of
 from planner.performance.inference.images import image_time
-from planner.performance.inference.machine import machine_of
-from planner.performance.inference.passes import Away, Pass, Sharing
-from planner.performance.inference.request import Run, encode, read_prompt, write_token
-from planner.performance.inference.spread import is_measured, spread
-from planner.performance.inference.terms import bound_of, prompt_term, step_terms
+from planner.performance.inference.machine import card_speed
+from planner.performance.inference.passes import HostWeights, ModelSplit, Pass
+from planner.performance.inference.request import ServedModel, encode, read_prompt, write_token
+from planner.performance.inference.spread import is_decoding_measured, spread
+from planner.performance.inference.terms import inference_bound, prompt_term, step_terms
 from planner.performance.inference.work import work_of
 from planner.performance.links import Links, links_of
 from planner.performance.measured import scaled
@@ -26,22 +26,22 @@ from planner.workload.layout import laid_out
 from planner.workload.workload import Inference
 
 _HOST_BYTES_PER_S: Final = 70e9
-"""What llama.cpp reads from a host's memory: two channels of DDR5-5600, 89.6 GB/s (JEDEC JESD79-5), at 0.78."""
+"""Bandwidth of host memory in llama.cpp: two channels of DDR5-5600, 89.6 GB/s (JEDEC JESD79-5), at 0.78."""
 _AS_IS: Final = TimeSetting()
 _ONE_PASS: Final = ("encoder", "vision-encoder")
 
 
-class Timed(NamedTuple):
-    """A request: reading the prompt, a step at the mean context, and how many steps there are."""
+class TimedRequest(NamedTuple):
+    """A timed request: processing the prompt, a decoding step at the mean context, and the number of steps."""
 
-    run: Run
+    run: ServedModel
     prompt: Pass
     step: Pass
     answer: int
 
     @property
     def whole(self) -> Pass:
-        """Return all of it."""
+        """Return the time of the whole request."""
         return self.prompt.plus(self.step.times(self.answer))
 
 
@@ -52,14 +52,14 @@ def inference_time(
     setting: TimeSetting = _AS_IS,
     measured_on: Gpu | None = None,
 ) -> TimeResult:
-    """Return the time of `workload` (defaults filled in) on kinds of cards, each with their number.
+    """Return the time of `workload` (defaults filled in) on kinds of cards, each with its count.
 
-    A measured speed of `setting` takes the place of the estimate, scaled by the ratio of both estimates where it is of
-    other cards, the kind of which is then `measured_on`.
+    A measured speed in `setting` replaces the estimate, scaled by the ratio of both estimates if it was measured on
+    other cards, of the kind `measured_on`.
 
     **Formula**: t_prompt + answer · t_step, the step at the mean context.
 
-    **Assumes** that all sequences of the batch begin together, and that cards of different kinds are all as quick as
+    **Assumes** that all sequences of the batch start together, and that cards of different kinds are all as fast as
     the slowest.
     """
     if not cards:
@@ -83,12 +83,12 @@ def inference_time(
 def _elsewhere(
     architecture: Architecture, workload: Inference, gpu: Gpu, number: int, setting: TimeSetting
 ) -> TimeResult:
-    """Return the estimate for the cards that a speed was measured on."""
+    """Return the estimate for the cards on which a speed was measured."""
     try:
         spread_there = workload.evolve(parallel=workload.parallel.evolve(data=None))
         filled = workload.evolve(parallel=laid_out(spread_there, architecture, number))
     except SpecError as error:
-        reason = f"The measured speed cannot be carried over: {error}"
+        reason = f"The measured speed cannot be transferred: {error}"
         return TimeResult(task="inference", kind="service", unsupported=reason)
     return _on(architecture, filled, gpu, setting)
 
@@ -102,55 +102,55 @@ def _on(architecture: Architecture, workload: Inference, gpu: Gpu, setting: Time
     run = run_of(architecture, workload, gpu, setting)
     if run is None:
         return TimeResult(task="inference", kind="service", unsupported=_unknown(gpu))
-    tell = _one_pass if architecture.kind in _ONE_PASS else _request
-    return tell(_timed(run, workload), workload, gpu, engine_of(workload, setting))
+    time_result = _one_pass if architecture.kind in _ONE_PASS else _request
+    return time_result(_timed(run, workload), workload, gpu, engine_of(workload, setting))
 
 
-def run_of(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> Run | None:
-    """Return how `workload` runs on cards of `gpu`, or none where their bandwidth or rate is not known."""
+def run_of(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> ServedModel | None:
+    """Return the model of `workload` on cards of `gpu`, or None if their bandwidth or rate is unknown."""
     engine, weights = engine_of(workload, setting), workload.weights or "bf16"
-    machine = machine_of(gpu, engine, weights, workload.compute, unfused=workload.attention == "eager")
+    machine = card_speed(gpu, engine, weights, workload.compute, unfused=workload.attention == "eager")
     if machine is None:
         return None
     work = engine.work(architecture, weights)
     links, parallel = links_of(gpu, setting), workload.parallel
-    away = _away(architecture, workload, links)
-    sharing = Sharing(links, parallel.tensor, parallel.pipeline, away)
-    return Run(architecture, work, machine, sharing, workload.kv_cache)
+    away = _offloaded_weights(architecture, workload, links)
+    sharing = ModelSplit(links, parallel.tensor, parallel.pipeline, away)
+    return ServedModel(architecture, work, machine, sharing, workload.kv_cache)
 
 
-def _away(architecture: Architecture, workload: Inference, links: Links) -> Away:
-    """Return the share of the weights that waits in the host's memory."""
+def _offloaded_weights(architecture: Architecture, workload: Inference, links: Links) -> HostWeights:
+    """Return the share of the weights that is offloaded to host memory."""
     if workload.parallel.offload == "parameters":
-        return Away(1.0, links.host_bytes_per_s)
+        return HostWeights(1.0, links.host_bytes_per_s)
     if workload.gpu_layers is None or workload.gpu_layers > architecture.depth:
-        return Away()
+        return HostWeights()
     share = 1.0 - workload.gpu_layers / (architecture.depth + 1)
-    return Away(share, links.host_bytes_per_s, _HOST_BYTES_PER_S)
+    return HostWeights(share, links.host_bytes_per_s, _HOST_BYTES_PER_S)
 
 
 def _unknown(gpu: Gpu) -> str:
     missing = "memory bandwidth" if gpu.bandwidth_bytes_per_s is None else "arithmetic rate"
-    return f"the {missing} of {gpu.name} is not known"
+    return f"the {missing} of {gpu.name} is unknown"
 
 
-def _timed(run: Run, workload: Inference) -> Timed:
+def _timed(run: ServedModel, workload: Inference) -> TimedRequest:
     architecture, batch = run.architecture, workload.batch
     prompt, context = workload.prompt_length or 1, workload.context_length or 1
     if architecture.kind in _ONE_PASS:
-        return Timed(run, encode(run, run.work, batch, prompt), Pass(), 0)
+        return TimedRequest(run, encode(run, run.work, batch, prompt), Pass(), 0)
     if architecture.kind == "encoder-decoder":
         behind = run._replace(encoder_tokens=prompt)
         encoder = work_of(architecture, workload.weights or "bf16", 0)
         reading = encode(run, encoder, batch, prompt).plus(read_prompt(behind, batch, 1))
-        return Timed(behind, reading, write_token(behind, batch, context / 2), context)
+        return TimedRequest(behind, reading, write_token(behind, batch, context / 2), context)
     answer = max(context - prompt, 0)
-    reading = read_prompt(run, batch, prompt).plus(_seeing(run, workload))
-    return Timed(run, reading, write_token(run, batch, prompt + answer / 2), answer)
+    reading = read_prompt(run, batch, prompt).plus(_image_reading(run, workload))
+    return TimedRequest(run, reading, write_token(run, batch, prompt + answer / 2), answer)
 
 
-def _seeing(run: Run, workload: Inference) -> Pass:
-    """Return the time in which the vision tower reads the images of the prompts."""
+def _image_reading(run: ServedModel, workload: Inference) -> Pass:
+    """Return the time in which the vision tower processes the images of the prompts."""
     if not workload.images:
         return Pass()
     tower = run.architecture.stacks[0]
@@ -158,7 +158,7 @@ def _seeing(run: Run, workload: Inference) -> Pass:
     return encode(run, work, workload.batch * workload.images, patches_of_image(tower, workload.image_size))
 
 
-def _request(timed: Timed, workload: Inference, gpu: Gpu, engine: Engine) -> TimeResult:
+def _request(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: Engine) -> TimeResult:
     family = family_of(gpu)
     steps, reads = spread("decode", engine, family), spread("prefill", engine, family)
     first, step, batch = timed.prompt.seconds, timed.step.seconds, workload.batch
@@ -182,17 +182,17 @@ def _request(timed: Timed, workload: Inference, gpu: Gpu, engine: Engine) -> Tim
         output_token_seconds=step,
         low_output_token_seconds=step / steps,
         high_output_token_seconds=step * steps,
-        bound=bound_of(whole if timed.answer else timed.prompt),
-        token_bound=bound_of(timed.step),
-        basis="same card" if is_measured(engine, family) else "family",
+        bound=inference_bound(whole if timed.answer else timed.prompt),
+        token_bound=inference_bound(timed.step),
+        basis="same card" if is_decoding_measured(engine, family) else "family",
         terms=(prompts, *step_terms(timed.run, timed.step.times(timed.answer), timed.answer, batch)),
         **_rates(timed, workload, seconds),
         notes=_notes(timed, gpu, engine),
     )
 
 
-def _one_pass(timed: Timed, workload: Inference, gpu: Gpu, engine: Engine) -> TimeResult:
-    """Return the time of an encoder's pass: there are no tokens to wait for."""
+def _one_pass(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: Engine) -> TimeResult:
+    """Return the time of an encoder's pass, which generates no tokens."""
     factor, seconds = spread("prefill", engine, family_of(gpu)), timed.prompt.seconds
     tokens, replicas = workload.prompt_length or 1, workload.parallel.data or 1
     rate = replicas * workload.batch * tokens / seconds
@@ -206,14 +206,14 @@ def _one_pass(timed: Timed, workload: Inference, gpu: Gpu, engine: Engine) -> Ti
         low_tokens_per_second=rate / factor,
         high_tokens_per_second=rate * factor,
         samples_per_second=replicas * workload.batch / seconds,
-        bound=bound_of(timed.prompt),
+        bound=inference_bound(timed.prompt),
         terms=(prompt_term(timed.run, timed.prompt, workload.batch, tokens),),
         **_rates(timed, workload, seconds),
     )
 
 
-def _rates(timed: Timed, workload: Inference, seconds: float) -> dict[str, float]:
-    """Return the operations of a batch of requests on all cards, and what share of the cards' rate they take."""
+def _rates(timed: TimedRequest, workload: Inference, seconds: float) -> dict[str, float]:
+    """Return the operations of a batch of requests on all cards, and the utilization of the cards' rate."""
     work, machine, sharing = timed.run.work, timed.run.machine, timed.run.sharing
     prompt = workload.prompt_length or 1
     each = 2 * (work.parameters * (prompt + timed.answer) + work.head_parameters * (timed.answer + 1))
@@ -222,14 +222,12 @@ def _rates(timed: Timed, workload: Inference, seconds: float) -> dict[str, float
     return {"flops_per_step": flops, "mfu_fraction": flops / (seconds * machine.ops_per_s * cards)}
 
 
-def _notes(timed: Timed, gpu: Gpu, engine: Engine) -> tuple[str, ...]:
+def _notes(timed: TimedRequest, gpu: Gpu, engine: Engine) -> tuple[str, ...]:
     notes = []
     if not timed.answer:
-        notes.append(
-            "The context ends with the prompt: the time of a further token is given, and no answer is counted."
-        )
+        notes.append("The context ends with the prompt: the time per output token is shown, but no answer is counted.")
     if timed.run.sharing.stages > 1 and not timed.run.machine.engine.overlaps_stages:
-        notes.append("Cards that hold different layers take turns: one sequence is no quicker than on one card.")
-    if not is_measured(engine, family_of(gpu)):
-        notes.append("No speed of this engine on this family of cards was measured; the interval is wider for that.")
+        notes.append("Cards that hold different layers take turns: one sequence is no faster than on one card.")
+    if not is_decoding_measured(engine, family_of(gpu)):
+        notes.append("No speed of this engine was measured on this family of cards, so the interval is wider.")
     return tuple(notes)

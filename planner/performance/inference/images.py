@@ -1,4 +1,4 @@
-"""The time of an image from a diffusion pipeline: its text, its steps, and its decoding."""
+"""Time of an image from a diffusion pipeline: its text encoding, denoising steps and decoding."""
 
 from typing import Final
 
@@ -14,17 +14,17 @@ from planner.performance.vision import Counts, Precision
 from planner.workload.workload import Inference
 
 USUAL_STEPS: Final = 30
-"""Steps of an image: between the 20 of MLPerf's rule and the 50 that diffusers' pipelines take by default."""
+"""Default denoising steps: between the 20 of MLPerf's rule and the 50 of diffusers' pipelines."""
 _PROMPT_TOKENS: Final = 77
 """Length of a prompt for CLIP's text encoders (openai/clip-vit-large-patch14, max_position_embeddings)."""
 
 
 def image_time(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> TimeResult:
-    """Return how long a batch of images takes on each card: `workload` has its defaults filled in.
+    """Return the time of a batch of images on each card; `workload` has its defaults filled in.
 
     **Formula**: steps · (2 with guidance) · denoiser + text encoders + decoder, each F ÷ (a · C) + b · n · w ÷ B.
 
-    **Assumes** 30 steps where the setting does not say how many.
+    **Assumes** 30 steps if the setting has no number.
     """
     steps = setting.diffusion_steps or USUAL_STEPS
     counts = pipeline_counts(architecture, workload, steps)
@@ -33,11 +33,13 @@ def image_time(architecture: Architecture, workload: Inference, gpu: Gpu, settin
     precision: Precision = "tf32" if workload.compute == "fp32" else "fp16"
     step = Step("inference", whole, batch, precision, compiled=setting.compiled)
     found = step_time(step, gpu, links_of(gpu, setting), workload.parallel.data or 1)
-    return found.evolve(notes=(f"An image takes {steps:,} steps here.", *found.notes)) if found.seconds else found
+    return (
+        found.evolve(notes=(f"Assumes {steps:,} denoising steps per image.", *found.notes)) if found.seconds else found
+    )
 
 
 def pipeline_counts(architecture: Architecture, workload: Inference, steps: int = USUAL_STEPS) -> Counts:
-    """Return what one image computes and puts out in all parts of the pipeline."""
+    """Return the counts of one image in all parts of the pipeline."""
     denoiser, decoder = networks_of(architecture.components)
     width, height = workload.image_size or (denoiser.sample_size * decoder.scale,) * 2
     size = (height // decoder.scale, width // decoder.scale)
@@ -50,7 +52,7 @@ def pipeline_counts(architecture: Architecture, workload: Inference, steps: int 
 
 
 def of_batch(counts: Counts, images: int) -> Counts:
-    """Return what several images take at once: as many calls as one, which both passes of guidance share, too."""
+    """Return the counts of several images at once; launches are as many as for one image."""
     return counts._replace(flops=images * counts.flops, elements=images * counts.elements)
 
 

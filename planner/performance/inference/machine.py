@@ -1,4 +1,4 @@
-"""What a card gives a program: bytes and operations a second, by kind of memory, family and number format."""
+"""Speed of a card in a serving engine: bytes and operations per second, by memory, family and format."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -9,9 +9,9 @@ from planner.performance.reach import MemoryClass, Share, memory_class, reachabl
 from planner.performance.software.engine import Engine
 
 _GRACE: Final = 1.6
-"""How much longer Grace processors take to schedule a sequence than the hosts of B200.
+"""Factor by which Grace processors are slower than the hosts of B200 in scheduling a sequence.
 
-**Source**: NVIDIA/TensorRT-LLM@00f3768 perf-overview: Qwen3-30B-A3B, which waits for its host, is 1.3 times as quick on
+**Source**: NVIDIA/TensorRT-LLM@00f3768 perf-overview: Qwen3-30B-A3B, which waits for its host, is 1.3 times as fast on
 B200 as on GB200, and Llama 3.3 70B, which does not, 0.9 times.
 """
 _ATTENTION: Final[dict[Family, float]] = {"Hopper SXM": 0.60, "Hopper PCIe": 0.55, "A100": 0.60}
@@ -19,19 +19,19 @@ _USUAL_ATTENTION: Final = 0.45
 """Shares of the 16-bit rate: FlashAttention-3 (arXiv 2407.08608) up to 0.75 on H100, version 2 up to 0.73 on A100."""
 _POINTWISE: Final = 0.80
 _SCORE_BYTES: Final[dict[MemoryClass, float]] = {"GDDR": 30.0, "HBM": 30.0, "unified": 75.0}
-"""Bytes moved for each score where attention is not fused: products, softmax and casts, in fp32 and 16 bits.
+"""Bytes moved per score if attention is not fused: products, softmax and casts, in fp32 and 16 bits.
 
 **Source**: XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e, prompts of 512 to 8,192 tokens: 27 to 38 on six cards
 with memory of their own, 65 and 93 on M3 Max and M1 Max.
 """
 
 
-class Machine(NamedTuple):
-    """One card as an engine uses it with weights of one format.
+class CardSpeed(NamedTuple):
+    """Speed of one card in an engine, with weights of one format.
 
-    `bytes_per_s` is what it can reach, of which `read`, `cache` and `pointwise` are the shares; `ops_per_s` is the
+    `bytes_per_s` is the usable bandwidth, of which `read`, `cache` and `pointwise` are shares; `ops_per_s` is the
     dense rate of the products, of which `products` is the share, `attention_ops_per_s` that of attention.
-    `hides_launches` says that launches count only where they take longer than the card does.
+    `hides_launches` means that launches count only if they take longer than the card's work.
     """
 
     engine: Engine
@@ -51,8 +51,10 @@ class Machine(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def machine_of(gpu: Gpu, engine: Engine, weights: str, compute: str = "bf16", unfused: bool = False) -> Machine | None:
-    """Return how `gpu` runs weights of a format in an engine, or none where its bandwidth or rate is not known.
+def card_speed(
+    gpu: Gpu, engine: Engine, weights: str, compute: str = "bf16", unfused: bool = False
+) -> CardSpeed | None:
+    """Return the speed of `gpu` with weights of a format in an engine, or None if its bandwidth or rate is unknown.
 
     `unfused` attention writes its scores to memory.
     """
@@ -61,7 +63,7 @@ def machine_of(gpu: Gpu, engine: Engine, weights: str, compute: str = "bf16", un
     if bandwidth is None or rate is None:
         return None
     plain = engine.rate(gpu, "fp32" if compute == "fp32" else "fp16") or rate
-    return Machine(
+    return CardSpeed(
         engine=engine,
         bytes_per_s=bandwidth,
         read=engine.read_share(gpu, weights),

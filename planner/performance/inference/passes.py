@@ -1,31 +1,31 @@
-"""The time of one pass over the network: a step of decoding, or a chunk of a prompt."""
+"""Time of one pass over the network: a decoding step, or a chunk of a prompt."""
 
 from math import hypot, log2
 from typing import Final, NamedTuple
 
-from planner.performance.inference.machine import Machine
-from planner.performance.inference.work import Work
+from planner.performance.inference.machine import CardSpeed
+from planner.performance.inference.work import PassWork
 from planner.performance.links import Links
 
 _UNPACKED_FROM: Final = 32
-"""Rows from which kernels write quantised weights out first instead of multiplying as they read."""
+"""Rows from which kernels dequantise weights before a product instead of within it."""
 _STREAM_BYTES: Final = 2
 _PEERS: Final = "PCIe 5"
 _PEER_BYTES_PER_S: Final = 43e9
-"""What engines' own sums reach over PCIe 5.0 between cards that read each other's memory.
+"""Bandwidth of engines' own all-reduce over PCIe 5.0 between cards with peer access.
 
 **Source**: NVIDIA/TensorRT-LLM@00f3768 perf-overview, Qwen3-30B-A3B on 4 RTX PRO 6000: 73,600 tokens a second pass 96
 sums each.
 """
 _HANDING_ON: Final = 120e-6
-"""Seconds to wake the next stage: XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e, 1 to 8 RTX 4090."""
+"""Latency of waking the next stage: XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e, 1 to 8 RTX 4090."""
 
 
-class Away(NamedTuple):
-    """Weights that wait in the host's memory.
+class HostWeights(NamedTuple):
+    """Weights offloaded to host memory.
 
-    `share` of them are multiplied where they are by few rows, at `host_bytes_per_s`, and brought to the card for many,
-    at `link_bytes_per_s`; without the former they are always brought.
+    `share` of them are multiplied on the host for few rows, at `host_bytes_per_s`, and copied to the card for many,
+    at `link_bytes_per_s`; without the former they are always copied.
     """
 
     share: float = 0.0
@@ -33,25 +33,25 @@ class Away(NamedTuple):
     host_bytes_per_s: float | None = None
 
     def seconds(self, weights: float, rows: float) -> float:
-        """Return how long a pass over `rows` rows spends on its share of `weights` bytes."""
+        """Return the time that a pass over `rows` rows spends on its share of `weights` bytes."""
         if self.host_bytes_per_s is not None and rows < _UNPACKED_FROM:
             return self.share * weights / self.host_bytes_per_s
         return self.share * weights / self.link_bytes_per_s
 
 
-class Sharing(NamedTuple):
-    """Cards that share each matrix, stages of consecutive layers, and what waits in the host's memory."""
+class ModelSplit(NamedTuple):
+    """Split of a model: cards that share each matrix, pipeline stages, and weights in host memory."""
 
     links: Links
     tensor: int = 1
     stages: int = 1
-    away: Away = Away()
+    away: HostWeights = HostWeights()
 
     def sum_seconds(self, count_bytes: float) -> float:
-        """Return how long the cards that share matrices take to sum `count_bytes` that each of them holds.
+        """Return the time of an all-reduce of `count_bytes` over the cards that share matrices.
 
-        **Formula**: 2 (g − 1) / g · bytes ÷ bus bandwidth + hop · (1 + log₂ g): within a node engines have kernels of
-        their own for small messages, which do not go around a ring.
+        **Formula**: 2 (g − 1) / g · bytes ÷ bus bandwidth + hop · (1 + log₂ g): within a node engines have their own
+        kernels for small messages, which do not use a ring.
 
         **Source**: meta-pytorch/gpt-fast@6ecad9b: 7 to 9 µs on 2 to 8 A100 with NVLink.
         """
@@ -68,7 +68,7 @@ class Sharing(NamedTuple):
 
 
 class Pass(NamedTuple):
-    """Seconds by what they are spent on; they add up, as nothing of them overlaps."""
+    """Seconds of a pass by kind of work; they add up, since nothing overlaps."""
 
     weights_read: float = 0.0
     compute: float = 0.0
@@ -83,23 +83,23 @@ class Pass(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Return all of them together."""
+        """Return the total."""
         return sum(self)  # a tuple of floats
 
     def times(self, number: float) -> "Pass":
-        """Return `number` such passes."""
+        """Return the time of `number` such passes."""
         return Pass(*[part * number for part in self])
 
     def plus(self, other: "Pass") -> "Pass":
-        """Return both, one after the other."""
+        """Return the time of both passes, one after the other."""
         return Pass(*[own + more for own, more in zip(self, other, strict=True)])
 
 
 class Load(NamedTuple):
-    """What one pass works on.
+    """Work of one pass.
 
     `rows` new tokens of `sequences` sequences, of which `outputs` get logits; `cached_bytes` of keys, values and states
-    are read, `attention_flops` and `scores` are those between the new tokens and what they see.
+    are read, `attention_flops` and `scores` are those between the new tokens and what they attend to.
     """
 
     rows: float
@@ -110,13 +110,13 @@ class Load(NamedTuple):
     scores: float
 
 
-def pass_time(work: Work, machine: Machine, sharing: Sharing, load: Load) -> Pass:
+def pass_time(work: PassWork, machine: CardSpeed, sharing: ModelSplit, load: Load) -> Pass:
     """Return the time of one pass.
 
     **Formula**: √(t_read² + t_products²) + t_attention + t_pointwise + t_unpack + L · o + 2 · L · t_all-reduce, each
-    t = bytes or operations ÷ (what the card reaches · cards that share them). Reading weights and multiplying overlap
-    as the square root says: the products of aiconfigurator's tables with 64 to 1,024 rows on A100 and H100 lie within
-    15 % of it. What Python launches (`eager`) counts only where it takes longer than the card does.
+    t = bytes or operations ÷ (reached rate · cards that share them). Reading weights and multiplying overlap
+    as in the square root: the products of aiconfigurator's tables with 64 to 1,024 rows on A100 and H100 are within
+    15 % of it. Launches from Python (`eager`) count only if they take longer than the card's work.
 
     **Source**: see `planner.performance.software` and `planner.performance.inference.machine`.
     """
@@ -137,38 +137,38 @@ def pass_time(work: Work, machine: Machine, sharing: Sharing, load: Load) -> Pas
         elementwise=load.rows * work.pointwise_bytes / (bandwidth * machine.pointwise),
         dequantisation=_unpacking(work, machine, load, weights) / bandwidth,
         tensor_exchange=_exchange(work, sharing, load),
-        pipeline_transfers=_handing_on(work, sharing, load),
+        pipeline_transfers=_stage_transfers(work, sharing, load),
         offload=sharing.away.seconds(weights, load.rows),
     )
     return device._replace(host=_host(work, machine, load, device.seconds))
 
 
-def _attention(machine: Machine, load: Load, cards: int) -> float:
+def _attention(machine: CardSpeed, load: Load, cards: int) -> float:
     if machine.unfused:
         return load.scores * machine.score_bytes / (machine.bytes_per_s * cards)
     return load.attention_flops / (machine.attention_ops_per_s * cards)
 
 
-def _unpacking(work: Work, machine: Machine, load: Load, weights: float) -> float:
+def _unpacking(work: PassWork, machine: CardSpeed, load: Load, weights: float) -> float:
     if not machine.engine.unpacks or load.rows < _UNPACKED_FROM or not work.dequantised_bytes:
         return 0.0
     whole = work.fixed_bytes + sum([kind.bytes for kind in work.experts])
     return work.dequantised_bytes * weights / whole
 
 
-def _exchange(work: Work, sharing: Sharing, load: Load) -> float:
+def _exchange(work: PassWork, sharing: ModelSplit, load: Load) -> float:
     if sharing.tensor == 1:
         return 0.0
     return 2 * work.layers * sharing.sum_seconds(load.rows * work.hidden * _STREAM_BYTES)
 
 
-def _handing_on(work: Work, sharing: Sharing, load: Load) -> float:
+def _stage_transfers(work: PassWork, sharing: ModelSplit, load: Load) -> float:
     if sharing.stages == 1:
         return 0.0
     size = load.rows * work.hidden * _STREAM_BYTES
     return (sharing.stages - 1) * (_HANDING_ON + size / sharing.links.point_bytes_per_s(sharing.tensor))
 
 
-def _host(work: Work, machine: Machine, load: Load, device: float) -> float:
+def _host(work: PassWork, machine: CardSpeed, load: Load, device: float) -> float:
     launches = work.layers * machine.layer_seconds + load.sequences * machine.sequence_seconds
     return max(0.0, launches - device) if machine.hides_launches else launches

@@ -1,31 +1,31 @@
-"""The time of a request: reading the prompt in chunks, then one pass for each token of the answer."""
+"""Time of a request: processing the prompt in chunks, then one pass for each token of the answer."""
 
 from math import ceil
 from typing import NamedTuple
 
 from planner.memory.inference.kv_cache import kv_cache, state_term
 from planner.models.architecture import Architecture
-from planner.performance.inference.machine import Machine
-from planner.performance.inference.passes import Load, Pass, Sharing, pass_time
-from planner.performance.inference.work import Work
+from planner.performance.inference.machine import CardSpeed
+from planner.performance.inference.passes import Load, ModelSplit, Pass, pass_time
+from planner.performance.inference.work import PassWork
 
 
-class Run(NamedTuple):
+class ServedModel(NamedTuple):
     """A model in an engine on its cards, with the format of its cache.
 
-    `encoder_tokens` are those that the layers of a decoder behind an encoder attend to across.
+    `encoder_tokens` is the number of encoder outputs that a decoder's cross-attention reads.
     """
 
     architecture: Architecture
-    work: Work
-    machine: Machine
-    sharing: Sharing
+    work: PassWork
+    machine: CardSpeed
+    sharing: ModelSplit
     cache: str
     encoder_tokens: int = 0
 
 
-def read_prompt(run: Run, sequences: float, tokens: float) -> Pass:
-    """Return the time in which prompts of `tokens` tokens are read, logits made for the last of each.
+def read_prompt(run: ServedModel, sequences: float, tokens: float) -> Pass:
+    """Return the time to process prompts of `tokens` tokens, with logits for the last token of each.
 
     **Formula**: the chunks of all prompts one after the other; those of a pipeline's stages overlap, so that m chunks
     on p stages take (m + p − 1) / (m · p) of what they take on one card.
@@ -49,10 +49,10 @@ def read_prompt(run: Run, sequences: float, tokens: float) -> Pass:
     return pass_time(run.work, run.machine, run.sharing, load).times(overlapped)
 
 
-def encode(run: Run, work: Work, sequences: float, tokens: float) -> Pass:
-    """Return the time of one pass of an encoder, whose tokens all see each other: twice what a prompt attends to.
+def encode(run: ServedModel, work: PassWork, sequences: float, tokens: float) -> Pass:
+    """Return the time of one encoder pass, whose tokens attend to all others: twice the pairs of a prompt.
 
-    `work` is that of the encoder, which may stand before the main stack of `run`.
+    `work` is that of the encoder, which may precede the main stack of `run`.
     """
     load = Load(
         rows=sequences * tokens,
@@ -65,10 +65,10 @@ def encode(run: Run, work: Work, sequences: float, tokens: float) -> Pass:
     return pass_time(work, run.machine, run.sharing, load)
 
 
-def write_token(run: Run, sequences: float, context: float) -> Pass:
-    """Return the time of one step of decoding for `sequences` sequences that each hold `context` tokens.
+def write_token(run: ServedModel, sequences: float, context: float) -> Pass:
+    """Return the time of one decoding step for `sequences` sequences that each hold `context` tokens.
 
-    Stages of a pipeline follow each other: they do not shorten it.
+    Pipeline stages run one after the other, so they do not shorten it.
     """
     load = Load(
         rows=sequences,
@@ -81,8 +81,8 @@ def write_token(run: Run, sequences: float, context: float) -> Pass:
     return pass_time(run.work, run.machine, run.sharing, load)
 
 
-def cached_bytes(run: Run, context: float) -> float:
-    """Return what a step of decoding reads of one sequence's cache and state, on all cards together."""
+def cached_bytes(run: ServedModel, context: float) -> float:
+    """Return the bytes that a decoding step reads of one sequence's cache and state, on all cards together."""
     cache = kv_cache(run.architecture, 1, max(1, round(context)), run.encoder_tokens, run.cache)
     state = state_term(run.architecture, 1)
     return (cache.bytes if cache else 0) + 2 * (state.bytes if state else 0)

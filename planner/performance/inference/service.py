@@ -1,4 +1,4 @@
-"""A service: how many requests a replica answers when they come without end, and how long they wait for it."""
+"""Throughput of a service under saturation: requests per second, and the time of each."""
 
 from typing import Final
 
@@ -6,36 +6,36 @@ from planner.base import Spec
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.performance.inference.estimate import run_of
-from planner.performance.inference.throughput import queued, sequences_that_fit
+from planner.performance.inference.throughput import saturated_throughput, sequences_that_fit
 from planner.performance.setting import TimeSetting
 from planner.workload.workload import Inference
 
 MOST_AT_ONCE: Final = 256
-"""Sequences of one step on a replica: vLLM's `max_num_seqs` as it is on most cards."""
+"""Sequences per step on a replica: vLLM's default `max_num_seqs` on most cards."""
 
 
 class Serving(Spec):
-    """What all replicas do with requests of given lengths that come without end."""
+    """Throughput of all replicas with a never-ending queue of requests of given lengths."""
 
     at_once: int
     requests_per_second: float
     tokens_per_second: float
     reading_seconds: float
-    """Of a request's time, how long its place is taken by the reading of prompts: its own, and those of the others."""
+    """The part of a request's time spent on processing prompts: its own, and those of other requests."""
     output_token_seconds: float
 
 
 def serving(
     architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting, prompt: float, answer: float
 ) -> Serving | None:
-    """Return what replicas of `workload` (defaults filled in) on cards of `gpu` bring, or None where it is not known.
+    """Return the throughput of replicas of `workload` (defaults filled in) on cards of `gpu`, or None if unknown.
 
-    Engines that batch as they go take as many sequences as fit beside the weights, up to `MOST_AT_ONCE` or what the
-    workload says; others as many as the workload says, all together.
+    Engines with continuous batching run as many sequences as fit besides the weights, up to `MOST_AT_ONCE` or the
+    workload's batch; others run the workload's batch, all together.
 
-    **Formula**: n sequences at once: a place is taken for n · t_prompt + answer · t_step.
+    **Formula**: n sequences at once: a slot is occupied for n · t_prompt + answer · t_step.
 
-    **Assumes** requests of words alone, of equal lengths, and that there is always a next one.
+    **Assumes** text-only requests of equal lengths, and that there is always a next one.
     """
     if architecture.kind not in ("decoder", "vision-language") or workload.images or gpu.memory_bytes is None:
         return None
@@ -47,7 +47,7 @@ def serving(
         held = sequences_that_fit(run, workload.weights or "bf16", prompt + answer, gpu.memory_bytes / gpu.device_count)
         fitting = max(fitting, min(held, MOST_AT_ONCE))
     read = max(prompt, 1.0)
-    found, replicas = queued(run, fitting, read, answer), workload.parallel.data or 1
+    found, replicas = saturated_throughput(run, fitting, read, answer), workload.parallel.data or 1
     return Serving(
         at_once=replicas * fitting,
         requests_per_second=replicas * found.requests_per_second,

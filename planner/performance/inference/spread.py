@@ -1,4 +1,4 @@
-"""How far measurements lie from the estimate: what the interval of a figure is made of."""
+"""Uncertainty of inference times: the deviation of measurements from the estimate."""
 
 from typing import Final, Literal
 
@@ -13,7 +13,7 @@ _FACTORS: Final[dict[Figure, float]] = {"decode": 1.22, "prefill": 1.35}
 **Source**: benchmarks/throughput_left_out.py, 80th percentiles: 1.19 in decoding, 1.29 in prompts, 1.31 queued.
 """
 _UNMEASURED: Final = 1.6
-"""The same for a family that no row of the engine is of: the survey's factor for unknown cards."""
+"""The same for a family without measurements of the engine: the survey's factor for unknown cards."""
 
 
 def spread(figure: Figure, engine: Engine, family: Family) -> float:
@@ -22,6 +22,6 @@ def spread(figure: Figure, engine: Engine, family: Family) -> float:
     return _FACTORS[figure] if family in measured else _UNMEASURED
 
 
-def is_measured(engine: Engine, family: Family) -> bool:
-    """Return whether decoding was measured on cards of a family in an engine."""
+def is_decoding_measured(engine: Engine, family: Family) -> bool:
+    """Return whether decoding was measured with this engine on cards of this family."""
     return family in engine.measured_decoding

@@ -1,4 +1,4 @@
-"""The parts of a request's time as they are shown: each with its formula, symbols and source."""
+"""Terms of a request's time, each with its formula, symbols and source."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from planner.memory.result import Symbol
 from planner.memory.terms import card, library, model, workload
 from planner.performance.inference.passes import Pass
-from planner.performance.inference.request import Run
+from planner.performance.inference.request import ServedModel
 from planner.performance.result import Bound, TimeTerm, TimeTermName
 
 _NAMES: Final[tuple[TimeTermName, ...]] = (
@@ -20,7 +20,7 @@ _NAMES: Final[tuple[TimeTermName, ...]] = (
     "pipeline_transfers",
     "offload",
 )
-"""What the fields of a pass are called in the result, in their order, without the attention of a prompt."""
+"""Names of the fields of a pass in the result, in order, without the attention of a prompt."""
 _FORMULAS: Final[dict[TimeTermName, str]] = {
     "weights_read": "T × W ÷ (g × B × e)",
     "decode_compute": "T × (√(r² + p²) − r), p = 2 × N × b ÷ (g × C × u)",
@@ -40,13 +40,13 @@ _BOUNDS: Final[tuple[tuple[Bound, tuple[int, ...]], ...]] = (
 )
 
 
-def bound_of(spent: Pass) -> Bound:
-    """Return what takes most of the time."""
+def inference_bound(spent: Pass) -> Bound:
+    """Return the resource that takes most of the time."""
     return max(_BOUNDS, key=lambda bound: sum([spent[place] for place in bound[1]]))[0]
 
 
-def prompt_term(run: Run, spent: Pass, sequences: int, tokens: int) -> TimeTerm:
-    """Return the reading of the prompts as one term."""
+def prompt_term(run: ServedModel, spent: Pass, sequences: int, tokens: int) -> TimeTerm:
+    """Return the processing of the prompts as one term."""
     machine = run.machine
     return TimeTerm(
         name="prefill",
@@ -62,15 +62,15 @@ def prompt_term(run: Run, spent: Pass, sequences: int, tokens: int) -> TimeTerm:
             library("r", round(spent.weights_read, 6), "seconds of reading weights"),
             library("attention", round(spent.attention, 6), "seconds of attention"),
             library("elementwise", round(spent.elementwise, 6), "seconds of norms, activations and sums"),
-            library("unpacking", round(spent.dequantisation, 6), "seconds of writing quantised weights out"),
+            library("unpacking", round(spent.dequantisation, 6), "seconds of unpacking quantised weights"),
         ),
         source=machine.products.source,
         certainty="measured",
     )
 
 
-def step_terms(run: Run, spent: Pass, answer: float, sequences: int) -> Iterator[TimeTerm]:
-    """Yield the parts of all steps of decoding, `spent` together; a step has no prompt to attend to."""
+def step_terms(run: ServedModel, spent: Pass, answer: float, sequences: int) -> Iterator[TimeTerm]:
+    """Yield the terms of all decoding steps, `spent` in total; a step has no prompt to attend to."""
     for name, seconds in zip(_NAMES, (*spent[:2], *spent[3:]), strict=True):
         if seconds > 0:
             yield TimeTerm(
@@ -83,7 +83,7 @@ def step_terms(run: Run, spent: Pass, answer: float, sequences: int) -> Iterator
             )
 
 
-def _source(run: Run, name: TimeTermName) -> str:
+def _source(run: ServedModel, name: TimeTermName) -> str:
     machine = run.machine
     sources = {
         "weights_read": machine.read.source,
@@ -96,7 +96,7 @@ def _source(run: Run, name: TimeTermName) -> str:
     return sources.get(name, "operations and bytes of the network; planner/performance/inference")
 
 
-def _symbols(run: Run, name: TimeTermName, answer: float, sequences: int) -> tuple[Symbol, ...]:
+def _symbols(run: ServedModel, name: TimeTermName, answer: float, sequences: int) -> tuple[Symbol, ...]:
     work, machine, sharing = run.work, run.machine, run.sharing
     steps, batch = workload("T", answer, "tokens of the answer"), workload("b", sequences, "sequences at once")
     cards = workload("g", sharing.tensor, "cards that share each matrix")
@@ -128,6 +128,6 @@ def _symbols(run: Run, name: TimeTermName, answer: float, sequences: int) -> tup
         case "pipeline_transfers":
             return steps, workload("p", sharing.stages, "stages")
     away = sharing.away
-    share = library("f", round(away.share, 4), "share of the weights that waits in the host's memory")
+    share = library("f", round(away.share, 4), "share of the weights in host memory")
     brought = library("H", away.host_bytes_per_s or away.link_bytes_per_s, "bytes a second from there")
     return steps, weights, share, brought

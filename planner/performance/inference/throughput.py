@@ -1,27 +1,27 @@
-"""The most that cards bring when requests queue: as many sequences at once as their memory holds."""
+"""Maximum throughput of cards while requests queue: as many sequences at once as their memory holds."""
 
 from math import ceil
 from typing import Final, NamedTuple
 
 from planner.memory.weights import weight_bytes
-from planner.performance.inference.request import Run, cached_bytes, read_prompt, write_token
+from planner.performance.inference.request import ServedModel, cached_bytes, read_prompt, write_token
 
 _KEPT_FREE: Final = 0.10
-"""Share of a card's memory that engines leave for activations and the context: vLLM takes 0.92, TensorRT-LLM 0.90."""
+"""Share of a card's memory that engines reserve for activations and the context: vLLM uses 0.92, TensorRT-LLM 0.90."""
 MOST_SEQUENCES: Final = 2_048
-"""Sequences of one step that engines schedule at most on each card: TensorRT-LLM `max_batch_size`, attention shared by
-sequences on several cards (`enable_attention_dp`)."""
+"""Maximum number of sequences that engines schedule per step on each card: TensorRT-LLM `max_batch_size`, attention
+shared by sequences on several cards (`enable_attention_dp`)."""
 _PROMPTS_FOR_CHUNKS: Final = 16
 _WAIT_OF_A_STAGE: Final = 0.10
-"""By how much each further stage lengthens a step beyond its share: stages are uneven, and wait for each other.
+"""Factor by which each further stage lengthens a step beyond its share: stages are uneven, and wait for each other.
 
 **Source**: NVIDIA/TensorRT-LLM@00f3768 perf-overview, Llama 3.3 70B on 1 to 8 RTX PRO 6000 (0.14) and
 Llama 3.1 405B on 8 (0.05) in stages.
 """
 
 
-class Queued(NamedTuple):
-    """Requests without end: what all cards of a replica bring, and how many sequences are at work for it."""
+class SaturatedThroughput(NamedTuple):
+    """Throughput of a replica with a never-ending queue, and its number of concurrent sequences."""
 
     sequences: int
     requests_per_second: float
@@ -29,8 +29,8 @@ class Queued(NamedTuple):
     output_token_seconds: float
 
 
-def sequences_that_fit(run: Run, weights: str, context: float, card_bytes: float) -> int:
-    """Return how many sequences of `context` tokens fit beside the weights on the cards of one replica.
+def sequences_that_fit(run: ServedModel, weights: str, context: float, card_bytes: float) -> int:
+    """Return how many sequences of `context` tokens fit besides the weights on the cards of one replica.
 
     **Formula**: (cards · bytes · 0.9 − weights) ÷ bytes of a sequence, pages without loss.
     """
@@ -41,13 +41,13 @@ def sequences_that_fit(run: Run, weights: str, context: float, card_bytes: float
     return min(MOST_SEQUENCES * run.sharing.tensor, max(0, int(free / each)))
 
 
-def queued(run: Run, sequences: int, prompt: float, answer: float) -> Queued:
-    """Return what `sequences` at once bring when a new request takes the place of each that ends.
+def saturated_throughput(run: ServedModel, sequences: int, prompt: float, answer: float) -> SaturatedThroughput:
+    """Return the throughput of `sequences` at once if a new request replaces each that ends.
 
-    **Formula**: a request takes t_prompt + answer · t_step / B of the cards. The stages of a pipeline work on different
-    sequences, B / p each, and wait for each other.
+    **Formula**: a request occupies the cards for t_prompt + answer · t_step / B. The stages of a pipeline work on
+    different sequences, B / p each, and wait for each other.
 
-    **Assumes** that sequences are half through their answers on average, and that prompts fill whole chunks.
+    **Assumes** that sequences are halfway through their answers on average, and that prompts fill whole chunks.
     """
     stages = run.sharing.stages if run.machine.engine.overlaps_stages else 1
     waits = 1 + _WAIT_OF_A_STAGE * (stages - 1)
@@ -55,4 +55,4 @@ def queued(run: Run, sequences: int, prompt: float, answer: float) -> Queued:
     reading = read_prompt(run, several, prompt).seconds / several
     step = waits * write_token(run, max(1.0, sequences / stages), prompt + answer / 2).seconds
     each = reading + answer * step / sequences
-    return Queued(sequences, 1 / each, answer / each, step)
+    return SaturatedThroughput(sequences, 1 / each, answer / each, step)

@@ -1,13 +1,13 @@
-"""How long requests wait for a place where several are answered at once."""
+"""Waiting time of requests for a slot in a service that answers several at once."""
 
 from typing import Final
 
 _MANY_PLACES: Final = 4_096
-"""From so many places on nobody waits: a millionth of a request's time where 95 % are busy (Erlang's C formula)."""
+"""Slots from which the wait is 0: a millionth of a request's time at 95 % utilization (Erlang's C formula)."""
 
 
 def wait_seconds(arrivals_per_second: float, answered_per_second: float, places: int) -> float | None:
-    """Return the mean wait for one of `places`, or None where no more is answered than arrives: the queue only grows.
+    """Return the mean wait for one of `places`, or None if arrivals exceed the capacity, so that the queue grows.
 
     **Formula**: C(c, a) · s ÷ (c − a), a = c · arrivals ÷ answered, s = c ÷ answered.
 

@@ -1,4 +1,4 @@
-"""What a pass over the network computes and reads, from its tensors: found once per model and weight format."""
+"""Operations and bytes of a pass over the network, from its tensors: cached per model and weight format."""
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -16,7 +16,7 @@ _ELEMENT_BYTES: Final = 2
 
 
 class Experts(NamedTuple):
-    """Routed experts of all layers that have the same number of them."""
+    """Routed experts of all layers with the same number of experts."""
 
     bytes: float
     parameters: int
@@ -33,24 +33,24 @@ class Experts(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """What each pair of a query and a key takes in all layers with the same window."""
+    """Attention work per pair of a query and a key, in all layers with the same window."""
 
     flops: float
     scores: float
     window: int | None
 
     def of_prompt(self, tokens: float) -> float:
-        """Return the pairs of a prompt of `tokens` tokens, each attending to itself and those before it."""
+        """Return the pairs of a prompt of `tokens` tokens, each attending to itself and the previous ones."""
         if self.window is None or tokens <= self.window:
             return tokens * tokens / 2
         return self.window * (tokens - self.window / 2)
 
 
-class Work(NamedTuple):
-    """What a pass over one stack takes for each token and as a whole.
+class PassWork(NamedTuple):
+    """Work of a pass over one stack, per token and as a whole.
 
     `parameters` are those of the products that a token passes through, the head left out; `fixed_bytes` are read in
-    every pass, the head's among them; `pointwise_bytes` are read and written per token by what is no product;
+    every pass, including the head's; `pointwise_bytes` are read and written per token outside of products;
     `dequantised_bytes` are those of the quantised weights, unpacked to 16 bits. `queries_per_key` are the heads that
     share keys and values, and `key_heads` the most cards that can share a cache.
     """
@@ -76,29 +76,29 @@ class Work(NamedTuple):
         return sum([kind.flops * kind.of_prompt(tokens) for kind in self.pairs])
 
     def scores(self, tokens: float) -> float:
-        """Return the attention scores of a prompt, all heads and layers together."""
+        """Return the number of attention scores of a prompt, over all heads and layers."""
         return sum([kind.scores * kind.of_prompt(tokens) for kind in self.pairs])
 
 
 @lru_cache(maxsize=256)
-def work_of(architecture: Architecture, weights: str, number: int = -1, *, every_expert: bool = False) -> Work:
-    """Return what a pass over stack `number` of `architecture` takes, by default over the main one.
+def work_of(architecture: Architecture, weights: str, number: int = -1, *, every_expert: bool = False) -> PassWork:
+    """Return the work of a pass over stack `number` of `architecture`, by default over the main one.
 
-    With `every_expert` all experts compute each token where the model's own code lets them (Llama 4 in transformers).
+    With `every_expert` all experts compute each token if the model's own code does so (Llama 4 in transformers).
 
     **Formula**: 2 operations for each parameter of a product and token; attention 4 · heads · head size for each pair
     of a query and a key, half of the square where it is causal; experts k of E.
 
     **Source**: Kaplan et al. 2020 (arXiv 2001.08361), table 1; tensors as the model lists them.
 
-    **Assumes** that a look-up reads nothing worth counting, and that norms and biases are read with the products.
+    **Assumes** that embedding look-ups are negligible, and that norms and biases are read with the products.
     """
     stack = architecture.stacks[number]
     head = _head(architecture) if stack is architecture.main else ()
     tensors = [(tensor, tensor.copies * group.count) for group in stack.groups for tensor in group.layer.tensors]
     dense = [(tensor, count) for tensor, count in tensors if tensor.role != "expert"]
     after = [(tensor, tensor.copies) for tensor in (*stack.after, *head)]
-    return Work(
+    return PassWork(
         layers=stack.layer_count,
         hidden=stack.hidden,
         parameters=_products(dense) + sum(_active(group, every_expert) for group in stack.groups),
@@ -114,7 +114,7 @@ def work_of(architecture: Architecture, weights: str, number: int = -1, *, every
 
 
 def _head(architecture: Architecture) -> tuple[Tensor, ...]:
-    """Return the tensors that make the logits: those of the head, or the tied table."""
+    """Return the tensors that compute the logits: those of the head, or the tied embedding."""
     if not architecture.tied_head:
         return architecture.head
     tables = [tensor for tensor in architecture.main.before if tensor.role == "embedding"]
@@ -150,7 +150,7 @@ def _experts(architecture: Architecture, weights: str, stack: Stack, every_exper
 
 
 def _bytes(architecture: Architecture, weights: str, tensors: list[tuple[Tensor, int]]) -> float:
-    """Return the bytes of `tensors` as stored: exactly where the scheme says it, else their share of the file."""
+    """Return the bytes of `tensors` as stored: exact if the scheme defines them, otherwise their share of the file."""
     name = architecture.stored_as if weights == AS_STORED else weights
     scheme = SCHEMES.get(name)
     if scheme is None or scheme.family in ("plain", "gguf-file"):
@@ -166,7 +166,7 @@ def _bytes(architecture: Architecture, weights: str, tensors: list[tuple[Tensor,
 
 
 def _unpacked(weights: str, architecture: Architecture, tensors: list[tuple[Tensor, int]]) -> float:
-    """Return the bytes that quantised weights take in 16 bits; none where they are 16 bits already, or more."""
+    """Return the bytes of quantised weights in 16 bits; 0 if they have 16 bits or more already."""
     name = architecture.stored_as if weights == AS_STORED else weights
     scheme = SCHEMES.get(name)
     if scheme is None or scheme.bits_per_weight >= 8 * _ELEMENT_BYTES:
@@ -192,7 +192,7 @@ def _pair_flops(mixer: Attention | LatentAttention) -> int:
 
 
 def _key_heads(mixer: Mixer | None) -> int:
-    """Return how many cards can hold parts of a layer's cache: latents and states are whole on each."""
+    """Return how many cards can hold parts of a layer's cache; latents and states are whole on each."""
     return mixer.kv_heads if isinstance(mixer, Attention) else 1
 
 
@@ -210,7 +210,7 @@ def _mixed(mixer: Mixer | None) -> int:
 
 
 def _activated(layer: Layer, hidden: int) -> int:
-    """Return the elements read and written by the activation, and by sending tokens to experts and back."""
+    """Return the elements read and written by the activation, and by dispatching tokens to experts and back."""
     match layer.feed_forward:
         case Mlp(gated=gated, intermediate=width):
             return (3 if gated else 2) * width

@@ -1,1 +1,1 @@
-"""The time that each program takes: its speeds, and what of a card its kernels reach."""
+"""Time behaviour of each program: its speeds, and the shares of a card that its kernels reach."""

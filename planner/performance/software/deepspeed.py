@@ -1,4 +1,4 @@
-"""The speed of DeepSpeed, whose layers are transformers' own."""
+"""Speed of DeepSpeed, whose layers are transformers' own."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""How programs run a model: the time beside the arithmetic, and what of a card their kernels reach."""
+"""Time behaviour of programs: the time besides arithmetic, and the shares of a card that their kernels reach."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,8 +9,17 @@ from planner.hardware.gpu import Gpu
 from planner.memory.training.saved import SavedPerToken
 from planner.models.architecture import Architecture
 from planner.performance.efficiency import Family
-from planner.performance.inference.work import Work, work_of
-from planner.performance.reach import OLDER_HOSTS, MemoryClass, Share, Width, ceiling, full_rate, memory_class, width_of
+from planner.performance.inference.work import PassWork, work_of
+from planner.performance.reach import (
+    OLDER_HOSTS,
+    MemoryClass,
+    Share,
+    Width,
+    full_rate,
+    memory_class,
+    product_ceiling,
+    width_of,
+)
 from planner.performance.setting import TimeSetting
 from planner.workload.formats import arithmetic
 from planner.workload.training import Training
@@ -43,22 +52,21 @@ NVIDIA/TensorRT-LLM@00f3768 and of MLPerf Inference 5.1; the tables of single pr
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Engine:
-    """How a program answers requests; the base is of kernels that are launched together, as with CUDA graphs.
+    """Time behaviour of a serving program; by default kernels are launched together, as with CUDA graphs.
 
-    `layer_seconds` pass for each layer of each pass: the launch of its kernels and the gaps between them. Where
-    they are launched one by one from Python (`eager`), that runs ahead of the card, and only the longer of both
-    counts. `quantised_layer_seconds` is what it takes with the kernels of formats whose names begin so.
-    `sequence_seconds` pass for each sequence of each pass (scheduling, sampling). `chunk` is the most tokens of one
-    pass of a prompt, without a limit where it is none. `compute_share` is what its products reach of the card's
-    large ones. `pointwise_share` is what fused kernels leave of the passes over memory between products. `unpacks`
-    says that quantised weights are written out in 16 bits before a product with many rows. `multiplies_stored` says
-    that its products take fp8 and NVFP4 as they are stored, and `reads_float4` that it has kernels that read 4-bit
-    floats. `batches_continuously` says that a new request takes the place of each that ends. `overlaps_stages` says
-    that the stages of a pipeline decode different sequences at once; `chunks_in_flight` how many chunks of a prompt
-    go through them before all are waited for. `older_host_layer_seconds` is the time of a layer in hosts of earlier
-    cards, and `stacked_layer_seconds` beside stacked memory, where hosts have slower processors. With formats that
-    begin as `waits_with` says, eager launches do not run ahead of the card. `measured_decoding` and
-    `measured_prompts` are the families of cards whose speeds were measured in it.
+    `layer_seconds` are spent for each layer of each pass: the launch of its kernels and the gaps between them. If they
+    are launched one by one from Python (`eager`), the host runs ahead of the card, and only the longer of both counts.
+    `quantised_layer_seconds` is the same for formats whose names begin with its keys. `sequence_seconds` are spent for
+    each sequence of each pass (scheduling, sampling). `chunk` is the most tokens of one pass of a prompt, None for no
+    limit. `compute_share` is the fraction that its products reach of the card's large ones. `pointwise_share` is the
+    fraction of passes over memory that fused kernels still make. `unpacks` means that quantised weights are dequantised
+    to 16 bits before a product with many rows. `multiplies_stored` means that its products read fp8 and NVFP4 as
+    stored, and `reads_float4` that it has kernels that read 4-bit floats. `batches_continuously` means that a new
+    request replaces each that ends. `overlaps_stages` means that the stages of a pipeline decode different sequences at
+    once; `chunks_in_flight` how many chunks of a prompt are in flight at once. `older_host_layer_seconds` is the time
+    of a layer in hosts of older cards, and `stacked_layer_seconds` with stacked memory, whose hosts have slower
+    processors. With formats that begin with one of `waits_with`, eager launches do not run ahead of the card.
+    `measured_decoding` and `measured_prompts` are the families of cards on which it was measured.
     """
 
     name: str
@@ -83,11 +91,11 @@ class Engine:
     measured_prompts: tuple[Family, ...] = ()
 
     def in_setting(self, _setting: TimeSetting) -> "Engine":
-        """Return how the program runs a model in a setting that lengthens or shortens the time."""
+        """Return the engine for a setting that affects its speed."""
         return self
 
-    def work(self, architecture: Architecture, weights: str) -> Work:
-        """Return what a pass over a network computes and reads."""
+    def work(self, architecture: Architecture, weights: str) -> PassWork:
+        """Return the work of a pass over a network."""
         return work_of(architecture, weights)
 
     def seconds_per_layer(self, gpu: Gpu, weights: str) -> float:
@@ -115,19 +123,19 @@ class Engine:
         """Return the share of the bandwidth at which cached keys and values are read, fused with attention or not."""
         return _CACHE
 
-    def cache_moves(self, _work: Work) -> float:
+    def cache_moves(self, _work: PassWork) -> float:
         """Return how often a step moves the cached keys and values."""
         return 1.0
 
-    def cache_cards(self, work: Work, cards: int) -> int:
-        """Return over how many of `cards` a cache is spread: each has a copy of what its heads cannot be divided into.
+    def cache_cards(self, work: PassWork, cards: int) -> int:
+        """Return the number of cards over which a cache is split; the others hold copies of its heads.
 
         **Source**: vLLM 0.33 `QKVParallelLinear` (`num_kv_head_replicas`).
         """
         return min(cards, work.key_heads)
 
     def product_format(self, gpu: Gpu, weights: str, compute: str) -> str:
-        """Return the format of the products: that of the weights where the program and the card multiply it."""
+        """Return the format of the products: that of the weights if program and card support it."""
         scheme = SCHEMES.get(weights)
         family = scheme.family if scheme else "plain"
         if self.multiplies_stored and family == "float8" and gpu.rate("fp8"):
@@ -137,34 +145,34 @@ class Engine:
         return "fp32" if compute == "fp32" or weights in ("fp32", "F32") else "fp16"
 
     def rate(self, gpu: Gpu, dtype: str) -> float | None:
-        """Return the dense operations a second of one device for a format."""
+        """Return the dense operations per second of one device for a format."""
         return full_rate(gpu, dtype)
 
     def product_share(self, gpu: Gpu, dtype: str) -> Share:
         """Return the share of that rate that products reach."""
-        return Share(ceiling(gpu, dtype) * self.compute_share, _CEILING_SOURCE)
+        return Share(product_ceiling(gpu, dtype) * self.compute_share, _CEILING_SOURCE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingPace:
-    """How a program trains, where that decides the time; the base is of transformers' own layers.
+    """Time behaviour of a training program; by default that of transformers' own layers.
 
-    `fused` says that kernels take several element-wise operations together.
+    `fused` means that kernels combine several element-wise operations.
     """
 
     fused: bool = False
 
     def exchanged_format(self, workload: Training, trained: str) -> str:
-        """Return the format of parameters and gradients on their way between cards; `trained` is that they are kept in.
+        """Return the format of parameters and gradients sent between cards; `trained` is their own format.
 
-        It is 16 bits where states are shared.
+        It has 16 bits if states are sharded.
         """
         return arithmetic(workload.compute) if workload.parallel.zero else trained
 
     def hides_tensor_exchange(self) -> bool:
-        """Return whether the sums of tensor parallelism go on beside products."""
+        """Return whether the all-reduces of tensor parallelism overlap with products."""
         return False
 
     def kept(self, ledger: SavedPerToken) -> SavedPerToken:
-        """Return what of a layer's `ledger` of saved activations is moved by separate operations."""
+        """Return the part of a layer's `ledger` of saved activations that separate operations move."""
         return ledger

@@ -1,4 +1,4 @@
-"""The speed of Liger's kernels on transformers."""
+"""Speed of Liger's kernels with transformers."""
 
 from typing import Final
 

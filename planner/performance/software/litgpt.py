@@ -1,4 +1,4 @@
-"""The speed of LitGPT."""
+"""Speed of LitGPT."""
 
 from types import MappingProxyType
 from typing import Final
@@ -14,5 +14,5 @@ ENGINE: Final = Engine(
     unpacks=True,
     reads_float4=False,
 )
-"""Its eager layers with bitsandbytes, of which only speeds are known where it answers."""
+"""LitGPT's eager layers with bitsandbytes; for serving only its speeds are known."""
 PACE: Final = TrainingPace()

@@ -1,4 +1,4 @@
-"""The speed of llama.cpp."""
+"""Speed of llama.cpp."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -27,7 +27,7 @@ _READS: Final[dict[tuple[MemoryClass, Width], Share]] = {
 _CEILING: Final[dict[Family, float]] = {"Apple": 0.66, "A100": 0.38, "Radeon": 0.30, "Instinct": 0.30}
 _USUAL_CEILING: Final = 0.45
 _OPS_PER_JOULE: Final[dict[Family, float]] = {"Ada": 0.36e12}
-"""Operations in 16 bits for each joule, which slow the clock of boards with much arithmetic and little power.
+"""16-bit operations per joule, which limit the clock of boards with much arithmetic and little power.
 
 **Source**: XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e: 102 TFLOP/s in 300 W, 94 in 250 W and 48 in 130 W.
 """
@@ -42,7 +42,7 @@ _FAMILIES: Final[tuple[Family, ...]] = ("Ada", "Ampere GDDR", "A100", "Apple")
 
 class _LlamaCpp(Engine):
     def reads(self) -> Mapping[tuple[MemoryClass, Width], Share]:
-        """Return what its own kernels reach, which multiply as they unpack."""
+        """Return the shares that its own kernels reach, which multiply while they unpack."""
         return _READS
 
     def cache_share(self, gpu: Gpu, *, unfused: bool) -> Share:
@@ -50,13 +50,13 @@ class _LlamaCpp(Engine):
         return _UNFUSED_CACHE[memory_class(gpu)] if unfused else super().cache_share(gpu, unfused=unfused)
 
     def rate(self, gpu: Gpu, dtype: str) -> float | None:
-        """Return the rate of sums in 16 bits, for which GeForce cards are not halved: half that of 8-bit integers."""
+        """Return the rate with 16-bit accumulation, which GeForce cards do not halve: half that of 8-bit integers."""
         if dtype == "fp16" and gpu.vendor == "NVIDIA" and (whole := gpu.rate("int8")):
             return whole.ops_per_s / 2 / gpu.device_count
         return full_rate(gpu, dtype)
 
     def product_share(self, gpu: Gpu, dtype: str) -> Share:
-        """Return the share of the rate that its products reach, or what the board's power lets them."""
+        """Return the share of the rate that its products reach, limited by the board's power."""
         family = family_of(gpu)
         share = within_power(gpu, _CEILING.get(family, _USUAL_CEILING))
         rate, each_watt = self.rate(gpu, dtype), _OPS_PER_JOULE.get(family)

@@ -1,4 +1,4 @@
-"""From a workload to the speeds of the program that runs it."""
+"""Look-up of a program's time behaviour from a workload."""
 
 from functools import cache
 from importlib import import_module
@@ -12,16 +12,16 @@ from planner.workload.workload import Inference, Training
 
 
 def engine_of(workload: Inference, setting: TimeSetting) -> Engine:
-    """Return how the program of `workload` answers in a setting."""
+    """Return the engine that serves `workload` in a setting."""
     return cast("Engine", _module_of(workload.profile or DEFAULT).ENGINE).in_setting(setting)
 
 
-def pace_of(workload: Training) -> TrainingPace:
-    """Return how the program of `workload` trains."""
+def training_pace(workload: Training) -> TrainingPace:
+    """Return the time behaviour of the program that trains `workload`."""
     return cast("TrainingPace", _module_of(workload.profile).PACE)
 
 
 @cache
 def _module_of(name: str) -> ModuleType:
-    # Of nine programs a plan runs one: the others are not imported.
+    # A plan uses one of nine programs: the others are not imported.
     return import_module(f"planner.performance.software.{SOFTWARE[name].module}")

@@ -1,4 +1,4 @@
-"""The speed of Megatron-LM, with Transformer Engine's kernels."""
+"""Speed of Megatron-LM with Transformer Engine's kernels."""
 
 from typing import Final
 
@@ -10,15 +10,15 @@ from planner.workload.training import Training
 
 class _Megatron(TrainingPace):
     def exchanged_format(self, workload: Training, _trained: str) -> str:
-        """Return 16 bits, whatever is shared."""
+        """Return the 16-bit format, whatever is sharded."""
         return arithmetic(workload.compute)
 
     def hides_tensor_exchange(self) -> bool:
-        """Return that sums go on beside products, which are cut in pieces for it."""
+        """Return True: all-reduces overlap with products, which are split for that."""
         return True
 
     def kept(self, ledger: SavedPerToken) -> SavedPerToken:
-        """Return `ledger` without scores: the kernels take what transformers computes step by step."""
+        """Return `ledger` without scores: its kernels fuse what transformers computes step by step."""
         return ledger._replace(scores=0)
 
 

@@ -1,14 +1,14 @@
-"""The speed of TensorRT-LLM, of which nothing else is known here: it cannot be chosen."""
+"""Speed of TensorRT-LLM, of which nothing else is modeled: it cannot be chosen."""
 
 from typing import Final
 
-from planner.performance.inference.work import Work
+from planner.performance.inference.work import PassWork
 from planner.performance.software.engine import Engine
 
 
 class _TensorRtLlm(Engine):
-    def cache_cards(self, work: Work, cards: int) -> int:
-        """Return all cards: those of a tensor-parallel group hold the caches of different sequences, no copies.
+    def cache_cards(self, work: PassWork, cards: int) -> int:
+        """Return all cards: those of a tensor-parallel group cache different sequences, without copies.
 
         **Source**: TensorRT-LLM `enable_attention_dp`.
         """

@@ -1,4 +1,4 @@
-"""The speed of torchtune, whose layers are as transformers'."""
+"""Speed of torchtune, whose layers resemble transformers'."""
 
 from typing import Final
 

@@ -1,17 +1,17 @@
-"""The speed of Hugging Face Transformers: eager, or compiled by PyTorch."""
+"""Speed of Hugging Face Transformers: eager, or compiled by PyTorch."""
 
 from types import MappingProxyType
 from typing import Final
 
 from planner.models.architecture import Architecture
-from planner.performance.inference.work import Work, work_of
+from planner.performance.inference.work import PassWork, work_of
 from planner.performance.setting import TimeSetting
 from planner.performance.software.engine import Engine, TrainingPace
 
 _EAGER_QUANTISED: Final = MappingProxyType(
     {"fp8": 1_550e-6, "awq": 550e-6, "gptq": 1_300e-6, "nf4": 1_600e-6, "int8": 1_600e-6, "mxfp4": 1_550e-6}
 )
-"""Launches with kernels that unpack: Triton's for fp8 (1.45 to 1.8 ms), AWQ's (0.55) and GPTQ's (1.3), bitsandbytes'.
+"""Launch seconds of kernels that unpack: Triton's for fp8 (1.45 to 1.8 ms), AWQ's (0.55), GPTQ's (1.3), bitsandbytes'.
 
 **Source**: QwenLM/Qwen3@7a2f61f, Transformers 4.51 on H20, where fp8 adds as much to long contexts, in which the card
 is busy, as to short ones; Lightning-AI/litgpt@2685705 on A100.
@@ -26,20 +26,20 @@ COMPILED: Final = Engine(
     reads_float4=False,
     measured_decoding=("A100", "Ada"),
 )
-"""A network that torch.compile made one program of."""
+"""A network compiled by torch.compile."""
 
 
 class _Transformers(Engine):
     def in_setting(self, setting: TimeSetting) -> Engine:
-        """Return the compiled network where the setting says so."""
+        """Return the compiled network if the setting enables it."""
         return COMPILED if setting.compiled else self
 
-    def work(self, architecture: Architecture, weights: str) -> Work:
-        """Return the work of layers that compute every expert for every token where the family's code does."""
+    def work(self, architecture: Architecture, weights: str) -> PassWork:
+        """Return the work of layers in which every expert computes every token if the family's code does so."""
         return work_of(architecture, weights, every_expert=True)
 
-    def cache_moves(self, work: Work) -> float:
-        """Return how often a step moves the cached keys and values: it makes them anew, repeated for their queries.
+    def cache_moves(self, work: PassWork) -> float:
+        """Return how often a step moves the cached keys and values, which it reallocates and repeats for their queries.
 
         **Formula**: 1 + 2 + 4 · queries per key: `torch.cat` reads and writes all; `repeat_kv` writes them for each
         query, a contiguous copy reads and writes that, and the kernel reads it again.

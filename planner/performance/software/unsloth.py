@@ -1,4 +1,4 @@
-"""The speed of Unsloth."""
+"""Speed of Unsloth."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The speed of vLLM."""
+"""Speed of vLLM."""
 
 from typing import Final
 
@@ -26,4 +26,4 @@ VERSION_0: Final = Engine(
     batches_continuously=True,
     overlaps_stages=True,
 )
-"""vLLM before its version 1, of which only speeds are known."""
+"""vLLM before its version 1, for which only speeds are known."""

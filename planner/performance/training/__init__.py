@@ -1,1 +1,1 @@
-"""The time of a training step."""
+"""Time of a training step."""

@@ -1,4 +1,4 @@
-"""How long one micro-batch takes on one card, operation by operation."""
+"""Time of one micro-batch on one card, operation by operation."""
 
 from math import exp, hypot
 from typing import Final, NamedTuple
@@ -22,8 +22,9 @@ from planner.performance.training.work import MicroBatch
 from planner.workload.choices import Checkpointing, Compute
 
 DEQUANTISED_SHARE: Final = 0.25
-"""What unpacking NF4 reaches of the bandwidth: 79 ms more a step for 6.5 billion parameters, 191 ms for 12.7, which are
-read as 0.56 bytes and written and read as 2 by bitsandbytes 0.41 on an A100 (litgpt 2685705, resource tables)."""
+"""Share of the bandwidth that unpacking NF4 reaches: 79 ms more a step for 6.5 billion parameters, 191 ms for 12.7,
+which are read as 0.56 bytes and written and read as 2 by bitsandbytes 0.41 on an A100 (litgpt 2685705, resource
+tables)."""
 ADAPTED_LAUNCHES: Final = 2.0
 """Launches of a layer with adapters beside those without: 4.2 ms a layer and step of LoRA, 2.6 ms of a few tokens that
 stand before each layer (litgpt 2685705, resource tables, A100)."""
@@ -31,17 +32,17 @@ SHARDED_LAUNCHES: Final = 1.6
 """Launches under FSDP, whose hooks gather and free every layer: 8.9 ms a layer and step on two and four cards, 5.6 on
 one that computes each layer again, too (litgpt 2685705, resource tables, A100)."""
 FUSED_BACKWARD: Final = 2.5
-"""Five products instead of two, one of them computed again (Dao 2023, arXiv 2307.08691 §3.1)."""
+"""Five products instead of two, one of them recomputed (Dao 2023, arXiv 2307.08691 §3.1)."""
 _PLAIN_BACKWARD: Final = 2.0
 _BYTES: Final[dict[Size, float]] = {"32": 4, "19": 4, "16": 2, "8": 2, "4": 2}
-"""Bytes of one element that products read and write; narrow ones read 16 bits, which they are cast from."""
+"""Bytes of one element that products read and write; narrow formats are cast from 16 bits."""
 
 
-class Rates(NamedTuple):
-    """What a card computes and moves in a second, and the shares of it that work of each kind reaches.
+class CardRates(NamedTuple):
+    """Rates of a card per second, and the shares of them that each kind of work reaches.
 
     `narrow` is the rate of products inside layers, `matrix` that of attention and the head; `memory` what element-wise
-    operations reach of `bandwidth`; `source` says whose measurements the shares are fitted to.
+    operations reach of `bandwidth`; `source` names the measurements that the shares are fitted to.
     """
 
     matrix: float
@@ -56,10 +57,10 @@ class Rates(NamedTuple):
     classes: Classes
 
 
-def rates_of(gpu: Gpu, compute: Compute, narrow: MatrixFormat | None, classes: Classes) -> Rates | str:
-    """Return the rates of `gpu` for products in the format of `compute`, those of layers in `narrow` if it is given.
+def rates_of(gpu: Gpu, compute: Compute, narrow: MatrixFormat | None, classes: Classes) -> CardRates | str:
+    """Return the rates of `gpu` for products in the format of `compute`, those of layers in `narrow` if given.
 
-    Where a card has no figure there is none to estimate with: the answer then says which.
+    If the catalog lacks a needed figure, the result is a sentence that names it.
     """
     wide = wide_format(gpu, compute)
     chosen: MatrixFormat = narrow or ("fp8" if compute == "fp8" else wide)
@@ -69,7 +70,7 @@ def rates_of(gpu: Gpu, compute: Compute, narrow: MatrixFormat | None, classes: C
     if gpu.bandwidth_bytes_per_s is None:
         return f"The catalog has no memory bandwidth of the {gpu.name}."
     family, units = family_of(gpu), matrix_family(gpu)
-    return Rates(
+    return CardRates(
         matrix=wide_rate.ops_per_s,
         narrow=chosen_rate.ops_per_s,
         bandwidth=gpu.bandwidth_bytes_per_s,
@@ -89,7 +90,7 @@ def _reached(gpu: Gpu, classes: Classes, size: Size) -> float:
 
 
 def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:
-    """Return what attention and the head are computed in; cards without bf16 or tf32 take fp32 instead.
+    """Return the format of attention and the head; cards without bf16 or tf32 use fp32 instead.
 
     **Source**: NVIDIA architecture whitepapers: bf16 and tf32 since Ampere.
     """
@@ -105,11 +106,11 @@ def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:
 
 
 class Passes(NamedTuple):
-    """Seconds of one micro-batch: forward and backward by kind of work, and what is done twice.
+    """Seconds of one micro-batch: forward and backward by kind of work, and recomputed work.
 
-    `again` is what a recomputation would take at full price, `visits` how often quantised matrices are unpacked,
-    `passes_over` how often a kept byte is moved in the forward pass, and `attention_times` what attention's backward
-    pass takes of its forward one.
+    `again` is the time of a recomputation at full cost, `visits` how often quantised matrices are unpacked,
+    `passes_over` how often a saved byte is moved in the forward pass, and `attention_times` the ratio of attention's
+    backward pass to its forward pass.
     """
 
     products_forward: float
@@ -129,14 +130,14 @@ class Passes(NamedTuple):
 
     @property
     def device(self) -> float:
-        """Return what the card itself takes."""
+        """Return the time of the card itself."""
         layers = self.products_forward + self.products_backward + self.attention_forward + self.attention_backward
         elements = self.elements_forward + self.elements_backward
         return layers + elements + self.head + self.recomputed + self.dequantised
 
     @property
     def seconds(self) -> float:
-        """Return what card and host take together: launches are hidden behind a queue of long kernels.
+        """Return the time of card and host together: launches are hidden behind a queue of long kernels.
 
         **Formula**: √(device² + host²), the longer of both where one is much longer.
 
@@ -146,12 +147,12 @@ class Passes(NamedTuple):
 
     @property
     def hidden_host(self) -> float:
-        """Return what of the host's work passes while the card works."""
+        """Return the part of the host's time that overlaps with the card's work."""
         return self.host - (self.seconds - self.device)
 
 
-def passes_of(batch: MicroBatch, rates: Rates, checkpointing: Checkpointing, *, fused_attention: bool) -> Passes:
-    """Return how long `batch` takes at `rates`.
+def passes_of(batch: MicroBatch, rates: CardRates, checkpointing: Checkpointing, *, fused_attention: bool) -> Passes:
+    """Return the time of `batch` at `rates`.
 
     **Formula**: forward and 1 + w times forward; w is 1 where weights have gradients. Selective checkpoints compute
     attention and element-wise operations again, full ones the whole layer.
@@ -186,14 +187,14 @@ def passes_of(batch: MicroBatch, rates: Rates, checkpointing: Checkpointing, *, 
 
 
 def _launching(batch: MicroBatch, classes: Classes) -> float:
-    """Return the seconds in which the host launches a forward pass; a backward pass takes it twice as long."""
+    """Return the seconds in which the host launches a forward pass; a backward pass takes twice as long."""
     launched = (classes.fused_host if batch.fused else classes.host) * batch.forward.layers
     launched += classes.expert_host * batch.forward.expert_layers
     return launched * (ADAPTED_LAUNCHES if batch.adapted else 1) * (SHARDED_LAUNCHES if batch.sharded else 1)
 
 
-def product_seconds(product: Product, rates: Rates, *, wide: bool = False) -> float:
-    """Return how long products of one shape take: the longer of computing and moving.
+def product_seconds(product: Product, rates: CardRates, *, wide: bool = False) -> float:
+    """Return the time of products of one shape: the longer of computing and moving.
 
     **Formula**: n · max(2 · m · k · n ÷ (peak · η · (1 − e^(−m/r₀))), bytes ÷ bandwidth).
 
@@ -208,7 +209,7 @@ def product_seconds(product: Product, rates: Rates, *, wide: bool = False) -> fl
 
 
 def rows_share(rows: float, scale: float) -> float:
-    """Return what of the rate of large products those with `rows` rows reach.
+    """Return the fraction of the rate of large products that products with `rows` rows reach.
 
     **Source**: ai-dynamo/aiconfigurator 095f58a, tables of GEMMs: 0.33, 0.58, 0.82 and all of it with 64, 128, 256 and
     1,024 rows on an A100, 0.22, 0.43, 0.8 and all of it on an H100.

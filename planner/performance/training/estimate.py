@@ -1,4 +1,4 @@
-"""The time of a training step on the chosen cards, with its interval and its parts."""
+"""Time of a training step on the chosen cards, with its interval and its parts."""
 
 from typing import Final
 
@@ -11,14 +11,14 @@ from planner.performance.result import Basis, TimeResult
 from planner.performance.setting import MeasuredSpeed, TimeSetting
 from planner.performance.training.compute import wide_format
 from planner.performance.training.spread import spread_of
-from planner.performance.training.step import Step, step_on
-from planner.performance.training.terms import bound_of, terms_of
+from planner.performance.training.step import TrainingStep, step_on
+from planner.performance.training.terms import training_bound, training_terms
 from planner.workload.layout import laid_out
 from planner.workload.training import Training
 
-_DIFFUSION: Final = "Training of diffusion pipelines is not described."
-_SERVER: Final = "A parameter server would take {:.2g} s to sum the gradients, which here take {:.2g} s."
-_SLOWEST: Final = "Every card waits for the slowest: the time is that of {name}."
+_DIFFUSION: Final = "Training of diffusion pipelines is not supported."
+_SERVER: Final = "A parameter server would take {:.2g} s to sum the gradients, instead of {:.2g} s here."
+_SLOWEST: Final = "All cards wait for the slowest: the time is that of {name}."
 
 
 def training_time(
@@ -28,10 +28,10 @@ def training_time(
     setting: TimeSetting,
     measured_on: Gpu | None = None,
 ) -> TimeResult:
-    """Return the time of one optimizer step of `workload` on `cards`, of which the slowest decides.
+    """Return the time of one optimizer step of `workload` on `cards`, which the slowest card determines.
 
-    A measured speed of `setting` takes the place of the estimate, scaled by the ratio of both estimates where it is of
-    other cards, the kind of which is then `measured_on`.
+    A measured speed in `setting` replaces the estimate, scaled by the ratio of both estimates if it was measured on
+    other cards, of the kind `measured_on`.
     """
     if architecture.kind == "diffusion":
         return _none(_DIFFUSION)
@@ -41,11 +41,11 @@ def training_time(
     for _, step in steps:
         if isinstance(step, str):
             return _none(step)
-    whole = [(gpu, step) for gpu, step in steps if isinstance(step, Step)]
+    whole = [(gpu, step) for gpu, step in steps if isinstance(step, TrainingStep)]
     gpu, slowest = max(whole, key=lambda found: found[1].seconds)
     count = sum([number for _, number in cards])
     notes = (_SLOWEST.format(name=gpu.name),) if len(cards) > 1 else ()
-    estimated = _told(architecture, workload, gpu, count, slowest, setting, notes)
+    estimated = _time_result(architecture, workload, gpu, count, slowest, setting, notes)
     if setting.measured is None:
         return estimated
     return _measured(architecture, workload, setting, setting.measured, estimated, (gpu, count), measured_on or gpu)
@@ -55,16 +55,16 @@ def _none(reason: str) -> TimeResult:
     return TimeResult(task="training", kind="step", unsupported=reason)
 
 
-def _told(
+def _time_result(
     architecture: Architecture,
     workload: Training,
     gpu: Gpu,
     count: int,
-    step: Step,
+    step: TrainingStep,
     setting: TimeSetting,
     notes: tuple[str, ...],
 ) -> TimeResult:
-    terms = terms_of(step)
+    terms = training_terms(step)
     narrow: MatrixFormat = setting.matrix_format or (
         "fp8" if workload.compute == "fp8" else wide_format(gpu, workload.compute)
     )
@@ -76,7 +76,7 @@ def _told(
             task="training",
             kind="step",
             seconds=seconds,
-            bound=bound_of(terms),
+            bound=training_bound(terms),
             basis=basis,
             terms=terms,
             flops_per_step=step.flops,
@@ -89,8 +89,10 @@ def _told(
     )
 
 
-def _with_rates(found: TimeResult, step: Step, architecture: Architecture, peak: float, spread: float) -> TimeResult:
-    """Return `found` with its interval and what it comes to in tokens, samples and shares of the dense rate."""
+def _with_rates(
+    found: TimeResult, step: TrainingStep, architecture: Architecture, peak: float, spread: float
+) -> TimeResult:
+    """Return `found` with its interval, throughput and utilization."""
     seconds = found.seconds or 0.0
     tokens = None if architecture.fixed_length is not None else step.tokens / seconds
     return found.model_copy(
@@ -106,8 +108,8 @@ def _with_rates(found: TimeResult, step: Step, architecture: Architecture, peak:
     )
 
 
-def _assumptions(step: Step, workload: Training) -> tuple[str, ...]:
-    """Return what was assumed of the links, where cards exchange anything, and what was not counted."""
+def _assumptions(step: TrainingStep, workload: Training) -> tuple[str, ...]:
+    """Return notes on the assumed links, if cards exchange anything, and on what is not counted."""
     found = []
     if step.exchanges:
         links = step.links
@@ -119,7 +121,7 @@ def _assumptions(step: Step, workload: Training) -> tuple[str, ...]:
         rings = ((one.sent.server_seconds, one.sent.seconds) for one in step.exchanges)
         found.extend(_SERVER.format(server, ring) for server, ring in rings if server is not None)
     if workload.adapts:
-        found.append("The adapters' own products are not counted: they are under a hundredth of the network's.")
+        found.append("The adapters' own products are not counted: they are less than 1 % of the network's.")
     return tuple(found)
 
 
@@ -132,9 +134,9 @@ def _measured(
     cards: tuple[Gpu, int],
     measured_on: Gpu,
 ) -> TimeResult:
-    """Return `estimated`, which is of `cards`, scaled to what was measured."""
+    """Return `estimated`, the estimate for `cards`, scaled to the measurement."""
     if measured.unit == "tokens/s" and architecture.fixed_length is not None:
-        return _none("The measured speed is in tokens, and this model reads none: give samples/s.")
+        return _none("The measured speed is in tokens/s, but this model does not read tokens: use samples/s.")
     gpu, count = cards
     number = measured.count or count
     is_same = (measured_on.id, number) == (gpu.id, count)
@@ -145,11 +147,11 @@ def _measured(
 def _elsewhere(
     architecture: Architecture, workload: Training, setting: TimeSetting, gpu: Gpu, number: int
 ) -> TimeResult:
-    """Return the estimate for the cards that a speed was measured on, with links of their own."""
+    """Return the estimate for the cards on which a speed was measured, with their own links."""
     try:
         spread_there = workload.evolve(parallel=workload.parallel.evolve(data=None))
         filled = workload.evolve(parallel=laid_out(spread_there, architecture, number))
     except SpecError as error:
-        return _none(f"The measured speed cannot be carried over: {error}")
+        return _none(f"The measured speed cannot be transferred: {error}")
     there = setting.evolve(measured=None, link=None, cards_per_node=None, network_bytes_per_s=None)
     return training_time(architecture, filled, ((gpu, number),), there)

@@ -1,4 +1,4 @@
-"""One optimizer step: its micro-batches, what cards send each other, the optimizer, and what brings the input."""
+"""One optimizer step: its micro-batches, communication, optimizer, and input loading."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -12,18 +12,18 @@ from planner.performance.efficiency import MEASURED, Classes
 from planner.performance.flops import forward_work
 from planner.performance.links import Links, links_of
 from planner.performance.setting import TimeSetting
-from planner.performance.training.communication import Behind, Sent, Traffic, exchanges
-from planner.performance.training.compute import Passes, Rates, passes_of, rates_of
-from planner.performance.training.optimizer import Stepped, exchanged_bytes, stepped
+from planner.performance.training.communication import Behind, Traffic, Transfer, exchanges
+from planner.performance.training.compute import CardRates, Passes, passes_of, rates_of
+from planner.performance.training.optimizer import OptimizerTraffic, exchanged_bytes, optimizer_traffic
 from planner.performance.training.work import MicroBatch, micro_batch
 from planner.workload.formats import arithmetic
 from planner.workload.training import Training
 
 
-class Exchange(NamedTuple):
-    """What cards send, and the seconds of it that pass behind computing."""
+class OverlappedTransfer(NamedTuple):
+    """A transfer, and the seconds of it that overlap with computation."""
 
-    sent: Sent
+    sent: Transfer
     overlapped: float
 
     @property
@@ -32,21 +32,21 @@ class Exchange(NamedTuple):
         return self.sent.seconds - self.overlapped
 
 
-class Step(NamedTuple):
-    """One optimizer step on one kind of card, taken apart; seconds, but for counts of tokens, samples and operations.
+class TrainingStep(NamedTuple):
+    """One optimizer step on one kind of card; times in seconds, and counts of tokens, samples and operations.
 
-    `bubble` is what the fullest stage of a pipeline waits for the others, `loading` what bringing the samples takes;
-    `node_cards` are those that share a host.
+    `bubble` is the time that a pipeline's slowest stage waits for the others, `loading` that of loading the samples;
+    `node_cards` is the number of cards that share a host.
     """
 
-    rates: Rates
+    rates: CardRates
     links: Links
     batch: MicroBatch
     passes: Passes
     micro_batches: int
     bubble: float
-    exchanges: tuple[Exchange, ...]
-    stepped: Stepped
+    exchanges: tuple[OverlappedTransfer, ...]
+    optimizer_traffic: OptimizerTraffic
     optimizer: float
     offload: float
     loading: float
@@ -57,22 +57,22 @@ class Step(NamedTuple):
 
     @property
     def busy(self) -> float:
-        """Return the whole step where loading is quick enough."""
+        """Return the time of the whole step without waiting for input."""
         waiting = sum([one.exposed for one in self.exchanges])
         return self.micro_batches * self.passes.seconds + self.bubble + waiting + self.optimizer + self.offload
 
     @property
     def seconds(self) -> float:
-        """Return the whole step."""
+        """Return the time of the whole step."""
         return max(self.busy, self.loading)
 
 
 def step_on(
     architecture: Architecture, workload: Training, gpu: Gpu, setting: TimeSetting, classes: Classes = MEASURED
-) -> Step | str:
-    """Return the step of `workload` on cards of `gpu`, or why there is none to tell.
+) -> TrainingStep | str:
+    """Return the step of `workload` on cards of `gpu`, or a sentence with the reason why there is none.
 
-    **Formula**: m · (forward + backward) + bubble + exposed exchanges + optimizer + offload, and no less than loading
+    **Formula**: m · (forward + backward) + bubble + exposed transfers + optimizer + offload, and no less than loading
     takes; bubble = (p − 1) ÷ v · (forward + backward).
 
     **Source**: Narayanan et al. 2021, arXiv 2104.04473 §2.2 (bubble).
@@ -84,19 +84,19 @@ def step_on(
     share, batch, passes = _slowest_stage(architecture, workload, rates, setting)
     traffic = traffic_of(share, workload, batch)
     sent = exchanges(traffic, workload, links, parameter_server=setting.parameter_server)
-    done = stepped(share, workload, traffic.parameter_bytes)
+    done = optimizer_traffic(share, workload, traffic.parameter_bytes)
     samples = float(workload.micro_batch * count * (parallel.data or 1))
     length, node = workload.sequence_length or 1, min(links.node, (parallel.data or 1) * parallel.model_shards)
     model = forward_work(architecture, samples, length)
-    return Step(
+    return TrainingStep(
         rates=rates,
         links=links,
         batch=batch,
         passes=passes,
         micro_batches=count,
         bubble=(parallel.pipeline - 1) / parallel.interleave * passes.seconds,
-        exchanges=tuple([Exchange(one, overlapped(one, passes, count, classes)) for one in sent]),
-        stepped=done,
+        exchanges=tuple([OverlappedTransfer(one, overlapped(one, passes, count, classes)) for one in sent]),
+        optimizer_traffic=done,
         optimizer=done.moved_bytes / rates.memory,
         offload=done.copied_bytes / links.host_bytes_per_s + done.beside_bytes * node / done.beside_bytes_per_s,
         loading=samples / setting.input_samples_per_second if setting.input_samples_per_second else 0.0,
@@ -108,9 +108,9 @@ def step_on(
 
 
 def _slowest_stage(
-    architecture: Architecture, workload: Training, rates: Rates, setting: TimeSetting
+    architecture: Architecture, workload: Training, rates: CardRates, setting: TimeSetting
 ) -> tuple[Architecture, MicroBatch, Passes]:
-    """Return the share of the network whose passes take longest, which all other stages wait for."""
+    """Return the share of the network whose passes take longest; all other stages wait for it."""
     fused = workload.attention != "eager"
     found: list[tuple[Architecture, MicroBatch, Passes]] = []
     for share, own in _different(ranks(architecture, workload)):
@@ -121,20 +121,20 @@ def _slowest_stage(
 
 
 def _different(found: Iterable[Rank]) -> Iterable[tuple[Architecture, Training]]:
-    """Return the share and the work of one rank of each kind: stages that hold the same are the same object."""
+    """Return the share and the work of one rank of each kind; equal stages are the same object."""
     shares = {id(rank.stage.architecture): rank for rank in found}.values()
     return [(rank.stage.architecture, rank.workload) for rank in shares if isinstance(rank.workload, Training)]
 
 
 def traffic_of(share: Architecture, workload: Training, batch: MicroBatch) -> Traffic:
-    """Return what decides how much a card that holds `share` sends."""
+    """Return the communication quantities of a card that holds `share`."""
     blocks = [group.layer.feed_forward for group in share.main.groups]
     element = ELEMENT_BYTES[arithmetic(workload.compute)]
     quantised = workload.weights is not None and SCHEMES[workload.weights].family != "plain"
     parameters = weight_bytes(share, workload.weights or "bf16") if quantised else share.parameters * element
     return Traffic(
         architecture=share,
-        trained_bytes=stepped(share, workload, 0.0).parameters * float(exchanged_bytes(workload)),
+        trained_bytes=optimizer_traffic(share, workload, 0.0).parameters * float(exchanged_bytes(workload)),
         parameter_bytes=float(parameters),
         stream_bytes=batch.tokens * share.hidden * element,
         layers=batch.forward.layers,
@@ -144,11 +144,11 @@ def traffic_of(share: Architecture, workload: Training, batch: MicroBatch) -> Tr
     )
 
 
-def overlapped(sent: Sent, passes: Passes, count: int, classes: Classes) -> float:
-    """Return the seconds of an exchange that pass behind computing: no more than there is to hide behind.
+def overlapped(sent: Transfer, passes: Passes, count: int, classes: Classes) -> float:
+    """Return the seconds of a transfer that overlap with computation, at most as long as that takes.
 
     **Source**: the share that is never hidden is fitted (`Classes.exposed`): first and last layers, and the cards'
-    multiprocessors that copying takes.
+    multiprocessors that copying occupies.
     """
     behind: dict[Behind, float] = {
         "passes": count * passes.device,
@@ -161,4 +161,4 @@ def overlapped(sent: Sent, passes: Passes, count: int, classes: Classes) -> floa
 
 
 _BACKWARD_OF_PASSES: Final = 2 / 3
-"""What of a micro-batch is its backward pass, while gradients become ready (Kaplan et al. 2020, arXiv 2001.08361)."""
+"""Backward share of a micro-batch, while gradients become ready (Kaplan et al. 2020, arXiv 2001.08361)."""

@@ -1,4 +1,4 @@
-"""How the parts of a training step are told: formula, symbols and source of each, and what bounds the whole."""
+"""Terms of a training step's time, with formula, symbols and source of each, and the bound of the whole."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -7,8 +7,8 @@ from planner.memory.result import Symbol
 from planner.memory.terms import card, library, model, workload
 from planner.performance.efficiency import CLASSES_SOURCE
 from planner.performance.result import Bound, TimeTerm, TimeTermName
-from planner.performance.training.compute import DEQUANTISED_SHARE, Rates
-from planner.performance.training.step import Exchange, Step
+from planner.performance.training.compute import DEQUANTISED_SHARE, CardRates
+from planner.performance.training.step import OverlappedTransfer, TrainingStep
 
 _PRODUCTS: Final = "Kaplan et al. 2020, arXiv 2001.08361 §2.1; shares of the dense rate: "
 _ATTENTION: Final = "Dao 2023, arXiv 2307.08691 §4.1; shares of the dense rate: "
@@ -17,7 +17,7 @@ _RECOMPUTED: Final = (
     "Korthikanti et al. 2022, arXiv 2205.05198; measured × 1.15 to × 1.27 (torchtitan, torchtune) where a whole pass "
     "more were × 1.33"
 )
-_LOADED: Final = "what the person says that loading brings"
+_LOADED: Final = "the given loading rate"
 _BOUNDS: Final[dict[Bound, tuple[TimeTermName, ...]]] = {
     "compute": ("matrix_products", "attention", "recomputation", "loss_head"),
     "memory bandwidth": ("elementwise", "dequantisation", "optimizer"),
@@ -36,20 +36,20 @@ _BOUNDS: Final[dict[Bound, tuple[TimeTermName, ...]]] = {
 }
 
 
-def terms_of(step: Step) -> tuple[TimeTerm, ...]:
-    """Return the parts of `step` that take any time."""
-    found = (*_computing(step), *_around(step), *(_exchange(one, step) for one in step.exchanges))
+def training_terms(step: TrainingStep) -> tuple[TimeTerm, ...]:
+    """Return the terms of `step` that take any time."""
+    found = (*_computing(step), *_outside_micro_batches(step), *(_exchange(one, step) for one in step.exchanges))
     return tuple([term for term in found if term.seconds > 0])
 
 
-def bound_of(terms: tuple[TimeTerm, ...]) -> Bound:
-    """Return what takes most of the time."""
+def training_bound(terms: tuple[TimeTerm, ...]) -> Bound:
+    """Return the resource that takes most of the time."""
     exposed = {term.name: term.exposed_seconds for term in terms}
     return max(_BOUNDS, key=lambda bound: sum(exposed.get(name, 0.0) for name in _BOUNDS[bound]))
 
 
-def _computing(step: Step) -> Iterator[TimeTerm]:
-    """Yield what the card computes and moves in all micro-batches."""
+def _computing(step: TrainingStep) -> Iterator[TimeTerm]:
+    """Yield the terms of computation and memory traffic in all micro-batches."""
     times = workload("m", step.micro_batches, "micro-batches")
     again = workload(
         "w", 1 + step.batch.weight_gradients, "backward for each forward: inputs, and weights that are trained"
@@ -58,10 +58,10 @@ def _computing(step: Step) -> Iterator[TimeTerm]:
     yield _attention(step, times)
     yield _elements(step, times)
     yield _head(step, times, again)
-    yield from _twice(step, times)
+    yield from _overhead(step, times)
 
 
-def _products(step: Step, times: Symbol, again: Symbol) -> TimeTerm:
+def _products(step: TrainingStep, times: Symbol, again: Symbol) -> TimeTerm:
     passes, rates = step.passes, step.rates
     return _term(
         "matrix_products",
@@ -72,7 +72,7 @@ def _products(step: Step, times: Symbol, again: Symbol) -> TimeTerm:
             again,
             model("F", step.batch.forward.layer_flops, "operations of the layers' matrices in one pass of a card"),
             card("R", rates.narrow, "dense FLOP/s of the format of the products"),
-            library("η", rates.narrow_share, "what large products reach of it in training"),
+            library("η", rates.narrow_share, "share of it that large products reach in training"),
             library("r₀", rates.classes.rows, "rows at which products reach 63 % of that"),
             *_memory(rates),
         ),
@@ -80,7 +80,7 @@ def _products(step: Step, times: Symbol, again: Symbol) -> TimeTerm:
     )
 
 
-def _attention(step: Step, times: Symbol) -> TimeTerm:
+def _attention(step: TrainingStep, times: Symbol) -> TimeTerm:
     passes, rates = step.passes, step.rates
     return _term(
         "attention",
@@ -91,13 +91,13 @@ def _attention(step: Step, times: Symbol) -> TimeTerm:
             library("b", passes.attention_times, "backward for each forward"),
             model("A", step.batch.forward.attention_flops, "operations between queries, keys and values"),
             card("R", rates.matrix, "dense FLOP/s of the format of attention"),
-            library("η", rates.attention_share, "what fused attention reaches of it"),
+            library("η", rates.attention_share, "share of it that fused attention reaches"),
         ),
         _ATTENTION + CLASSES_SOURCE,
     )
 
 
-def _elements(step: Step, times: Symbol) -> TimeTerm:
+def _elements(step: TrainingStep, times: Symbol) -> TimeTerm:
     passes, rates, batch = step.passes, step.rates, step.batch
     return _term(
         "elementwise",
@@ -106,7 +106,7 @@ def _elements(step: Step, times: Symbol) -> TimeTerm:
         (
             times,
             library("b", rates.classes.backward_passes, "backward for each forward"),
-            model("K", batch.kept_bytes, "bytes that the forward pass keeps"),
+            model("K", batch.kept_bytes, "bytes saved by the forward pass"),
             library("p", passes.passes_over, "times that each of them is moved"),
             workload("C", batch.cast_bytes, "bytes of weights cast for the pass"),
             *_memory(rates),
@@ -115,7 +115,7 @@ def _elements(step: Step, times: Symbol) -> TimeTerm:
     )
 
 
-def _head(step: Step, times: Symbol, again: Symbol) -> TimeTerm:
+def _head(step: TrainingStep, times: Symbol, again: Symbol) -> TimeTerm:
     rates, batch = step.rates, step.batch
     return _term(
         "loss_head",
@@ -126,7 +126,7 @@ def _head(step: Step, times: Symbol, again: Symbol) -> TimeTerm:
             again,
             model("H", batch.forward.head_flops, "operations of the output head in one forward pass"),
             card("R", rates.matrix, "dense FLOP/s"),
-            library("η", rates.matrix_share, "what large products reach of it in training"),
+            library("η", rates.matrix_share, "share of it that large products reach in training"),
             model("Z", batch.logit_bytes, "bytes moved for the logits, their softmax and its derivative"),
             *_memory(rates),
         ),
@@ -134,8 +134,8 @@ def _head(step: Step, times: Symbol, again: Symbol) -> TimeTerm:
     )
 
 
-def _twice(step: Step, times: Symbol) -> Iterator[TimeTerm]:
-    """Yield what is computed again, unpacked, or launched."""
+def _overhead(step: TrainingStep, times: Symbol) -> Iterator[TimeTerm]:
+    """Yield the terms of recomputation, dequantisation and kernel launches."""
     passes, count = step.passes, step.micro_batches
     yield _term(
         "recomputation",
@@ -143,8 +143,8 @@ def _twice(step: Step, times: Symbol) -> Iterator[TimeTerm]:
         "m × ρ × t",
         (
             times,
-            library("ρ", step.rates.classes.recomputed, "what a second forward pass takes of the first"),
-            model("t", passes.again, "seconds of what is computed again"),
+            library("ρ", step.rates.classes.recomputed, "cost of a second forward pass relative to the first"),
+            model("t", passes.again, "seconds of the recomputed work"),
         ),
         _RECOMPUTED,
     )
@@ -165,7 +165,7 @@ def _twice(step: Step, times: Symbol) -> Iterator[TimeTerm]:
     )
 
 
-def _dequantised(step: Step, times: Symbol) -> TimeTerm:
+def _dequantised(step: TrainingStep, times: Symbol) -> TimeTerm:
     return _term(
         "dequantisation",
         step.micro_batches * step.passes.dequantised,
@@ -176,30 +176,32 @@ def _dequantised(step: Step, times: Symbol) -> TimeTerm:
             model("Q", step.batch.quantised_bytes, "bytes of the packed matrices"),
             model("W", step.batch.whole_bytes, "bytes of the same in 16 bits"),
             card("B", step.rates.bandwidth, "memory bandwidth, bytes/s"),
-            library("δ", DEQUANTISED_SHARE, "what unpacking reaches of it"),
+            library("δ", DEQUANTISED_SHARE, "share of it that unpacking reaches"),
         ),
         "Lightning-AI/litgpt 2685705, tutorials/resource-tables.md: NF4 beside bf16, 3 and 7 and 13 billion parameters",
     )
 
 
-def _around(step: Step) -> Iterator[TimeTerm]:
-    """Yield what is around the micro-batches: waiting in a pipeline, the optimizer, its states elsewhere, loading."""
+def _outside_micro_batches(step: TrainingStep) -> Iterator[TimeTerm]:
+    """Yield the terms outside the micro-batches: pipeline bubble, optimizer, offload, loading."""
     if step.bubble:
         yield _bubble(step)
     if step.optimizer:
-        moved = model("O", step.stepped.moved_bytes, "bytes of gradients, parameters and states, read and written")
+        moved = model(
+            "O", step.optimizer_traffic.moved_bytes, "bytes of gradients, parameters and states, read and written"
+        )
         source = "every element once in and once out: torch.optim's fused kernels"
         yield _term("optimizer", step.optimizer, "O ÷ (B × β)", (moved, *_memory(step.rates)), source)
     if step.offload:
         yield _offloaded(step)
     if step.loading:
         samples = workload("n", step.samples, "samples of a step")
-        rate = workload("r", step.samples / step.loading, "samples that loading brings in a second")
+        rate = workload("r", step.samples / step.loading, "samples loaded per second")
         hidden = min(step.loading, step.busy)
         yield _term("input", step.loading, "n ÷ r", (samples, rate), _LOADED, overlapped=hidden)
 
 
-def _bubble(step: Step) -> TimeTerm:
+def _bubble(step: TrainingStep) -> TimeTerm:
     others = step.bubble / step.passes.seconds
     return _term(
         "bubble",
@@ -213,8 +215,8 @@ def _bubble(step: Step) -> TimeTerm:
     )
 
 
-def _offloaded(step: Step) -> TimeTerm:
-    done = step.stepped
+def _offloaded(step: TrainingStep) -> TimeTerm:
+    done = step.optimizer_traffic
     return _term(
         "offload",
         step.offload,
@@ -222,15 +224,15 @@ def _offloaded(step: Step) -> TimeTerm:
         (
             model("C", done.copied_bytes, "bytes between the card and the host"),
             card("P", step.links.host_bytes_per_s, "bytes/s of the link to the host"),
-            workload("c", step.node_cards, "cards of a node, which share what is beside them"),
-            model("O", done.beside_bytes, "bytes that the optimizer reads and writes beside the card"),
+            workload("c", step.node_cards, "cards of a node, which share the host"),
+            model("O", done.beside_bytes, "bytes that the offloaded optimizer reads and writes"),
             library("D", done.beside_bytes_per_s, "bytes/s that it reaches there"),
         ),
         "Ren et al. 2021, arXiv 2101.06840 (ZeRO-Offload); Rajbhandari et al. 2021, arXiv 2104.07857 (disks)",
     )
 
 
-def _exchange(one: Exchange, step: Step) -> TimeTerm:
+def _exchange(one: OverlappedTransfer, step: TrainingStep) -> TimeTerm:
     sent = one.sent
     return _term(
         sent.name,
@@ -241,17 +243,17 @@ def _exchange(one: Exchange, step: Step) -> TimeTerm:
             workload("m", step.micro_batches, "micro-batches"),
             model("sent", sent.bytes, "bytes that each card sends in a step"),
             library("rounds", sent.operations, "operations, each with its latency"),
-            library("B", round(sent.bytes / sent.seconds), f"bytes/s that come to, over {step.links.name}"),
+            library("B", round(sent.bytes / sent.seconds), f"resulting bytes/s over {step.links.name}"),
         ),
         f"{sent.source}; {step.links.source}",
         overlapped=one.overlapped,
     )
 
 
-def _memory(rates: Rates) -> tuple[Symbol, Symbol]:
+def _memory(rates: CardRates) -> tuple[Symbol, Symbol]:
     return (
         card("B", rates.bandwidth, "memory bandwidth, bytes/s"),
-        library("β", rates.memory / rates.bandwidth, "what of it is reached"),
+        library("β", rates.memory / rates.bandwidth, "share of it that is reached"),
     )
 
 

@@ -1,4 +1,4 @@
-"""What one card does in one micro-batch: products, attention, and the bytes that everything else moves."""
+"""Work of one card in one micro-batch: products, attention, and bytes moved by everything else."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -11,8 +11,8 @@ from planner.memory.training.autograd.layer import saved_by_layer, stack_positio
 from planner.memory.training.autograd.network import trained_stacks
 from planner.memory.weights import parameter_counts, weight_bytes
 from planner.models.architecture import Architecture
-from planner.performance.flops import Work, forward_work
-from planner.performance.software.lookup import pace_of
+from planner.performance.flops import ForwardWork, forward_work
+from planner.performance.software.lookup import training_pace
 from planner.workload.choices import Loss
 from planner.workload.parallel import Parallel
 from planner.workload.training import Training
@@ -27,11 +27,11 @@ _BASE_BYTES: Final = 2
 class MicroBatch(NamedTuple):
     """One micro-batch on one card.
 
-    `kept_bytes` are what its forward pass keeps for the backward pass, which measures what element-wise operations
+    `kept_bytes` are saved by its forward pass for the backward pass, a measure of what element-wise operations
     read and write. `weight_gradients` is the share of the matrices that have gradients of their own.
     """
 
-    forward: Work
+    forward: ForwardWork
     tokens: float
     kept_bytes: float
     logit_bytes: float
@@ -48,14 +48,14 @@ class MicroBatch(NamedTuple):
 def micro_batch(
     architecture: Architecture, own: Training, whole: Architecture, parallel: Parallel, compiled: bool
 ) -> MicroBatch:
-    """Return what a card does of one micro-batch; `architecture` is its share of `whole`, `own` its share of the work.
+    """Return one card's part of a micro-batch; `architecture` is its share of `whole`, `own` its share of the work.
 
-    **Source**: the bytes that operators keep: `planner.memory.training.autograd.layer`.
+    **Source**: the bytes that operators save: `planner.memory.training.autograd.layer`.
     """
     length, sequences = own.sequence_length or 1, own.micro_batch
     work = forward_work(architecture, sequences, length)
     context = parallel.context
-    if context > 1:  # every token looks back over the whole sequence, wherever that lies
+    if context > 1:  # every token attends to the whole sequence, on whichever card it is
         whole_sequence = forward_work(architecture, sequences, length * context)
         work = work._replace(attention_flops=whole_sequence.attention_flops / context)
     precision = training_precision(own)
@@ -73,13 +73,13 @@ def micro_batch(
         weight_gradients=weight_gradients(whole, own),
         adapted=own.adapts,
         sharded=parallel.zero == 3 and parallel.state_shards > 1 and not compiled,
-        fused=compiled or pace_of(own).fused,
+        fused=compiled or training_pace(own).fused,
     )
 
 
 def _kept_bytes(architecture: Architecture, own: Training, precision: Precision) -> float:
     length, sequences = own.sequence_length or 1, own.micro_batch
-    pace, found = pace_of(own), 0.0
+    pace, found = training_pace(own), 0.0
     source = 0
     for stack in trained_stacks(architecture):
         tokens = stack_positions(stack, length)
@@ -93,7 +93,7 @@ def _kept_bytes(architecture: Architecture, own: Training, precision: Precision)
 
 @lru_cache(maxsize=256)
 def weight_gradients(architecture: Architecture, own: Training) -> float:
-    """Return the share of the matrices whose own gradients are computed: all, none under adapters, or some."""
+    """Return the share of the matrices whose own gradients are computed: all, none with adapters, or some."""
     if own.adapts:
         return 0.0
     if not own.trainable:

@@ -1,1 +1,1 @@
-"""PyTorch's caching allocator: what it takes from a card to serve a sequence of allocations."""
+"""Model of PyTorch's CUDA caching allocator."""

@@ -1,4 +1,4 @@
-"""PyTorch's CUDA caching allocator: how it serves requests from what it has cached and from the card.
+"""Model of PyTorch's CUDA caching allocator: blocks, pools, splitting, merging and expandable segments.
 
 **Source**: `Block`, `BlockPool` and `DeviceCachingAllocator` in `c10/cuda/CUDACachingAllocator.cpp`, PyTorch 2.13 (main
 at commit 0919d01f216c); each function names the one that it models.
@@ -20,7 +20,7 @@ from planner.units import round_up
 
 
 class Block:
-    """A range of addresses within a segment: handed out, free, or (`mapped` is false) not backed by memory."""
+    """A range of addresses within a segment: allocated, free, or (`mapped` is false) without physical memory."""
 
     __slots__ = ("address", "allocated", "born", "mapped", "next", "pool", "previous", "size")
 
@@ -37,11 +37,11 @@ class Block:
 
     @property
     def is_split(self) -> bool:
-        """Return whether it is a part of its segment only."""
+        """Return whether it is only a part of its segment."""
         return self.previous is not None or self.next is not None
 
     def cut_front(self, size: int) -> "Block":
-        """Take the first `size` bytes off, and return them as a block of their own before this one."""
+        """Split off the first `size` bytes, and return them as a block before this one."""
         front = Block(self.pool, self.address, size, self.mapped)
         front.previous, front.next = self.previous, self
         if front.previous is not None:
@@ -52,7 +52,7 @@ class Block:
         return front
 
     def absorb(self, other: "Block | None") -> None:
-        """Merge with a neighbour, if it is free and mapped or not like this one."""
+        """Merge with a neighbor if that is not allocated and in the same mapping state."""
         if other is None or other.allocated or other.mapped != self.mapped:
             return
         other.pool.discard(other)
@@ -69,10 +69,10 @@ class Block:
 
 
 class Pool:
-    """The free blocks of one of the two pools, smallest first, and those without memory, lowest address first.
+    """Free blocks of one of the two pools, smallest first, and unmapped ones, lowest address first.
 
-    **Assumes** that a new segment lies above all older ones: where the driver places it cannot be known, and only
-    the choice between free blocks of equal size depends on it.
+    **Assumes** that a new segment lies above all older ones: the driver's placement cannot be known, and only the
+    choice between free blocks of equal size depends on it.
     """
 
     __slots__ = ("free", "page_bytes", "searches", "top", "unmapped")
@@ -92,7 +92,7 @@ class Pool:
         return block
 
     def add(self, block: Block) -> None:
-        """Keep a block that became free, or lost its memory."""
+        """Add a block that was freed or unmapped."""
         if block.mapped:
             block.born = self.searches
             insort(self.free, (block.size, block.address, block))
@@ -100,21 +100,21 @@ class Pool:
             insort(self.unmapped, (block.address, block))
 
     def discard(self, block: Block) -> None:
-        """Forget a block that is in the pool."""
+        """Remove a block from the pool."""
         if block.mapped:
             del self.free[bisect_left(self.free, (block.size, block.address))]
         else:
             del self.unmapped[bisect_left(self.unmapped, (block.address,))]
 
     def age(self, block: Block) -> int:
-        """Return how many searches the pool has seen since the block became free."""
+        """Return the number of searches since the block was freed."""
         return self.searches - block.born
 
     def best_fit(self, size: int) -> int | None:
-        """Return the place of the smallest free block of at least `size` bytes.
+        """Return the index of the smallest free block of at least `size` bytes; None if there is none.
 
-        Of expandable segments, a block that can still grow counts with what it can grow to: so a larger block that
-        cannot is taken before it.
+        In expandable segments, a block that can grow counts with its potential size, so a larger block that cannot grow
+        is preferred.
         """
         free = self.free
         at = bisect_left(free, (size,))
@@ -131,11 +131,11 @@ def _growable_size(block: Block) -> int:
 
 
 _NO_LIMIT_BYTES: Final = 1 << 80
-"""More address space than any recording can fill, for the replay without a capacity."""
+"""Address space that no recording can fill, for replays without a capacity."""
 
 
 class CachingAllocator:
-    """The allocator of one card and one stream; `capacity_bytes` is what the card can give it, `None` without end."""
+    """The allocator of one card and one stream; `capacity_bytes` limits its memory, `None` means no limit."""
 
     def __init__(self, settings: AllocatorSettings, capacity_bytes: int | None = None) -> None:
         self._expandable: Final = settings.expandable_segments
@@ -154,11 +154,11 @@ class CachingAllocator:
 
     @property
     def largest_free_block_bytes(self) -> int:
-        """Return the size of the largest block that could be handed out without asking the card."""
+        """Return the size of the largest block available without reserving more memory."""
         return max((pool.free[-1][0] for pool in (self.small, self.large) if pool.free), default=0)
 
     def malloc(self, requested_bytes: int) -> Block | None:
-        """Hand out a block, or `None` if the card has no memory left; models `malloc` and `alloc_found_block`."""
+        """Allocate a block, or return `None` if memory runs out; models `malloc` and `alloc_found_block`."""
         size = round_size(requested_bytes, self._divisions)
         pool = self.small if size <= SMALL_BYTES else self.large
         block = self._cached(pool, size) or self._new(pool, size)
@@ -172,7 +172,7 @@ class CachingAllocator:
         return block
 
     def free(self, block: Block) -> None:
-        """Take a block back and merge it with its free neighbours; models `free` and `free_block`."""
+        """Free a block and merge it with its free neighbors; models `free` and `free_block`."""
         block.allocated = False
         self.allocated_bytes -= block.size
         block.absorb(block.previous)
@@ -180,7 +180,7 @@ class CachingAllocator:
         block.pool.add(block)
 
     def empty_cache(self) -> None:
-        """Give back every segment that is wholly free, and every free page; models `release_cached_blocks`."""
+        """Release every wholly free segment, and every free page; models `release_cached_blocks`."""
         for pool in (self.large, self.small):
             blocks = [block for _, _, block in pool.free]
             for block in blocks:
@@ -195,7 +195,7 @@ class CachingAllocator:
         return rest > SMALL_BYTES and (self._max_split is None or size < self._max_split)
 
     def _cached(self, pool: Pool, size: int) -> Block | None:
-        """Models `get_free_block`."""
+        """Return a cached free block; models `get_free_block`."""
         if self._collect_above is not None:
             pool.searches += 1
         at = pool.best_fit(size)
@@ -209,7 +209,7 @@ class CachingAllocator:
         return block
 
     def _new(self, pool: Pool, size: int) -> Block | None:
-        """Models the second half of `malloc`: ask the card, release what is cached, and ask again."""
+        """Reserve memory, releasing cached segments and retrying if that fails; models the second half of `malloc`."""
         if self._collect_above is not None:
             self._collect_garbage(self._collect_above)
         block = self._ask(pool, size)
@@ -221,7 +221,7 @@ class CachingAllocator:
         return block
 
     def _ask(self, pool: Pool, size: int) -> Block | None:
-        """Models `alloc_block`."""
+        """Reserve memory from the card; models `alloc_block`."""
         if self._expandable:
             return self._expand(pool, size)
         bytes_ = segment_size(size)
@@ -236,13 +236,13 @@ class CachingAllocator:
         self.max_reserved_bytes = max(self.max_reserved_bytes, self.reserved_bytes)
 
     def _release(self, block: Block) -> None:
-        """Models `release_block`."""
+        """Release a segment; models `release_block`."""
         block.pool.discard(block)
         self.reserved_bytes -= block.size
         self.segments -= 1
 
     def _release_oversize(self, pool: Pool, size: int) -> bool:
-        """Models `release_available_cached_blocks`: only segments that are too large to be split."""
+        """Release oversize segments, which are never split; models `release_available_cached_blocks`."""
         limit = self._max_split
         if limit is None or self._expandable:
             return False
@@ -258,7 +258,7 @@ class CachingAllocator:
         return released >= wanted
 
     def _collect_garbage(self, threshold_bytes: int) -> None:
-        """Models `garbage_collect_cached_blocks`: free segments of the large pool, those above the mean age first."""
+        """Release free large segments, those above the mean age first; models `garbage_collect_cached_blocks`."""
         target = self.reserved_bytes - threshold_bytes
         pool = self.large
         candidates = [block for _, _, block in pool.free if not block.is_split]
@@ -271,7 +271,7 @@ class CachingAllocator:
             candidates = [block for block in candidates if pool.age(block) < mean_age]
 
     def _expand(self, pool: Pool, size: int) -> Block | None:
-        """Models `try_allocate_expandable_block`."""
+        """Allocate from an expandable segment; models `try_allocate_expandable_block`."""
         block = self._find_room(pool, size)
         if not block.mapped:
             mapped = self._map(block, min(block.size, size))
@@ -290,7 +290,7 @@ class CachingAllocator:
         return block
 
     def _find_room(self, pool: Pool, size: int) -> Block:
-        """Models `find_expandable_block`: the lowest addresses where unmapped and free blocks have room together."""
+        """Return the lowest free and unmapped blocks with enough room; models `find_expandable_block`."""
         for _, block in pool.unmapped:
             previous = block.previous
             first = block if previous is None or previous.allocated else previous
@@ -302,7 +302,7 @@ class CachingAllocator:
         return segment
 
     def _map(self, block: Block, size: int) -> Block | None:
-        """Back the first `size` bytes with whole pages and return them as a free block; models `map_block`."""
+        """Map the first `size` bytes in whole pages and return them as a free block; models `map_block`."""
         pool = block.pool
         size = round_up(size, pool.page_bytes)
         if self.reserved_bytes + size > self._capacity:
@@ -320,7 +320,7 @@ class CachingAllocator:
         return block
 
     def _unmap(self, block: Block) -> None:
-        """Give back the whole pages of a free block; models `unmap_block` and `release_expandable_segment`."""
+        """Unmap the whole pages of a free block; models `unmap_block` and `release_expandable_segment`."""
         pool = block.pool
         begin = round_up(block.address, pool.page_bytes)
         end = (block.address + block.size) // pool.page_bytes * pool.page_bytes
@@ -342,7 +342,7 @@ class CachingAllocator:
 
 
 def _has_room(first: Block, size: int) -> bool:
-    """Return whether free and unmapped blocks from `first` on hold `size` bytes together."""
+    """Return whether the free and unmapped blocks from `first` on have `size` bytes together."""
     block: Block | None = first
     while size > 0 and block is not None and not block.allocated:
         size -= block.size

@@ -1,15 +1,15 @@
-"""PyTorch's CUDA caching allocator, replayed: what a run reserves, how it fragments, and where it runs out.
+"""Replay of a run through the caching allocator: reserved memory, fragmentation, and out-of-memory errors.
 
-**Source**: `DeviceCachingAllocator` in `c10/cuda/CUDACachingAllocator.cpp`, PyTorch 2.13 (main at commit
-0919d01f216c), as `planner/trace/allocator_device.py` models it.
+**Source**: `DeviceCachingAllocator` in `c10/cuda/CUDACachingAllocator.cpp`, PyTorch 2.13 (main at commit 0919d01f216c),
+as modeled in `planner/trace/allocator/allocator.py`.
 
 **Checked** with `benchmarks/allocator_on_gpu.py --snapshot` against 17 histories that PyTorch recorded on real cards
 (in the repositories kkaitlyn111/cs336-a2-systems, bcrafton/assignment2-systems, MAGMA27/assignment2-systems and, with
-expandable segments and a card that runs out, Constructor-Sun/code_location): each of their 53,437 blocks lies where the
-model puts it, and the reserved bytes are the same at every moment.
+expandable segments and a card that runs out, Constructor-Sun/code_location): each of their 53,437 blocks is at the
+model's address, and the reserved bytes are equal at all times.
 
-**Assumes** one stream, no CUDA graphs, no memory pools of one's own, and a card that grants every byte up to the
-capacity: what the driver rounds or holds itself is not in it.
+**Assumes** one stream, no CUDA graphs, no custom memory pools, and a card that grants every byte up to the capacity:
+rounding and reservations by the driver are not included.
 """
 
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ from planner.trace.recording import Allocations
 
 
 @dataclass(frozen=True, slots=True)
-class RunOut:
-    """The first allocation that the card could not serve, also after every cached segment was given back."""
+class FailedAllocation:
+    """The first allocation that fails even after all cached segments were released."""
 
     index: int
     time: int
@@ -32,12 +32,12 @@ class RunOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
-    """What the allocator did; with `out_of_memory`, up to that moment.
+class AllocatorReplay:
+    """Result of a replay; with `out_of_memory`, up to that event.
 
-    `time`, `allocated_bytes`, `largest_free_block_bytes` and `segments` are of the moment when `reserved_bytes`
-    (`torch.cuda.max_memory_reserved`) was first reached; a time is `None` if nothing was ever allocated. Of
-    expandable segments, each range of addresses with memory counts as one segment, as in PyTorch's snapshots.
+    `time`, `allocated_bytes`, `largest_free_block_bytes` and `segments` are of the time when `reserved_bytes`
+    (`torch.cuda.max_memory_reserved`) was first reached; a time is `None` if nothing was ever allocated. Each mapped
+    address range of an expandable segment counts as one segment, as in PyTorch's snapshots.
     """
 
     reserved_bytes: int
@@ -46,13 +46,13 @@ class Replay:
     largest_free_block_bytes: int
     segments: int
     peak_allocated_bytes: int
-    """`torch.cuda.max_memory_allocated`: with every size rounded as the allocator does."""
+    """`torch.cuda.max_memory_allocated`: with every size rounded as by the allocator."""
     peak_allocated_time: int | None
-    out_of_memory: RunOut | None
+    out_of_memory: FailedAllocation | None
 
     @property
     def fragmentation_fraction(self) -> float:
-        """Return the share of the reserved memory that was not allocated when it was the most."""
+        """Return the fraction of the peak reserved memory that was not allocated."""
         return (self.reserved_bytes - self.allocated_bytes) / self.reserved_bytes if self.reserved_bytes else 0.0
 
 
@@ -60,29 +60,29 @@ def replay(
     allocations: Allocations,
     settings: AllocatorSettings = DEFAULTS,
     capacity_bytes: int | None = None,
-) -> Replay:
-    """Replay a recording's allocations and frees; `capacity_bytes` is what the allocator may take from the card.
+) -> AllocatorReplay:
+    """Replay a recording's allocations and frees, with at most `capacity_bytes` from the card.
 
-    Nothing is allocated for zero bytes, as in PyTorch.
+    Allocations of zero bytes are skipped, as in PyTorch.
     """
     allocator = CachingAllocator(settings, capacity_bytes)
     alive: dict[int, Block] = {}
-    most = _Most()
+    peaks = _PeakRecorder()
     for time, index, is_free in _events(allocations):
         if is_free:
             allocator.free(alive.pop(index))
             continue
         block = allocator.malloc(allocations.bytes[index])
-        most.see(allocator, time)
+        peaks.see(allocator, time)
         if block is None:
             allocated, reserved = allocator.allocated_bytes, allocator.reserved_bytes
-            return most.replay(RunOut(index, time, allocations.bytes[index], allocated, reserved))
+            return peaks.replay(FailedAllocation(index, time, allocations.bytes[index], allocated, reserved))
         alive[index] = block
-    return most.replay(None)
+    return peaks.replay(None)
 
 
-class _Most:
-    """The highest figures so far, and what else held when they were reached."""
+class _PeakRecorder:
+    """Running maxima, with the allocator's state when they were reached."""
 
     def __init__(self) -> None:
         self._reserved = self._allocated = self._allocated_then = self._largest_free_block = self._segments = 0
@@ -98,8 +98,8 @@ class _Most:
             self._largest_free_block = allocator.largest_free_block_bytes
             self._segments = allocator.segments
 
-    def replay(self, out_of_memory: RunOut | None) -> Replay:
-        return Replay(
+    def replay(self, out_of_memory: FailedAllocation | None) -> AllocatorReplay:
+        return AllocatorReplay(
             reserved_bytes=self._reserved,
             time=self._reserved_at,
             allocated_bytes=self._allocated_then,
@@ -112,7 +112,7 @@ class _Most:
 
 
 def _events(allocations: Allocations) -> list[tuple[int, int, bool]]:
-    """Return each allocation and free with its time and the place of its allocation, in order."""
+    """Return each allocation and free as (time, allocation index, is free), in order."""
     real = [index for index, bytes_ in enumerate(allocations.bytes) if bytes_ > 0]
     events = [(allocations.made[index], index, False) for index in real]
     events += [(allocations.freed[index], index, True) for index in real if allocations.freed[index] >= 0]
@@ -121,16 +121,16 @@ def _events(allocations: Allocations) -> list[tuple[int, int, bool]]:
 
 
 _PRECISION: Final = 0.02
-"""Each halving is a whole replay; within the share of the reserved memory that is left, the verdict is tight."""
+"""Relative precision: each halving is a whole replay, and within this margin the verdict is tight."""
 
 
-def least_capacity(allocations: Allocations, settings: AllocatorSettings, allocated: int, reserved: int) -> int:
-    """Return a capacity that suffices and is at most 2 % of `reserved` above one that does not.
+def minimum_capacity(allocations: Allocations, settings: AllocatorSettings, allocated: int, reserved: int) -> int:
+    """Return a sufficient capacity that is at most 2 % of `reserved` above an insufficient one.
 
-    A run of which `allocated` bytes are alive at the peak needs at least those, and gets through with the `reserved`
-    bytes that it takes of a card without an end.
+    A run with `allocated` live bytes at its peak needs at least those, and completes with the `reserved` bytes that it
+    uses on an unlimited card.
 
-    **Assumes** that what suffices between the two is not followed by what does not.
+    **Assumes** that every capacity above a sufficient one is sufficient too.
     """
     too_little, enough = allocated - 1, reserved
     while enough - too_little > max(reserved * _PRECISION, 1):

@@ -1,4 +1,4 @@
-"""What can be set of PyTorch's CUDA caching allocator, in the syntax of its environment variable.
+"""Settings of PyTorch's CUDA caching allocator, in the syntax of its environment variable.
 
 **Source**: `c10/core/AllocatorConfig.h` and `c10/cuda/CUDAAllocatorConfig.h` of PyTorch 2.13.0 (commit cf30153c4c13),
 and <https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf>.
@@ -21,20 +21,20 @@ MIN_BLOCK_BYTES: Final = 512
 SMALL_BYTES: Final = MIB
 """`kSmallSize`: the largest request of the small pool."""
 SMALL_SEGMENT_BYTES: Final = 2 * MIB
-"""`kSmallBuffer`: what is asked from the card for the small pool."""
+"""`kSmallBuffer`: segment size of the small pool."""
 LARGE_SEGMENT_BYTES: Final = 20 * MIB
-"""`large_segment_size`: what is asked from the card for requests above 1 MiB and below 10 MiB."""
+"""`large_segment_size`: segment size for requests above 1 MiB and below 10 MiB."""
 MIN_LARGE_BYTES: Final = 10 * MIB
-"""`kMinLargeAlloc`: from here on a segment is as large as the request."""
+"""`kMinLargeAlloc`: from this size on, a segment is as large as the request."""
 LARGE_STEP_BYTES: Final = 2 * MIB
-"""`kRoundLarge`: what segments of large requests are rounded up to."""
+"""`kRoundLarge`: segments of large requests are rounded up to a multiple of it."""
 
 
 def round_size(bytes_: int, divisions: int = 1) -> int:
-    """Return what is handed out for a request; models `round_size` and `roundup_power2_next_division`.
+    """Return the block size for a request; models `round_size` and `roundup_power2_next_division`.
 
-    **Formula**: the next multiple of 512 bytes; with `divisions`, the range between two powers of two is divided
-    into so many steps, and the next step is taken.
+    **Formula**: the next multiple of 512 bytes; with `divisions`, the range between two powers of two is divided into
+    that many steps, and the next step is used.
     """
     step = MIN_BLOCK_BYTES
     if divisions > 1 and bytes_ > MIN_BLOCK_BYTES * divisions:
@@ -43,7 +43,7 @@ def round_size(bytes_: int, divisions: int = 1) -> int:
 
 
 def segment_size(size: int) -> int:
-    """Return what is asked from the card for a rounded request; models `get_allocation_size`."""
+    """Return the segment size for a rounded request; models `get_allocation_size`."""
     if size <= SMALL_BYTES:
         return SMALL_SEGMENT_BYTES
     if size < MIN_LARGE_BYTES:
@@ -64,12 +64,12 @@ _HARMLESS: Final = frozenset(
         "release_lock_on_cudamalloc",
     }
 )
-"""Options for the host's memory, for speed or for graph capture: they leave the card's eager memory as it is."""
+"""Options for host memory, speed or graph capture, which do not affect eager device memory."""
 _NOT_MODELLED: Final = {
-    "large_segment_size_mb": "Leave it out: segments of 20 MiB are assumed.",
-    "max_non_split_rounding_mb": "Leave it out: a slack of 20 MiB is assumed.",
-    "per_process_memory_fraction": "Leave it out, and give the capacity that it allows.",
-    "throw_on_cudamalloc_oom": "Leave it out: cached memory is released before the run gives up.",
+    "large_segment_size_mb": "Omit it: segments of 20 MiB are assumed.",
+    "max_non_split_rounding_mb": "Omit it: a slack of 20 MiB is assumed.",
+    "per_process_memory_fraction": "Omit it, and give the capacity that it allows.",
+    "throw_on_cudamalloc_oom": "Omit it: cached memory is released before the run fails.",
 }
 _BETWEEN_OPTIONS: Final = re.compile(r",(?![^\[]*\])")
 
@@ -81,11 +81,11 @@ def _power_of_two(value: int) -> int:
 
 
 class AllocatorSettings(Spec):
-    """The options of `PYTORCH_CUDA_ALLOC_CONF` that decide how much memory is reserved; `None` is PyTorch's default.
+    """Options of `PYTORCH_CUDA_ALLOC_CONF` that affect reserved memory; `None` is PyTorch's default.
 
-    **Assumes** that `garbage_collection_threshold` is a share of the capacity that is replayed against. PyTorch
-    collects only in a process that was given a part of the card (`torch.cuda.set_per_process_memory_fraction` below
-    1), and then it is a share of that part.
+    **Assumes** that `garbage_collection_threshold` is a fraction of the replayed capacity. PyTorch collects only in a
+    process that is limited to a part of the card (`torch.cuda.set_per_process_memory_fraction` below 1), and then it is
+    a fraction of that part.
     """
 
     expandable_segments: bool = False
@@ -95,13 +95,13 @@ class AllocatorSettings(Spec):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `text` as PyTorch does, such as `expandable_segments:True,max_split_size_mb:128`.
+        """Parse `text` as PyTorch does, such as `expandable_segments:True,max_split_size_mb:128`.
 
-        As there, white space does not count, the last of several values holds, and options that leave the card's
-        memory as it is are passed over.
+        As in PyTorch, white space is ignored, the last of several values counts, and options that do not affect the
+        card's memory are ignored.
 
         Raises:
-            SpecError: If an option is unknown, has a wrong value or is not modelled; its field is the option's name.
+            SpecError: If an option is unknown, has a wrong value or is not modeled; its field is the option's name.
         """
         values: dict[str, object] = {}
         for option, value in _pairs(text):
@@ -115,7 +115,7 @@ class AllocatorSettings(Spec):
 
     @property
     def text(self) -> str:
-        """Return the settings in PyTorch's syntax; empty where all are the defaults."""
+        """Return the settings in PyTorch's syntax; empty if all are defaults."""
         split = None if self.max_split_size_bytes is None else self.max_split_size_bytes // MIB
         options = {
             "expandable_segments": self.expandable_segments or None,
@@ -130,7 +130,7 @@ class AllocatorSettings(Spec):
 
 
 DEFAULTS: Final = AllocatorSettings()
-"""What PyTorch does where nothing is set."""
+"""PyTorch's defaults."""
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
@@ -152,9 +152,9 @@ def _check(settings: type[AllocatorSettings], option: str, value: dict[str, obje
 
 def _pass_over(option: str, value: str) -> None:
     if option in _NOT_MODELLED:
-        raise SpecError(option, "this option is not modelled", hint=_NOT_MODELLED[option])
+        raise SpecError(option, "this option is not modeled", hint=_NOT_MODELLED[option])
     if option == "backend" and value != "native":
-        raise SpecError(option, f"the allocator {value} is not modelled", hint="Write native, or leave it out.")
+        raise SpecError(option, f"the allocator {value} is not modeled", hint="Write native, or omit it.")
     if option != "backend" and option not in _HARMLESS:
         known = ", ".join(_READERS)
         raise SpecError(option, "PyTorch's allocator has no such option", hint=f"Options are {known}.")
@@ -162,15 +162,15 @@ def _pass_over(option: str, value: str) -> None:
 
 def _read_truth(option: str, value: str) -> bool:
     if value not in ("True", "False"):
-        raise SpecError(option, f"it is True or False, got {value}", hint="Mind the capital letter.")
+        raise SpecError(option, f"must be True or False, not {value}", hint="The first letter must be a capital.")
     return value == "True"
 
 
 def _read_whole(option: str, value: str) -> int:
     if value.startswith("["):
-        raise SpecError(option, "intervals of their own are not modelled", hint="Write one number for all sizes.")
+        raise SpecError(option, "size intervals are not modeled", hint="Write one number for all sizes.")
     if not (value.isascii() and value.isdigit()):
-        raise SpecError(option, f"it is a whole number, got {value}")
+        raise SpecError(option, f"must be a whole number, not {value}")
     return int(value)
 
 
@@ -182,7 +182,7 @@ def _read_fraction(option: str, value: str) -> float:
     try:
         return float(value)
     except ValueError:
-        raise SpecError(option, f"it is a fraction, got {value}") from None
+        raise SpecError(option, f"must be a fraction, not {value}") from None
 
 
 _READERS: Final[dict[str, tuple[str, Callable[[str, str], object]]]] = {
@@ -192,7 +192,7 @@ _READERS: Final[dict[str, tuple[str, Callable[[str, str], object]]]] = {
     "roundup_power2_divisions": ("roundup_power2_divisions", _read_whole),
 }
 _HINTS: Final = {
-    "max_split_size_mb": "The smallest is 20.",
-    "garbage_collection_threshold": "It lies between 0 and 1.",
+    "max_split_size_mb": "The minimum is 20.",
+    "garbage_collection_threshold": "It must be between 0 and 1.",
     "roundup_power2_divisions": "Write 1, 2, 4, 8 or another power of two.",
 }

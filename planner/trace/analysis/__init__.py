@@ -1,1 +1,1 @@
-"""From a recording to answers: facts, the peak, the course over time, and the memory on a card."""
+"""Analysis of recordings: facts, the peak, live memory over time, and the fit on a card."""

@@ -1,4 +1,4 @@
-"""From a recording and a card to the whole answer of a trace. Pure: the same recording gives the same answer."""
+"""Complete result of a trace from a recording and a card. Pure: the same recording gives the same result."""
 
 from bisect import bisect_left
 from functools import lru_cache
@@ -7,21 +7,29 @@ from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
-from planner.trace.allocator.replay import RunOut, replay
+from planner.trace.allocator.replay import FailedAllocation, replay
 from planner.trace.allocator.settings import DEFAULTS, AllocatorSettings
-from planner.trace.analysis.course import Course, course_of, maker_of, module_shares, peak_moment, span_at
+from planner.trace.analysis.course import Course, allocation_origin, course_of, module_shares, peak_moment, span_at
 from planner.trace.analysis.memory import allocator_capacity, traced_memory
 from planner.trace.analysis.summary import facts_of
 from planner.trace.facts import CATEGORIES, TracedFacts
 from planner.trace.recording import NEVER_FREED, Allocations, Recording
-from planner.trace.result import ModuleShare, OutOfMemory, PeakMoment, Reservation, Series, Timeline, TraceResult
+from planner.trace.result import (
+    CategorySeries,
+    ModuleShare,
+    OutOfMemory,
+    PeakMoment,
+    Reservation,
+    Timeline,
+    TraceResult,
+)
 from planner.units import ceil_div
 
 
 def reservation(
     recording: Recording, settings: AllocatorSettings = DEFAULTS, capacity_bytes: int | None = None
 ) -> Reservation:
-    """Return what the run takes of a card that leaves `capacity_bytes` to the allocator, up to where it runs out."""
+    """Return the run's reserved memory with at most `capacity_bytes`, up to where it runs out of memory."""
     replayed = replay(recording.allocations, settings, capacity_bytes)
     failed = replayed.out_of_memory
     return Reservation(
@@ -35,8 +43,8 @@ def reservation(
     )
 
 
-def _explain(recording: Recording, failed: RunOut) -> OutOfMemory:
-    span, maker = span_at(recording.spans, failed.time), maker_of(recording, failed.index)
+def _explain(recording: Recording, failed: FailedAllocation) -> OutOfMemory:
+    span, origin = span_at(recording.spans, failed.time), allocation_origin(recording, failed.index)
     return OutOfMemory(
         time=failed.time,
         step=span.step,
@@ -44,26 +52,26 @@ def _explain(recording: Recording, failed: RunOut) -> OutOfMemory:
         bytes=failed.bytes,
         allocated_bytes=failed.allocated_bytes,
         reserved_bytes=failed.reserved_bytes,
-        operator=maker.operator,
-        module=maker.module,
-        line=maker.line,
+        operator=origin.operator,
+        module=origin.module,
+        line=origin.line,
     )
 
 
 _MOST_POINTS: Final = 800
 
 
-def timeline_of(recording: Recording, course: Course) -> Timeline:
-    """Return at most 800 points of `course`: the highest of each of as many stretches of equal length."""
+def downsampled_timeline(recording: Recording, course: Course) -> Timeline:
+    """Return at most 800 points of `course`: the highest of each of as many intervals of equal length."""
     places = _highest_places(course)
     times = [course.times[place] for place in places]
-    makers = [maker_of(recording, course.makers[place]) for place in places]
+    origins = [allocation_origin(recording, course.origins[place]) for place in places]
     return Timeline(
         times=tuple(times),
         series=_series(recording.allocations, times),
-        operators=tuple(maker.operator for maker in makers),
-        modules=tuple(maker.module for maker in makers),
-        lines=tuple(maker.line for maker in makers),
+        operators=tuple(origin.operator for origin in origins),
+        modules=tuple(origin.module for origin in origins),
+        lines=tuple(origin.line for origin in origins),
         spans=recording.spans,
     )
 
@@ -77,8 +85,8 @@ def _highest_places(course: Course) -> list[int]:
     ]
 
 
-def _series(allocations: Allocations, times: list[int]) -> tuple[Series, ...]:
-    """Return the live bytes of each category at `times`: what was made up to each of them, less what was freed."""
+def _series(allocations: Allocations, times: list[int]) -> tuple[CategorySeries, ...]:
+    """Return the live bytes of each category at `times`: allocations up to each of them, less frees."""
     changes = [[0] * (len(times) + 1) for _ in CATEGORIES]
     columns = (allocations.category, allocations.bytes, allocations.made, allocations.freed)
     for category, size, made, freed in zip(*columns, strict=True):
@@ -86,7 +94,7 @@ def _series(allocations: Allocations, times: list[int]) -> tuple[Series, ...]:
         if freed != NEVER_FREED:
             changes[category][bisect_left(times, freed)] -= size
     return tuple(
-        Series(category=category, bytes=tuple(accumulate(change[:-1])))
+        CategorySeries(category=category, bytes=tuple(accumulate(change[:-1])))
         for category, change in zip(CATEGORIES, changes, strict=True)
         if any(change)
     )
@@ -103,9 +111,9 @@ def conclude(
     other_processes_bytes: int = 0,
     settings: AllocatorSettings = _DEFAULTS,
 ) -> TraceResult:
-    """Return what `recording` needs, where its peak comes from, and whether a card of `gpu` has that.
+    """Return the memory that `recording` needs, the origin of its peak, and whether it fits on `gpu`.
 
-    The answer without the card is kept, so that the same recording on another card takes one replay.
+    The analysis without the card is cached, so that the same recording on another card takes one replay.
     """
     found = _analysis(recording, settings)
     memory = traced_memory(found.facts, gpu, usable, count, other_processes_bytes)
@@ -130,7 +138,7 @@ def conclude(
 
 
 class _Analysis(NamedTuple):
-    """What a recording says whatever the card is."""
+    """Analysis of a recording that does not depend on the card."""
 
     facts: TracedFacts
     timeline: Timeline
@@ -144,7 +152,7 @@ def _analysis(recording: Recording, settings: AllocatorSettings) -> _Analysis:
     peak = peak_moment(recording, course)
     return _Analysis(
         facts=facts_of(recording, settings),
-        timeline=timeline_of(recording, course),
+        timeline=downsampled_timeline(recording, course),
         peak=peak,
         modules=module_shares(recording, peak.time),
     )

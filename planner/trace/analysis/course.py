@@ -1,4 +1,4 @@
-"""How live bytes go up and down over a recording, what is alive at the peak, and which modules hold it."""
+"""Live memory over a recording, the allocations alive at the peak, and the modules that hold them."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -11,24 +11,24 @@ from typing import Final, NamedTuple
 
 from planner.trace.facts import CATEGORIES
 from planner.trace.recording import NEVER_FREED, Allocations, Recording, Span
-from planner.trace.result import Alive, ModuleShare, PeakMoment, Series
+from planner.trace.result import Alive, CategorySeries, ModuleShare, PeakMoment
 
 
 class Course(NamedTuple):
-    """The live bytes after each event, in order, as columns.
+    """Live bytes after each event, in order, as columns.
 
-    A place in the columns is a moment. Place 0 is before the first event: nothing is alive yet. `makers` holds the
-    allocation that was made last, counted as in the recording, or None if there is none so far.
+    Index 0 is before the first event, when nothing is alive yet. `origins` holds the latest allocation, as its index in
+    the recording, or None before the first.
     """
 
     times: tuple[int, ...]
     totals: tuple[int, ...]
-    makers: tuple[int | None, ...]
+    origins: tuple[int | None, ...]
 
     def highest(self, start: int, end: int) -> int:
-        """Return the place of the most live bytes among the events from `start` up to, but without, `end`.
+        """Return the index of the most live bytes among the events from `start` up to, but excluding, `end`.
 
-        It is the earliest of equals, and what went before if nothing happened between them.
+        The earliest of equals; the preceding event if there is none in the range.
         """
         first, last = bisect_left(self.times, start), bisect_left(self.times, end)
         if first >= last:
@@ -36,14 +36,14 @@ class Course(NamedTuple):
         return max(range(first, last), key=self.totals.__getitem__)
 
     def peak(self) -> int:
-        """Return the place of the most live bytes of all."""
+        """Return the index of the most live bytes overall."""
         return max(range(len(self.totals)), key=self.totals.__getitem__)
 
 
 # A recording of a million allocations takes seconds, and is judged anew for every card that is looked at.
 @lru_cache(maxsize=2)
 def course_of(allocations: Allocations) -> Course:
-    """Return the course of live bytes of `allocations`."""
+    """Return the live bytes over time."""
     made = zip(allocations.made, allocations.bytes, range(len(allocations.bytes)), strict=True)
     freed = zip(allocations.freed, allocations.bytes, strict=True)
     events: list[tuple[int, int, int | None]] = [
@@ -51,18 +51,18 @@ def course_of(allocations: Allocations) -> Course:
         *((time, -size, None) for time, size in freed if time != NEVER_FREED),
     ]
     events.sort(key=itemgetter(0))
-    makers: list[int | None] = [None]
+    origins: list[int | None] = [None]
     for _, _, made_now in events:
-        makers.append(makers[-1] if made_now is None else made_now)
+        origins.append(origins[-1] if made_now is None else made_now)
     return Course(
         times=(-1, *(event[0] for event in events)),
         totals=tuple(accumulate((event[1] for event in events), initial=0)),
-        makers=tuple(makers),
+        origins=tuple(origins),
     )
 
 
 def alive_at(allocations: Allocations, time: int) -> list[int]:
-    """Return the allocations that are alive right after the event at `time`."""
+    """Return the indices of the allocations alive right after the event at `time`."""
     return [
         number
         for number, (made, freed) in enumerate(zip(allocations.made, allocations.freed, strict=True))
@@ -71,12 +71,12 @@ def alive_at(allocations: Allocations, time: int) -> list[int]:
 
 
 def span_at(spans: tuple[Span, ...], time: int) -> Span:
-    """Return the phase that `time` is in: the last that has begun, else the first."""
+    """Return the phase at `time`: the last that has begun, else the first."""
     return spans[max(bisect_right(spans, time, key=lambda span: span.start) - 1, 0)]
 
 
-class Maker(NamedTuple):
-    """What made an allocation; empty texts where there is none."""
+class AllocationOrigin(NamedTuple):
+    """Operator, module and source line of an allocation; empty if there is none."""
 
     operator: str = ""
     module: str = ""
@@ -89,12 +89,12 @@ class Maker(NamedTuple):
         return f"{self.operator}{within}{f' at {place}' if place else ''}"
 
 
-def maker_of(recording: Recording, number: int | None) -> Maker:
-    """Return what made the allocation called `number`."""
+def allocation_origin(recording: Recording, number: int | None) -> AllocationOrigin:
+    """Return the origin of the allocation with index `number`."""
     if number is None:
-        return Maker()
+        return AllocationOrigin()
     columns = recording.allocations
-    return Maker(
+    return AllocationOrigin(
         recording.operators[columns.operator[number]],
         recording.module_paths[columns.module[number]],
         recording.lines[columns.line[number]],
@@ -105,29 +105,29 @@ _MOST_GROUPS: Final = 200
 _OTHERS: Final = "other"
 
 _Group = tuple[int, int, int, int, int]
-"""Category, module, operator, line and shape, as places in the recording's lists."""
+"""Category, module, operator, line and shape, as indices into the recording's lists."""
 
 
 def peak_moment(recording: Recording, course: Course) -> PeakMoment:
-    """Return the highest moment of `recording`, the earliest of equals."""
+    """Return the time of the most live bytes, the earliest of equals."""
     place = course.peak()
     time = course.times[place]
     span = span_at(recording.spans, time)
-    maker = maker_of(recording, course.makers[place])
+    origin = allocation_origin(recording, course.origins[place])
     return PeakMoment(
         bytes=course.totals[place],
         time=time,
         step=span.step,
         phase=span.name,
-        operator=maker.operator,
-        module=maker.module,
-        line=maker.line,
+        operator=origin.operator,
+        module=origin.module,
+        line=origin.line,
         alive=_groups(recording, alive_at(recording.allocations, time)),
     )
 
 
 def module_shares(recording: Recording, time: int) -> tuple[ModuleShare, ...]:
-    """Return what each module, with all inside it, holds at `time`; the root is the module without a path.
+    """Return the memory of each module with its submodules at `time`; the root has an empty path.
 
     Gradients and optimizer states belong to the module of their parameter, activations to the one that made them.
     """
@@ -143,7 +143,7 @@ def module_shares(recording: Recording, time: int) -> tuple[ModuleShare, ...]:
             parameters=parameters[module.path],
             bytes=held[module.path].total(),
             shares=tuple(
-                Series(category=category, bytes=(size,))
+                CategorySeries(category=category, bytes=(size,))
                 for index, category in enumerate(CATEGORIES)
                 if (size := held[module.path][index])
             ),
@@ -153,7 +153,7 @@ def module_shares(recording: Recording, time: int) -> tuple[ModuleShare, ...]:
 
 
 def _groups(recording: Recording, alive: Iterable[int]) -> tuple[Alive, ...]:
-    """Return the allocations called `alive` by what they are and where they are from, the largest group first."""
+    """Return live allocations grouped by category and origin, the largest group first."""
     columns = recording.allocations
     keys = list(zip(columns.category, columns.module, columns.operator, columns.line, columns.shape, strict=True))
     sizes, counts = Counter[_Group](), Counter[_Group]()
@@ -180,7 +180,7 @@ def _group(recording: Recording, key: _Group, size: int, count: int) -> Alive:
 
 
 def _others(sizes: Counter[_Group], counts: Counter[_Group], rest: list[_Group]) -> tuple[Alive, ...]:
-    """Return all groups of `rest` as one for each category, so that categories still sum to what is alive."""
+    """Return all groups of `rest` merged into one per category, so that categories still add up."""
     by_category: dict[int, list[_Group]] = defaultdict(list)
     for key in rest:
         by_category[key[0]].append(key)
@@ -211,5 +211,5 @@ def _held_by_path(recording: Recording, time: int) -> dict[str, Counter[int]]:
 
 
 def _with_ancestors(path: str) -> tuple[str, ...]:
-    """Return the root, and each module on the way to `path` with `path` itself: `""`, `"a"`, `"a.b"`."""
+    """Return the root and every module on the way to `path`, inclusive: `""`, `"a"`, `"a.b"`."""
     return ("", *accumulate(path.split("."), "{}.{}".format)) if path else ("",)

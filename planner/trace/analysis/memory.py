@@ -1,4 +1,4 @@
-"""From the facts of a trace to the estimator's result: terms, phases and the verdict on a card."""
+"""Memory result of a trace: terms, phases and the verdict on a card."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -17,16 +17,16 @@ from planner.trace.request import Parallel
 from planner.units import MIB
 
 
-def notes_on(facts: TracedFacts) -> tuple[str, ...]:
+def trace_notes(facts: TracedFacts) -> tuple[str, ...]:
     """Return the notes on a trace, the most important first."""
     return tuple(_notes(facts))
 
 
 def _notes(facts: TracedFacts) -> Iterator[str]:
     if not facts.tested:
-        yield f"PyTorch {facts.torch} is not a version that tracing was tested with; compare with a run of your own."
+        yield f"Tracing was not tested with PyTorch {facts.torch}; compare the result with a run of your own."
     if facts.request.device == "cpu":
-        yield "Traced with the CPU's operators: a CUDA build takes others in places, with other memory."
+        yield "Traced with the CPU's operators: a CUDA build uses others in places, with different memory."
     yield from _distribution(facts.request.parallel)
     yield from map(_sentence, facts.differences)
     yield from facts.notes
@@ -36,7 +36,7 @@ def _distribution(parallel: Parallel) -> Iterator[str]:
     if parallel.strategy == "none":
         return
     how = {"ddp": "holds the whole model (DDP)", "fsdp": "holds its shard of the model (FSDP)"}[parallel.strategy]
-    yield f"The figures are of one rank of {parallel.ranks:,}; each {how}."
+    yield f"The figures are for one rank of {parallel.ranks:,}; each {how}."
 
 
 def _sentence(difference: Difference) -> str:
@@ -59,7 +59,7 @@ TERM_OF: Final[dict[Category, TermName]] = {
     "communication": "communication",
     "temporaries": "temporaries",
 }
-"""The estimator's term that the allocations of each category belong to."""
+"""The estimator's term for the allocations of each category."""
 
 _PART_TITLES: Final[dict[Category, str]] = {"buffers": "module buffers", "inputs": "inputs"}
 _SLACK_SOURCE: Final = "replay of the traced allocations through a model of PyTorch's caching allocator"
@@ -73,9 +73,9 @@ def traced_memory(
     count: int = 1,
     other_processes_bytes: int = 0,
 ) -> MemoryResult:
-    """Return the peak memory of one device of `gpu`, and whether it has that, by what a trace found.
+    """Return the peak memory of one device of `gpu`, and whether it fits, from the facts of a trace.
 
-    **Formula**: live bytes at the highest snapshot + what the allocator reserves beyond them + device context + cuBLAS
+    **Formula**: live bytes at the highest snapshot + the allocator's additional reservation + device context + cuBLAS
     workspaces.
 
     **Source**: the trace; the allocator's model; contexts and workspaces as in the estimator.
@@ -91,27 +91,27 @@ def traced_memory(
         other_processes_bytes,
         shards=_shards(facts.request.parallel),
         per_gpu=device_shares(fit, count),
-        notes=notes_on(facts),
+        notes=trace_notes(facts),
     )
 
 
 def traced_fits_on(
     facts: TracedFacts, cards: Iterable[tuple[Gpu, UsableMemory | None]], other_processes_bytes: int = 0
 ) -> Iterator[CardFit]:
-    """Yield the verdict of `traced_memory` on each of `cards`, in numbers only, so that a whole catalog is quick."""
+    """Yield the verdict of `traced_memory` on each card, without terms, so that a whole catalog is fast."""
     for gpu, usable in cards:
         overhead = _overhead(facts, gpu, None if usable is None else usable.bytes - other_processes_bytes)
         yield _judge(_need(facts, overhead), gpu, usable, other_processes_bytes)
 
 
 def allocator_capacity(facts: TracedFacts, gpu: Gpu | None, available_bytes: int) -> int:
-    """Return what is left of `available_bytes` for the caching allocator: less device context and workspaces."""
+    """Return the part of `available_bytes` left for the caching allocator: less device context and workspaces."""
     fixed = _overhead(facts, gpu, None)
     return max(available_bytes - fixed.context - fixed.workspace, 0)
 
 
 def snapshots_of(facts: TracedFacts) -> PhaseSnapshots:
-    """Return the phases of `facts` as the estimator's snapshots, the framework's overhead aside."""
+    """Return the phases of `facts` as the estimator's snapshots, without framework overhead."""
     snapshots = tuple(Snapshot(phase.name, _terms(facts, phase), phase.explanation) for phase in facts.phases)
     return PhaseSnapshots(snapshots, dynamic=0)
 
@@ -128,7 +128,7 @@ def _term(name: TermName, shares: list[CategoryShare], source: str) -> Term:
         name,
         sum(share.bytes for share in shares),
         "sum of n traced allocations",
-        (traced("n", sum(share.count for share in shares), "allocations that are alive at this moment"),),
+        (traced("n", sum(share.count for share in shares), "allocations alive at this point"),),
         source,
         parts=tuple(
             Part(
@@ -148,9 +148,9 @@ def _shards(parallel: Parallel) -> int:
 
 
 def _overhead(facts: TracedFacts, gpu: Gpu | None, available: int | None) -> Overhead:
-    """Return the overhead where a process may have `available` bytes, or as many as it likes.
+    """Return the overhead in a process limited to `available` bytes, or unlimited.
 
-    The backward pass runs in a thread of its own, which has its own workspace.
+    The backward pass runs in a separate thread, which has its own workspace.
     """
     threads = _FORWARD_AND_BACKWARD if facts.request.task == "training" else 1
     card = fixed_overhead(gpu)
@@ -163,8 +163,8 @@ def _overhead(facts: TracedFacts, gpu: Gpu | None, available: int | None) -> Ove
 
 def _overhead_term(facts: TracedFacts, overhead: Overhead) -> Term:
     symbols = (
-        traced("R", facts.allocated_bytes + overhead.slack, "bytes that the caching allocator takes from the card"),
-        traced("A", facts.allocated_bytes, "bytes that are alive at the peak"),
+        traced("R", facts.allocated_bytes + overhead.slack, "bytes that the caching allocator reserves on the card"),
+        traced("A", facts.allocated_bytes, "bytes alive at the peak"),
     )
     return write_overhead(overhead, "R − A", symbols, _SLACK_SOURCE)
 

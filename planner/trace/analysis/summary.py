@@ -1,4 +1,4 @@
-"""From a recording to the facts that travel in a plan."""
+"""Facts of a recording for use in a plan."""
 
 from collections import Counter
 from functools import lru_cache
@@ -6,9 +6,9 @@ from hashlib import sha256
 from typing import Final
 
 from planner.memory.result import PhaseName
-from planner.trace.allocator.replay import least_capacity, replay
+from planner.trace.allocator.replay import minimum_capacity, replay
 from planner.trace.allocator.settings import AllocatorSettings
-from planner.trace.analysis.course import Course, alive_at, course_of, maker_of
+from planner.trace.analysis.course import Course, alive_at, allocation_origin, course_of
 from planner.trace.facts import CATEGORIES, CategoryShare, Difference, TracedFacts, TracedPhase
 from planner.trace.recording import Recording, Span
 
@@ -17,7 +17,7 @@ _DEFAULTS: Final = AllocatorSettings()
 
 @lru_cache(maxsize=2)
 def facts_of(recording: Recording, settings: AllocatorSettings = _DEFAULTS) -> TracedFacts:
-    """Return the facts of `recording`, whose reserved bytes are those with `settings` of the allocator."""
+    """Return the facts of `recording`, with the reserved bytes under the allocator's `settings`."""
     phases = phases_of(recording, course_of(recording.allocations))
     reserved = replay(recording.allocations, settings).reserved_bytes
     allocated = max(phase.bytes for phase in phases)
@@ -29,7 +29,7 @@ def facts_of(recording: Recording, settings: AllocatorSettings = _DEFAULTS) -> T
         trainable_parameters=recording.trainable_parameters,
         phases=phases,
         reserved_bytes=reserved,
-        least_reserved_bytes=least_capacity(recording.allocations, settings, allocated, reserved),
+        least_reserved_bytes=minimum_capacity(recording.allocations, settings, allocated, reserved),
         largest_tensor_bytes=max(recording.allocations.bytes, default=0),
         differences=together(recording.differences),
         notes=recording.notes,
@@ -42,12 +42,12 @@ def facts_of(recording: Recording, settings: AllocatorSettings = _DEFAULTS) -> T
 
 
 def digest_of(recording: Recording) -> str:
-    """Return the SHA-256 of the JSON of `recording`, by which it is found again."""
+    """Return the SHA-256 of the JSON of `recording`, by which it is stored."""
     return sha256(recording.model_dump_json().encode()).hexdigest()
 
 
 def phases_of(recording: Recording, course: Course) -> tuple[TracedPhase, ...]:
-    """Return each phase of `recording` at the highest moment that it has in any step, in the order they first ran."""
+    """Return each phase of `recording` at its highest memory over all steps, in the order in which they first ran."""
     highest: dict[PhaseName, tuple[int, Span]] = {}
     for span in recording.spans:
         place = course.highest(span.start, span.end)
@@ -58,7 +58,7 @@ def phases_of(recording: Recording, course: Course) -> tuple[TracedPhase, ...]:
 
 
 def together(differences: tuple[Difference, ...]) -> tuple[Difference, ...]:
-    """Return `differences` with those of one name made one, their bytes summed and their places left out."""
+    """Return `differences` merged by name, with summed bytes; differing places are left out."""
     found: dict[str, Difference] = {}
     for one in differences:
         other = found.get(one.name)
@@ -79,7 +79,7 @@ def _phase(recording: Recording, course: Course, place: int, span: Span) -> Trac
         counts[columns.category[number]] += 1
     return TracedPhase(
         name=span.name,
-        explanation=_explanation(recording, course.makers[place], span),
+        explanation=_explanation(recording, course.origins[place], span),
         shares=tuple(
             CategoryShare(category=category, bytes=sizes[index], count=counts[index])
             for index, category in enumerate(CATEGORIES)
@@ -89,10 +89,10 @@ def _phase(recording: Recording, course: Course, place: int, span: Span) -> Trac
 
 
 def _explanation(recording: Recording, number: int | None, span: Span) -> str:
-    maker = maker_of(recording, number)
-    if span.name == "load" or not maker.operator:
-        return "the parameters and buffers are on the card"
-    return f"reached {_when(span, recording.request.task)}by {maker}"
+    origin = allocation_origin(recording, number)
+    if span.name == "load" or not origin.operator:
+        return "parameters and buffers are on the card"
+    return f"reached {_when(span, recording.request.task)}by {origin}"
 
 
 def _when(span: Span, task: str) -> str:

@@ -1,1 +1,1 @@
-"""The parent's side of the process that runs a person's code: starting it, hearing it, and saying how it ended."""
+"""Parent's side of the trace worker: starting it, reading its messages, and explaining its exit."""

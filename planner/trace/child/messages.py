@@ -1,4 +1,4 @@
-"""What the child says to its parent: one JSON object a line, or how it ended, with the person's own frames."""
+"""Messages of the trace worker, and explanations of its exit with the user's part of the traceback."""
 
 import linecache
 import os
@@ -16,60 +16,60 @@ from planner.base import Spec
 from planner.trace.recording import Recording
 
 FAULT: Final = re.compile(rb"Fatal Python error: |Windows fatal exception: |Timeout \(")
-"""How a report of Python's faulthandler begins."""
+"""Start of a report by Python's faulthandler."""
 
 HEADING: Final = "Traceback (most recent call last):\n"
 
 _PLANNER: Final = os.path.join(os.path.dirname(planner.__file__), "")
 _TORCH: Final = re.compile(r"[/\\]torch[/\\]")
-_PRETENDING: Final = re.compile(
+_FAKE_EXECUTION: Final = re.compile(
     r"[/\\]torch[/\\](_compile|_decomp|_dynamo|_meta_registrations|_ops|_prims|_prims_common|_refs|_subclasses)(\.py$|[/\\])"
 )
 _FRAME: Final = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)$')
 _MOST_FRAMES: Final = 40
 
 
-def own_part(frames: Sequence[FrameSummary], files: Iterable[Path]) -> StackSummary:
-    """Return `frames`, the outermost first, from the first one in `files` on and without this program's own.
+def user_traceback(frames: Sequence[FrameSummary], files: Iterable[Path]) -> StackSummary:
+    """Return the user's part of `frames` (outermost first): from the first one in `files`, without our own.
 
-    Where none is in `files`, they begin with the first that is not this program's. They end where PyTorch begins to
-    work out what it would do, which no run on real tensors would show. Where this program itself failed, all of that
-    stays. The middle of a deep recursion is left out.
+    If none is in `files`, it begins with the first frame that is not this program's. It ends where PyTorch begins to
+    simulate operators, which a real run would not show. If this program itself failed, its frames stay. The middle of a
+    deep recursion is left out.
     """
     names = _spellings(files)
     is_bug = bool(frames) and frames[-1].filename.startswith(_PLANNER)
-    kept = list(frames) if is_bug else [frame for frame in _without_pretending(frames) if not _is_hidden(frame)]
+    kept = list(frames) if is_bug else [frame for frame in _without_fake_execution(frames) if not _is_hidden(frame)]
     start = next((at for at, frame in enumerate(kept) if frame.filename in names), 0)
     kept = kept[start:]
     half = _MOST_FRAMES // 2
     return StackSummary.from_list(kept if len(kept) <= _MOST_FRAMES else [*kept[:half], *kept[-half:]])
 
 
-def _without_pretending(frames: Sequence[FrameSummary]) -> Sequence[FrameSummary]:
+def _without_fake_execution(frames: Sequence[FrameSummary]) -> Sequence[FrameSummary]:
     others = (at for at, frame in enumerate(frames) if not (_TORCH.search(frame.filename) or _is_hidden(frame)))
     last = max(others, default=0)
-    end = next((at for at in range(last, len(frames)) if _PRETENDING.search(frames[at].filename)), len(frames))
+    end = next((at for at in range(last, len(frames)) if _FAKE_EXECUTION.search(frames[at].filename)), len(frames))
     return frames[:end]
 
 
-def first_own(frames: Iterable[FrameSummary], files: Iterable[Path]) -> FrameSummary | None:
+def outermost_user_frame(frames: Iterable[FrameSummary], files: Iterable[Path]) -> FrameSummary | None:
     """Return the outermost of `frames` that is in `files`."""
     names = _spellings(files)
     return next((frame for frame in frames if frame.filename in names), None)
 
 
-def last_own(frames: Iterable[FrameSummary], files: Iterable[Path]) -> FrameSummary | None:
+def innermost_user_frame(frames: Iterable[FrameSummary], files: Iterable[Path]) -> FrameSummary | None:
     """Return the innermost of `frames` that is in `files`."""
-    return first_own(reversed(list(frames)), files)
+    return outermost_user_frame(reversed(list(frames)), files)
 
 
 def read_report(report: str, files: Iterable[Path]) -> StackSummary:
-    """Return the person's part of what Python's faulthandler wrote, of the thread that ran their code."""
+    """Return the user's part of a faulthandler report, of the thread that ran their code."""
     files = tuple(files)
     threads = [_read_thread(text) for text in re.split(r"^(?:Current thread|Thread) .*$", report, flags=re.MULTILINE)]
     running = [frames for frames in threads if frames]
-    own = next((frames for frames in running if last_own(frames, files)), running[-1] if running else [])
-    return own_part(own, files)
+    own = next((frames for frames in running if innermost_user_frame(frames, files)), running[-1] if running else [])
+    return user_traceback(own, files)
 
 
 def _read_thread(text: str) -> list[FrameSummary]:
@@ -82,7 +82,7 @@ def _read_thread(text: str) -> list[FrameSummary]:
 
 
 def _spellings(files: Iterable[Path]) -> frozenset[str]:
-    """Return how tracebacks may name `files`: the faulthandler writes ASCII only."""
+    """Return the spellings of `files` in tracebacks: the faulthandler writes ASCII only."""
     paths = {spelling for file in files for spelling in (str(file), os.path.realpath(file))}
     return frozenset(paths | {path.encode("ascii", "backslashreplace").decode() for path in paths})
 
@@ -95,25 +95,25 @@ LONGEST_LINE: Final = 1 << 30
 """Bytes; the recording of a run with a million allocations takes a twentieth of it."""
 
 CHANNEL_LOST: Final = 74
-"""The exit code of a child that cannot send: that of an input or output error (EX_IOERR)."""
+"""Exit code of a worker that cannot send: an input or output error (EX_IOERR)."""
 
 _LONGEST_REPORT: Final = 1 << 16
 _BEFORE_STEPS: Final = ("start", "import", "build")
-_DOING: Final = {
+_STAGE_TITLES: Final = {
     "start": "loading PyTorch",
     "import": "importing the module",
     "build": "building the module",
     "loss": "loss",
     "step": "optimizer step",
     "decode": "decoding",
-    "finish": "putting the recording together",
+    "finish": "assembling the recording",
 }
 
 _Count = Annotated[int, Field(ge=0)]
 
 
 class Progress(NamedTuple):
-    """How far a trace is: its stage, the step, from 0 on, of so many steps, and the allocations and frees so far."""
+    """Progress of a trace: its stage, the step (from 0) of so many steps, and the events so far."""
 
     stage: str
     step: int
@@ -122,8 +122,8 @@ class Progress(NamedTuple):
     text: str
 
 
-class Failure(Spec):
-    """Why the child gave up, in words for people."""
+class TraceFailure(Spec):
+    """Reason why the worker failed, for display."""
 
     stage: str
     reason: str
@@ -132,109 +132,113 @@ class Failure(Spec):
     environment: bool = False
 
 
-class Message(Spec):
-    """One line: exactly one of these. `progress` is stage, step, steps and events."""
+class WorkerMessage(Spec):
+    """One line: exactly one of these fields. `progress` is stage, step, steps and events."""
 
     progress: tuple[Annotated[str, Field(max_length=40)], _Count, _Count, _Count] | None = None
     result: Recording | None = None
-    failure: Failure | None = None
+    failure: TraceFailure | None = None
 
     @property
     def line(self) -> bytes:
-        """Return it as it is sent."""
+        """Return the line to send."""
         return self.model_dump_json().encode() + b"\n"
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Self:
         if sum(value is not None for value in (self.progress, self.result, self.failure)) != 1:
-            raise ValueError("a message says exactly one thing")
+            raise ValueError("a message has exactly one field")
         return self
 
 
-class Answer(NamedTuple):
-    """How a child's messages ended: with one of these, or with nothing if it just went away."""
+class WorkerOutcome(NamedTuple):
+    """End of a worker's messages: a recording, a failure or a crash report; empty if it just exited."""
 
     recording: Recording | None = None
-    failure: Failure | None = None
+    failure: TraceFailure | None = None
     report: str = ""
     broken: str = ""
 
     @property
     def is_complete(self) -> bool:
-        """Return whether the child said all it had to say."""
+        """Return whether the worker sent its final message."""
         return self.recording is not None or self.failure is not None
 
 
-def listen(stream: BinaryIO, on_progress: Callable[[Progress], None], longest: int = LONGEST_LINE) -> Answer:
-    """Read messages up to the last one, and hand on the progress; nothing in them is taken on trust."""
+def read_messages(
+    stream: BinaryIO, on_progress: Callable[[Progress], None], longest: int = LONGEST_LINE
+) -> WorkerOutcome:
+    """Read messages up to the last one, and pass on the progress; all input is validated."""
     while line := stream.readline(longest):
         try:
-            message = Message.model_validate_json(line)
+            message = WorkerMessage.model_validate_json(line)
         except ValidationError as error:
             return _read_rest(line, stream, longest, error)
         if message.progress is None:
-            return Answer(message.result, message.failure)
+            return WorkerOutcome(message.result, message.failure)
         stage, step, steps, events = message.progress
         on_progress(Progress(stage, step, steps, events, _describe(stage, step, steps, events)))
-    return Answer()
+    return WorkerOutcome()
 
 
-def _read_rest(line: bytes, stream: BinaryIO, longest: int, error: ValidationError) -> Answer:
+def _read_rest(line: bytes, stream: BinaryIO, longest: int, error: ValidationError) -> WorkerOutcome:
     fault = FAULT.search(line)
     if fault:
         report = line[fault.start() :] + stream.read(_LONGEST_REPORT)
-        return Answer(report=report.decode("utf-8", "replace"))
+        return WorkerOutcome(report=report.decode("utf-8", "replace"))
     if line.endswith(b"\n"):
-        return Answer(broken=error.errors(include_url=False)[0]["msg"])
+        return WorkerOutcome(broken=error.errors(include_url=False)[0]["msg"])
     # A child that died while it wrote leaves half a line.
-    return Answer(broken=f"a line of more than {longest} bytes") if len(line) >= longest else Answer()
+    return WorkerOutcome(broken=f"a line of more than {longest} bytes") if len(line) >= longest else WorkerOutcome()
 
 
 def _describe(stage: str, step: int, steps: int, events: int) -> str:
-    doing = _DOING.get(stage, stage)
+    doing = _STAGE_TITLES.get(stage, stage)
     of = f"step {step + 1} of {steps}: " if step < steps > 1 and stage not in _BEFORE_STEPS else ""
     after = f" · {events:,} allocations and frees" if events else ""
     return f"{of}{doing}{after}"
 
 
-_HUNG: Final = "Look for a loop without an end, or allow more time."
+_TIMEOUT_HINT: Final = "Look for an infinite loop, or raise the time limit."
 
-_CLOSED: Final = "The module's own code closes files that it did not open."
+_CLOSED: Final = "The module's code closes files that it did not open."
 
-_LOOK_THERE: Final = "What the module's own code does there ends the process."
+_CRASH_HINT: Final = "The module's code at this line crashes the process."
 
-_OUT_OF_MEMORY: Final = "The system does so when memory runs out; close other programs, or see what the module loads."
+_OUT_OF_MEMORY: Final = (
+    "The system does this when memory runs out; close other programs, or check what the module loads."
+)
 
 
-def explain_ending(stage: str, code: int | None, report: str, seconds: float, files: Iterable[Path]) -> Failure:
-    """Return why a child ended, or was found without a channel, before it answered.
+def explain_exit(stage: str, code: int | None, report: str, seconds: float, files: Iterable[Path]) -> TraceFailure:
+    """Return why a worker exited, or closed its pipe, before its final message.
 
-    `code` is its exit code, negative for a signal and None if it still ran; `report` is what Python's faulthandler
-    wrote, and `files` are the person's own.
+    `code` is its exit code, negative for a signal and None if it still ran; `report` is the output of Python's
+    faulthandler, and `files` are the user's.
     """
     files = tuple(files)
     frames = read_report(report, files)
-    own = last_own(frames, files)
+    own = innermost_user_frame(frames, files)
     place = f"; it was at {Path(own.filename).name}, line {own.lineno}, in {own.name}" if own else ""
     trace = "".join([HEADING, *frames.format()]) if frames else ""
     if report.startswith("Timeout"):
-        reason, hint = f"the module did not end within {seconds:g} seconds", _HUNG
+        reason, hint = f"the module did not finish within {seconds:g} seconds", _TIMEOUT_HINT
     else:
-        reason, hint = _explain_exit(code, report.partition("\n")[0])
-    return Failure(stage=stage, reason=f"{reason}{place}", hint=hint, traceback=trace)
+        reason, hint = _describe_exit(code, report.partition("\n")[0])
+    return TraceFailure(stage=stage, reason=f"{reason}{place}", hint=hint, traceback=trace)
 
 
-def _explain_exit(code: int | None, fault: str) -> tuple[str, str]:
+def _describe_exit(code: int | None, fault: str) -> tuple[str, str]:
     if fault:
-        return f"the process crashed: {fault.partition(': ')[2] or fault}", _LOOK_THERE
+        return f"the process crashed: {fault.partition(': ')[2] or fault}", _CRASH_HINT
     if code is None or code == CHANNEL_LOST:
         return "the process closed its connection to GPU Planner", _CLOSED
     if code >= 0:
         # Windows gives the codes of its exceptions here: they are known in hexadecimal.
         shown = str(code) if code < 256 else f"{code:#x}"
-        return f"the process ended itself with exit code {shown}", "Look for os._exit in the module's own code."
+        return f"the process exited with code {shown}", "Look for os._exit in the module's code."
     name = _signal_name(-code)
-    return f"the process was ended from outside by {name}", _OUT_OF_MEMORY if name == "SIGKILL" else ""
+    return f"the process was killed by {name}", _OUT_OF_MEMORY if name == "SIGKILL" else ""
 
 
 def _signal_name(number: int) -> str:

@@ -1,1 +1,1 @@
-"""What runs in the child process: the only code here that imports torch. Nothing outside this folder imports it."""
+"""Trace worker, which runs in a child process: the only code that imports torch. Nothing else imports it."""

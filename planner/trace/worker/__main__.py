@@ -1,4 +1,4 @@
-"""The child: takes a request from its parent, traces, and answers; the only process that runs a person's code."""
+"""Entry point of the trace worker: reads a request, traces, and sends the recording."""
 
 import faulthandler
 import logging
@@ -11,20 +11,20 @@ from threading import Thread
 from time import monotonic
 from typing import BinaryIO, Final, NoReturn
 
-from planner.trace.child.messages import CHANNEL_LOST, Message
+from planner.trace.child.messages import CHANNEL_LOST, WorkerMessage
 from planner.trace.consent import own_files
 from planner.trace.recording import Recording
 from planner.trace.request import TraceRequest
-from planner.trace.worker.failures import explain
+from planner.trace.worker.failures import explain_failure
 
 _PAUSE_SECONDS: Final = 0.05
 
 
-class Channel:
-    """The messages to the parent, one a line; Python's own report goes here too where the process crashes.
+class ParentPipe:
+    """Messages to the parent, one per line, and crash reports of Python's faulthandler.
 
-    `seconds` is how long the person's code may take. The parent keeps the pipe with the request open for as long as it
-    wants the answer: when it closes, this process ends, with all that it started.
+    `seconds` is the time limit of the user's code. The parent keeps the request pipe open for as long as it wants the
+    result: when it closes, this process ends with everything that it started.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -42,29 +42,29 @@ class Channel:
         faulthandler.enable(self._messages)
 
     def read_request(self) -> bytes:
-        """Return the request; from then on this process ends when the parent goes away."""
+        """Return the request; from then on this process exits when the parent goes away."""
         line = self._requests.readline()
         Thread(target=_end_with, args=(self._requests,), name="parent", daemon=True).start()
         return line
 
     def allow(self, seconds: float) -> None:
-        """End this process `seconds` from now, with a report of where it was."""
+        """Exit after `seconds`, with a report of the stack."""
         faulthandler.dump_traceback_later(seconds, exit=True, file=self._messages)
 
     def progress(self, stage: str, step: int, steps: int, events: int) -> None:
-        """Tell how far the trace is; what follows closely within the same stage is left out.
+        """Send progress; updates in quick succession within one stage are dropped.
 
-        The time that the person's code has begins with the first time that this is called.
+        The first call starts the time limit of the user's code.
         """
         if self.stage == "start":
             self.allow(self._seconds)
         now = monotonic()
         if stage != self.stage or now - self._last >= _PAUSE_SECONDS:
             self.stage, self._last = stage, now
-            self.send(Message(progress=(stage, step, steps, events)).line)
+            self.send(WorkerMessage(progress=(stage, step, steps, events)).line)
 
     def send(self, line: bytes) -> None:
-        """Write the line of a message; a fork of this process ends here instead of answering too."""
+        """Send a message; a fork of this process exits instead of sending too."""
         if os.getpid() != self._owner:
             os._exit(1)
         try:
@@ -85,33 +85,33 @@ Record = Callable[[TraceRequest, Callable[[str, int, int, int], None]], Recordin
 
 
 def main(load_record: Callable[[], Record]) -> NoReturn:
-    """Answer one request with what the loaded function records, and end."""
+    """Answer one request with the loaded `record` function, and exit."""
     start_seconds, seconds, memory_bytes = map(float, sys.argv[1:])
-    channel = Channel(seconds)
+    channel = ParentPipe(seconds)
     # A module that reads the command line sees none.
     del sys.argv[1:]
     _limit_memory(int(memory_bytes))
     channel.allow(start_seconds)
-    channel.send(Message(progress=("start", 0, 0, 0)).line)
+    channel.send(WorkerMessage(progress=("start", 0, 0, 0)).line)
     channel.send(_answer(channel, load_record))
     # Threads that the person's code left running would hold up an ordinary end.
     os._exit(0)
 
 
-def _answer(channel: Channel, load_record: Callable[[], Record]) -> bytes:
-    """Return the last line that this process says."""
+def _answer(channel: ParentPipe, load_record: Callable[[], Record]) -> bytes:
+    """Return the last message of this process."""
     files: tuple[Path, ...] = ()
     try:
         request = TraceRequest.model_validate_json(channel.read_request())
         files = own_files(request)
-        return Message(result=load_record()(request, channel.progress)).line
+        return WorkerMessage(result=load_record()(request, channel.progress)).line
     except BaseException as error:  # noqa: BLE001  # also sys.exit and KeyboardInterrupt of the person's code
         _limit_memory(None)
-        return Message(failure=explain(error, channel.stage, files)).line
+        return WorkerMessage(failure=explain_failure(error, channel.stage, files)).line
 
 
 def _limit_memory(memory_bytes: int | None) -> None:
-    """Let this process take so much memory; Windows has no such limit, there the parent alone watches."""
+    """Set this process's memory limit; on Windows, which has none, only the parent watches it."""
     if sys.platform == "win32":
         return
     import resource

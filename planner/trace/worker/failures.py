@@ -1,4 +1,4 @@
-"""What a person's code raised, in words for people, with their own part of the traceback."""
+"""Explanation of exceptions from the user's code, with the user's part of the traceback."""
 
 import sys
 from collections.abc import Iterable
@@ -8,15 +8,15 @@ from traceback import StackSummary, TracebackException
 from typing import Final
 
 from planner.errors import TRACE_STAGES, PlannerError, TraceError
-from planner.trace.child.messages import Failure, first_own, own_part
+from planner.trace.child.messages import TraceFailure, outermost_user_frame, user_traceback
 
 _LONGEST_TEXT: Final = 1 << 16
 _LONGEST_LINE: Final = 500
-_TOOK_MEMORY: Final = "the module took more of this machine's memory than it may"
-_GREW: Final = "Tensors take none of it while they are traced; see what else the module makes, or allow more."
-_IS_A_SCRIPT: Final = 'Put what only a script does below: if __name__ == "__main__":'
-_NOBODY_TO_ASK: Final = "A trace has nobody to ask: give what is needed as an argument."
-_NO_GPU: Final = "A trace has no GPU: leave out .cuda() and .to('cuda'); whose operators are assumed is an option."
+_MEMORY_EXCEEDED: Final = "the module took more of this machine's memory than allowed"
+_MEMORY_HINT: Final = "Traced tensors use no memory; check what else the module allocates, or raise the limit."
+_IS_A_SCRIPT: Final = 'Move code that only a script needs below: if __name__ == "__main__":'
+_NO_INPUT: Final = "A trace cannot read input: pass the value as an argument."
+_NO_GPU: Final = "A trace has no GPU: remove .cuda() and .to('cuda'); the assumed device is an option."
 _NO_NETWORK: Final = "A trace has no network: build the module from its configuration, without weights."
 _KNOWN: Final = (
     ("Torch not compiled with CUDA enabled", _NO_GPU),
@@ -37,8 +37,8 @@ _DISTRIBUTIONS: Final = {
 }
 
 
-def explain(error: BaseException, stage: str, files: Iterable[Path]) -> Failure:
-    """Return what `error`, raised in `stage`, means; `files` are the person's own."""
+def explain_failure(error: BaseException, stage: str, files: Iterable[Path]) -> TraceFailure:
+    """Return the failure for `error`, raised in `stage`; `files` are the user's."""
     files = tuple(files)
     report = TracebackException.from_exception(error, compact=True)
     if stage == "build" and _is_of_import(error, report.stack, files):
@@ -46,8 +46,8 @@ def explain(error: BaseException, stage: str, files: Iterable[Path]) -> Failure:
     if not isinstance(error, PlannerError):
         # Before PyTorch is loaded nothing of the person's own runs.
         lacks = stage == "start" and isinstance(error, ImportError | OSError)
-        return _failure(stage, *_find_words(error), _format(report, files), lacks)
-    trace = _format(report, files) if first_own(report.stack, files) else ""
+        return _failure(stage, *_reason_and_hint(error), _format(report, files), lacks)
+    trace = _format(report, files) if outermost_user_frame(report.stack, files) else ""
     if not isinstance(error, TraceError):
         return _failure(stage, error.message, error.hint, trace, error.environment)
     stage = error.stage if error.stage in TRACE_STAGES else stage
@@ -55,12 +55,12 @@ def explain(error: BaseException, stage: str, files: Iterable[Path]) -> Failure:
 
 
 def _is_of_import(error: BaseException, frames: StackSummary, files: tuple[Path, ...]) -> bool:
-    own = first_own(frames, files)
+    own = outermost_user_frame(frames, files)
     return isinstance(error, SyntaxError) if own is None else own.name == "<module>"
 
 
-def _failure(stage: str, reason: str, hint: str, trace: str, environment: bool) -> Failure:
-    return Failure(
+def _failure(stage: str, reason: str, hint: str, trace: str, environment: bool) -> TraceFailure:
+    return TraceFailure(
         stage=stage,
         reason=_shorten(reason, _LONGEST_LINE),
         hint=_shorten(hint, _LONGEST_LINE),
@@ -69,9 +69,9 @@ def _failure(stage: str, reason: str, hint: str, trace: str, environment: bool) 
     )
 
 
-def _find_words(error: BaseException) -> tuple[str, str]:
+def _reason_and_hint(error: BaseException) -> tuple[str, str]:
     """Return the reason and the hint."""
-    text = _say(error)
+    text = _error_text(error)
     match error:
         case SyntaxError(filename=str(file), lineno=int(line), msg=message):
             return f"{Path(file).name}, line {line}: {message}", ""
@@ -79,22 +79,22 @@ def _find_words(error: BaseException) -> tuple[str, str]:
             top = name.partition(".")[0]
             return f"{top} is not installed", f"Install it: pip install {_DISTRIBUTIONS.get(top, top)}"
         case MemoryError():
-            return _TOOK_MEMORY, _GREW
+            return _MEMORY_EXCEEDED, _MEMORY_HINT
         case RecursionError():
-            return f"the module calls itself without an end: {text}", ""
+            return f"the module recurses infinitely: {text}", ""
         case SystemExit(code=code):
-            return f"the module's own code called sys.exit({'' if code is None else repr(code)})", _IS_A_SCRIPT
+            return f"the module's code called sys.exit({'' if code is None else repr(code)})", _IS_A_SCRIPT
         case KeyboardInterrupt():
-            return "the module's own code raised KeyboardInterrupt", ""
+            return "the module's code raised KeyboardInterrupt", ""
         case EOFError() if "reading a line" in text:
-            return "the module's own code asked for input", _NOBODY_TO_ASK
+            return "the module's code asked for input", _NO_INPUT
         # What PyTorch says when the system gives it no memory for a tensor of its own.
         case RuntimeError() if "can't allocate memory" in text:
-            return _TOOK_MEMORY, _GREW
+            return _MEMORY_EXCEEDED, _MEMORY_HINT
     return text, next((hint for part, hint in _KNOWN if part in text), "")
 
 
-def _say(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
@@ -111,9 +111,9 @@ def _format(report: TracebackException, files: Iterable[Path]) -> str:
 
 
 def _cut(report: TracebackException | None, files: tuple[Path, ...]) -> None:
-    """Leave only the person's own part in `report` and in what led to it."""
+    """Reduce `report` and its causes to the user's part of the traceback."""
     if report is not None:
-        report.stack = own_part(report.stack, files)
+        report.stack = user_traceback(report.stack, files)
         for other in (report.__cause__, report.__context__, *(report.exceptions or ())):
             _cut(other, files)
 

@@ -1,4 +1,4 @@
-"""One whole trace: from a request to its recording."""
+"""A complete trace, from a request to its recording."""
 
 import platform
 import sys
@@ -16,50 +16,52 @@ from planner.memory.result import PhaseName
 from planner.trace.facts import Category, Difference
 from planner.trace.recording import Environment, ModuleInfo, Recording
 from planner.trace.request import TraceRequest
-from planner.trace.worker.building.build import Built, build
+from planner.trace.worker.building.build import BuiltRun, build
 from planner.trace.worker.building.distribution import Distribute, fake_ranks
+from planner.trace.worker.call_sites import CallSites
 from planner.trace.worker.cpu.kernels import differences, hidden_bytes
-from planner.trace.worker.fake_tensors.assumed import Assumptions
-from planner.trace.worker.fake_tensors.plain import plain_ways
+from planner.trace.worker.fake_tensors.assumptions import Assumptions
+from planner.trace.worker.fake_tensors.eager_behavior import eager_behavior
 from planner.trace.worker.fake_tensors.values import KnownValues
-from planner.trace.worker.ledger import Flops, HiddenBytes, Ledger
-from planner.trace.worker.places import Places
+from planner.trace.worker.ledger import AllocationLedger, FlopCounter, HiddenBytes
 from planner.trace.worker.running import run
 from planner.trace.worker.watcher import Watcher
 
 ReportProgress = Callable[[str, int, int, int], None]
 _TESTED: Final = ((2, 6), (2, 14))
-"""PyTorch from the first of these versions up to, but without, the second."""
+"""Tested versions of PyTorch: from the first up to, but excluding, the second."""
 
 
 def record(request: TraceRequest, progress: ReportProgress) -> Recording:
-    """Return what `request` does, run on fake tensors.
+    """Run `request` on fake tensors and return the recording.
 
     Raises:
-        TraceError: If the target cannot be built or run; it says at which stage.
+        TraceError: If the target cannot be built or run; it names the stage.
     """
     started = time.perf_counter()
     notes: dict[str, None] = {}
     differences: list[Difference] = []
-    places, flops = Places(), Flops()
+    places, flops = CallSites(), FlopCounter()
     operators, hidden_bytes = _device(request, differences.append)
-    assumptions = Assumptions(lambda text: notes.setdefault(places.mentioned(text)))
-    ledger = Ledger(KnownValues(assumptions), places, flops, hidden_bytes)
+    assumptions = Assumptions(lambda text: notes.setdefault(places.with_current_line(text)))
+    ledger = AllocationLedger(KnownValues(assumptions), places, flops, hidden_bytes)
     watcher = Bookkeeper(ledger, places, flops, progress, request, notes)
     torch.manual_seed(0)
     with ExitStack() as stack:
         distribute = None
         if request.parallel.strategy != "none":
             distribute = stack.enter_context(fake_ranks(request.parallel, ledger))
-        for context in (ledger, places, operators, plain_ways()):
+        for context in (ledger, places, operators, eager_behavior()):
             stack.enter_context(context)
         ledger.learn()
         built = build(request, watcher)
         if distribute is not None:
-            _spread(built, distribute, watcher)
+            _distribute(built, distribute, watcher)
         if request.parallel.strategy == "fsdp":
             ledger.forget_freed()
-            watcher.note("Parameters are made elsewhere and come to the card as shards: loading holds only these.")
+            watcher.note(
+                "Parameters are created off the card and loaded as shards: the load phase holds only the shards."
+            )
         run(built, request, watcher)
         watcher.finish()
         allocations = ledger.allocations()
@@ -75,7 +77,7 @@ def record(request: TraceRequest, progress: ReportProgress) -> Recording:
         lines=places.lines.all(),
         shapes=ledger.shapes.all(),
         spans=ledger.spans(),
-        differences=(*differences, *_of_the_cpu(request, ledger.operators.all())),
+        differences=(*differences, *_cpu_differences(request, ledger.operators.all())),
         notes=tuple(notes),
         flops=flops.total,
         convolution_flops=flops.convolutions,
@@ -85,9 +87,9 @@ def record(request: TraceRequest, progress: ReportProgress) -> Recording:
     )
 
 
-def _spread(built: Built, distribute: Distribute, watcher: Watcher) -> None:
+def _distribute(built: BuiltRun, distribute: Distribute, watcher: Watcher) -> None:
     if built.step is not None:
-        raise TraceError("build", "a step of one's own cannot be spread over ranks", "Leave out --ranks, or the step.")
+        raise TraceError("build", "a custom step cannot be distributed over ranks", "Omit --ranks, or the step.")
     built.modules = {name: distribute(module) for name, module in built.modules.items()}
     watcher.modules(built.modules)
     for module in built.modules.values():
@@ -97,7 +99,7 @@ def _spread(built: Built, distribute: Distribute, watcher: Watcher) -> None:
 def _device(
     request: TraceRequest, note: Callable[[Difference], None]
 ) -> tuple[AbstractContextManager[Any], HiddenBytes]:
-    """Return what makes operators behave as on the device that is assumed, and what its kernels hold within."""
+    """Return the context that emulates the assumed device's operators, and the function for their hidden bytes."""
     if request.device == "cpu":
         return nullcontext(), hidden_bytes
     from planner.trace.worker.cuda.operators import CudaOperators
@@ -108,7 +110,7 @@ def _device(
     return operators, operators.hidden_bytes
 
 
-def _of_the_cpu(request: TraceRequest, operators: tuple[str, ...]) -> Iterable[Difference]:
+def _cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterable[Difference]:
     return differences(request, operators) if request.device == "cpu" else ()
 
 
@@ -125,7 +127,7 @@ def _environment() -> Environment:
 
 
 def _module_infos(modules: Mapping[str, nn.Module]) -> Iterator[ModuleInfo]:
-    """Yield each module; a parameter that several share is counted with the first."""
+    """Yield each module; a shared parameter is counted with the first."""
     counted: set[int] = set()
     for name, root in modules.items():
         for path, module in root.named_modules(prefix=name):
@@ -140,13 +142,13 @@ def _module_infos(modules: Mapping[str, nn.Module]) -> Iterator[ModuleInfo]:
 
 
 class Bookkeeper(Watcher):
-    """Hands what the run says on to the ledger, and tells how far it is."""
+    """Forwards the run's events to the ledger, and reports progress."""
 
     def __init__(
         self,
-        ledger: Ledger,
-        places: Places,
-        flops: Flops,
+        ledger: AllocationLedger,
+        places: CallSites,
+        flops: FlopCounter,
         progress: ReportProgress,
         request: TraceRequest,
         notes: dict[str, None],
@@ -159,7 +161,7 @@ class Bookkeeper(Watcher):
         self._has_card = request.device == "cuda"
 
     def phase(self, name: PhaseName, step: int) -> None:
-        """Begin a phase; operations are counted anew with each step."""
+        """Begin a phase; operations are counted per step."""
         if name in ("forward", "prefill") and step != self._step:
             self._step = step
             self._flops.restart()
@@ -167,16 +169,16 @@ class Bookkeeper(Watcher):
         self._progress("build" if name == "load" else name, step, self._steps, self._ledger.events)
 
     def label(self, tensors: Iterable[torch.Tensor], category: Category, parameter: torch.Tensor | None = None) -> None:
-        """Label what is booked."""
+        """Label recorded allocations."""
         self._ledger.label(tensors, category, self._places.owner(parameter))
 
     def on_host(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Leave out what does not lie on the card, where one is assumed."""
+        """Exclude tensors that would be in host memory if a card is assumed."""
         if self._has_card:
             self._ledger.forget(tensors)
 
     def modules(self, named: Mapping[str, nn.Module]) -> None:
-        """Learn where modules and parameters are."""
+        """Register the paths of modules and parameters."""
         self._places.know(named)
         for root in named.values():
             for parameter in root.parameters():
@@ -185,9 +187,9 @@ class Bookkeeper(Watcher):
                     self._ledger.place(parameter, owner)
 
     def note(self, text: str) -> None:
-        """Keep a note, once."""
+        """Add a note, once."""
         self._notes.setdefault(text)
 
     def finish(self) -> None:
-        """Say that the run is over."""
+        """Report that the run is over."""
         self._progress("finish", self._steps, self._steps, self._ledger.events)

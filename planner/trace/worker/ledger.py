@@ -1,4 +1,4 @@
-"""The ledger of a run: every storage that an operator makes, until Python frees it, and the operations counted."""
+"""Ledger of a run: every storage from the operator that makes it to its release, and operation counts."""
 
 import weakref
 from array import array
@@ -13,16 +13,16 @@ from torch.utils.flop_counter import flop_registry
 from planner.memory.result import PhaseName
 from planner.trace.facts import CATEGORIES, Category
 from planner.trace.recording import Allocations, Span
-from planner.trace.worker.fake_tensors.plain import ADD, ADD_IN_PLACE, Accumulation, correct
+from planner.trace.worker.call_sites import CallSites, NameTable
+from planner.trace.worker.fake_tensors.eager_behavior import ADD, ADD_IN_PLACE, Accumulation, correct
 from planner.trace.worker.fake_tensors.values import KnownValues
-from planner.trace.worker.places import Names, Places
 
 
-class Flops:
-    """Adds up the operations of matrix products, convolutions and attention: two for a multiplication with addition.
+class FlopCounter:
+    """Counts floating-point operations of matrix products, convolutions and attention; a multiply-add is two.
 
-    `convolutions` are those of convolutions among them. `elements` are those that they put out, which is what the
-    operators between them read and write again; `calls` are all operators, each of which Python hands to the card.
+    `convolutions` counts those of convolutions. `elements` counts their output elements, which the operators between
+    them read and write again; `calls` counts all operators, each of which is one launch.
 
     **Source**: `torch.utils.flop_counter`, whose formulas are used; element-wise operators count nothing there.
     """
@@ -32,7 +32,7 @@ class Flops:
         self._formulas: dict[Any, Callable[..., int] | None] = {}
 
     def count(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """Add what `func` took to make `result`."""
+        """Add the operations of one call of `func`."""
         try:
             formula = self._formulas[func]
         except KeyError:
@@ -47,29 +47,28 @@ class Flops:
             self.elements += sum(one.numel() for one in made if isinstance(one, torch.Tensor))
 
     def restart(self) -> None:
-        """Forget what was counted so far."""
+        """Reset all counts."""
         self.total = self.convolutions = self.elements = self.calls = 0
 
 
 _CATEGORY: Final = {name: number for number, name in enumerate(CATEGORIES)}
 _DEVICE: Final = torch.ops.prim.device.default
-_UNLABELLED: Final = -1
-_KEEPS: Final = ("forward", "loss")
-_ANSWERS: Final = ("prefill", "decode")
+_UNLABELED: Final = -1
+_SAVING_PHASES: Final = ("forward", "loss")
+_GENERATION_PHASES: Final = ("prefill", "decode")
 
 _COLUMNS: Final = ("_bytes", "_made", "_freed", "_category", "_operator", "_module", "_line", "_shape", "_in_module")
 
 HiddenBytes = Callable[[Any, tuple[Any, ...], dict[str, Any], Any], int]
 
 
-class Ledger(FakeTensorMode):
-    """Makes all tensors fake, and books every allocation and free that their operators would cause, in order.
+class AllocationLedger(FakeTensorMode):
+    """Makes all tensors fake, and records every allocation and free that their operators would cause.
 
-    A storage counts once, from the operator that makes it until the last reference to it is gone, whatever views there
-    are of it.
+    A storage counts once, from the operator that makes it until its last reference is gone, whatever views of it exist.
     """
 
-    def __init__(self, values: KnownValues, places: Places, flops: Flops, hidden_bytes: HiddenBytes) -> None:
+    def __init__(self, values: KnownValues, places: CallSites, flops: FlopCounter, hidden_bytes: HiddenBytes) -> None:
         super().__init__(allow_non_fake_inputs=True)
         self.events = 0
         self._inside = False
@@ -90,8 +89,8 @@ class Ledger(FakeTensorMode):
         self._line = array("i")
         self._shape = array("i")
         self._in_module = array("b")
-        self.operators = Names()
-        self.shapes = Names()
+        self.operators = NameTable()
+        self.shapes = NameTable()
         self._operator_numbers: dict[Any, int] = {}
         self._phases: list[tuple[PhaseName, int, int]] = []
 
@@ -104,20 +103,20 @@ class Ledger(FakeTensorMode):
             return self.dispatch(func, types, args, kwargs)
         if func is ADD and self._accumulation.is_in_place(args):
             func = ADD_IN_PLACE
-        with self.unwatched():
+        with self.unrecorded():
             result = self._values.run(self, func, types, args, kwargs)
             correct(func, args, result)
         self._flops.count(func, args, kwargs, result)
-        self._book(result, func)
+        self._record_result(result, func)
         hidden = self._hidden_bytes(func, args, kwargs, result)
         if hidden:
-            entry = self._note(hidden, func, "inside the kernel")
+            entry = self._record_allocation(hidden, func, "inside the kernel")
             self._freed[entry] = self._tick()
         return result
 
     @contextmanager
-    def unwatched(self) -> Iterator[None]:
-        """Book nothing inside: what a real run would not do, or does within one operator."""
+    def unrecorded(self) -> Iterator[None]:
+        """Record nothing inside: work that a real run would not do, or does within one operator."""
         before, self._inside = self._inside, True
         try:
             yield
@@ -125,15 +124,15 @@ class Ledger(FakeTensorMode):
             self._inside = before
 
     def learn(self) -> None:
-        """See how PyTorch counts references while this mode, and those that are entered after it, are active."""
+        """Observe PyTorch's reference counts while this mode, and those entered after it, are active."""
         self._accumulation.learn()
 
     def begin(self, phase: PhaseName, step: int) -> None:
-        """Say that `phase` of `step` begins."""
+        """Begin `phase` of `step`."""
         self._phases.append((phase, step, self.events))
 
     def label(self, tensors: Iterable[torch.Tensor], category: Category, owner: int | None = None) -> None:
-        """Say what the storages of `tensors` are, and to which module (by its number) they belong."""
+        """Set the category of the storages of `tensors`, and the number of their module."""
         for tensor in tensors:
             entry = self._alive.get(_key(tensor))
             if entry is None:
@@ -143,17 +142,17 @@ class Ledger(FakeTensorMode):
                 self._module[entry] = owner
 
     def place(self, tensor: torch.Tensor, module: int) -> None:
-        """Say to which module, by its number, the storage of `tensor` belongs, wherever it was made."""
+        """Set the number of the module that owns the storage of `tensor`, wherever it was made."""
         entry = self._alive.get(_key(tensor))
         if entry is not None:
             self._module[entry] = module
 
     def forget_freed(self) -> None:
-        """Leave out of the books what has been freed by now."""
+        """Remove allocations that have been freed by now."""
         self._keep([entry for entry, freed in enumerate(self._freed) if freed < 0])
 
     def forget(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Leave the storages of `tensors` out of the books."""
+        """Remove the storages of `tensors`."""
         gone = {self._alive.pop(_key(tensor), -1) for tensor in tensors} - {-1}
         if gone:
             self._keep([entry for entry in range(len(self._bytes)) if entry not in gone])
@@ -167,28 +166,28 @@ class Ledger(FakeTensorMode):
         self._emptied.clear()
 
     def resized(self, storage: torch.UntypedStorage) -> None:
-        """Book what `storage` holds after it was resized in place, as sharding does with its buffers."""
+        """Record a storage that was resized in place, as sharding does with its buffers."""
         key = storage._cdata
         entry = self._alive.pop(key, None)
         if entry is not None:
             self._freed[entry] = self._tick()
             self._emptied[key] = entry
         if storage.nbytes():
-            self._watch(storage, self._note(storage.nbytes(), "resize_", f"{storage.nbytes()} bytes"))
+            self._watch(storage, self._record_allocation(storage.nbytes(), "resize_", f"{storage.nbytes()} bytes"))
             before = self._emptied.get(key)
             if before is not None:
                 self._category[-1] = self._category[before]
                 self._module[-1] = self._module[before]
 
-    def _book(self, result: Any, func: Any) -> None:
+    def _record_result(self, result: Any, func: Any) -> None:
         if isinstance(result, torch.Tensor):
             storage = result.untyped_storage()
             if storage._cdata not in self._alive and storage.nbytes():
                 shape = f"{list(result.shape)} {str(result.dtype).removeprefix('torch.')}"
-                self._watch(storage, self._note(storage.nbytes(), func, shape))
+                self._watch(storage, self._record_allocation(storage.nbytes(), func, shape))
         elif isinstance(result, tuple | list):
             for value in result:
-                self._book(value, func)
+                self._record_result(value, func)
 
     def _watch(self, storage: torch.UntypedStorage, entry: int) -> None:
         key = storage._cdata
@@ -203,12 +202,12 @@ class Ledger(FakeTensorMode):
         if entry is not None:
             self._freed[entry] = self._tick()
 
-    def _note(self, size: int, func: Any, shape: str) -> int:
+    def _record_allocation(self, size: int, func: Any, shape: str) -> int:
         module, line = self._places.here()
         self._bytes.append(size)
         self._made.append(self._tick())
         self._freed.append(-1)
-        self._category.append(_CATEGORY["communication"] if self._places.spreads else _UNLABELLED)
+        self._category.append(_CATEGORY["communication"] if self._places.spreads else _UNLABELED)
         self._operator.append(self._operator_number(func))
         self._module.append(module)
         self._line.append(line)
@@ -227,7 +226,7 @@ class Ledger(FakeTensorMode):
         return number
 
     def spans(self) -> tuple[Span, ...]:
-        """Return the phases with the events that belong to each; those without events are left out."""
+        """Return the phases with their event ranges; phases without events are left out."""
         ends = [start for _, _, start in self._phases[1:]] + [self.events]
         return tuple(
             Span(name=name, step=step, start=start, end=end)
@@ -236,7 +235,7 @@ class Ledger(FakeTensorMode):
         )
 
     def allocations(self) -> Allocations:
-        """Return what was booked; what nobody labelled is an activation or a temporary, by when it was freed."""
+        """Return the records; unlabeled ones are activations or temporaries, by when they were freed."""
         return Allocations(
             bytes=tuple(self._bytes),
             made=tuple(self._made),
@@ -257,15 +256,19 @@ class Ledger(FakeTensorMode):
         ):
             while span is not None and made >= span.end:
                 span = next(spans, None)
-            if category != _UNLABELLED:
+            if category != _UNLABELED:
                 yield category
             elif span is None:
                 yield temporary
-            elif span.name in _KEEPS:
+            elif span.name in _SAVING_PHASES:
                 yield activation if freed < 0 or freed >= span.end else temporary
             else:
                 # In the backward pass only checkpointed modules run: what they make is activations again.
-                yield activation if span.name in _ANSWERS or (in_module and span.name == "backward") else temporary
+                yield (
+                    activation
+                    if span.name in _GENERATION_PHASES or (in_module and span.name == "backward")
+                    else temporary
+                )
 
 
 def _key(tensor: torch.Tensor) -> int:

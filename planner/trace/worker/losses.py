@@ -1,4 +1,4 @@
-"""The loss of a run: the network's own, a named one, or what the output makes clear."""
+"""Loss of a run: the network's own, a named one, or one inferred from the output."""
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -8,31 +8,31 @@ import torch
 from torch.nn import functional
 
 from planner.errors import TraceError
-from planner.trace.worker.building.inputs import Call, random_integers
+from planner.trace.worker.building.inputs import ForwardCall, random_integers
 from planner.trace.worker.building.targets import function
 from planner.trace.worker.tensors import tensors_in
 from planner.trace.worker.watcher import Watcher
 
 _STAGE: Final = "loss"
 _CLASS_LOSSES: Final = ("cross_entropy", "nll_loss", "multi_margin_loss")
-"""Those whose target is a class for each example."""
+"""Losses whose target is a class index per example."""
 
 
-class Loss:
-    """Computes the loss of an output; targets are made once, at the first output, and kept as a loader would."""
+class LossFunction:
+    """Computes the loss of an output; targets are made once, at the first output, and kept as by a data loader."""
 
-    def __init__(self, asked: str | None, inputs: Any, watcher: Watcher) -> None:
+    def __init__(self, requested: str | None, inputs: Any, watcher: Watcher) -> None:
         self._inputs = inputs
         self._watcher = watcher
-        self._own = function(asked) if asked is not None and ":" in asked else None
-        self._named = asked if self._own is None else None
+        self._own = function(requested) if requested is not None and ":" in requested else None
+        self._named = requested if self._own is None else None
         self._target: torch.Tensor | None = None
 
     def __call__(self, output: Any) -> torch.Tensor:
         """Return the loss of `output`.
 
         Raises:
-            TraceError: If none can be made of it.
+            TraceError: If no loss can be computed.
         """
         if self._own is not None:
             return self._checked(self._own(output, self._inputs))
@@ -40,7 +40,7 @@ class Loss:
             return own
         main = _main(output)
         if self._named is None:
-            self._named = self._chosen(main)
+            self._named = self._inferred_loss(main)
         if self._named == "mean":
             return main.float().mean()
         return self._with_target(main, self._named)
@@ -48,13 +48,11 @@ class Loss:
     def _checked(self, loss: Any) -> torch.Tensor:
         if isinstance(loss, torch.Tensor) and loss.numel() == 1:
             return loss
-        raise TraceError(
-            _STAGE, "the loss function did not return one number", "It must return a tensor of one element."
-        )
+        raise TraceError(_STAGE, "the loss function did not return a scalar", "It must return a tensor of one element.")
 
-    def _chosen(self, main: torch.Tensor) -> str:
-        """Return the loss that the output's shape makes clear, and say which."""
-        name, why = _clear(main, self._inputs)
+    def _inferred_loss(self, main: torch.Tensor) -> str:
+        """Return the loss inferred from the output's shape, and note it."""
+        name, why = _infer_loss(main, self._inputs)
         self._watcher.note(f"Loss: {name}, as the output is {why}; --loss sets another.")
         return name
 
@@ -69,7 +67,7 @@ class Loss:
 
 
 def _own_loss(output: Any) -> torch.Tensor | None:
-    """Return the loss that `output` is, has as `loss`, or holds as its only number."""
+    """Return the loss if `output` is one, has a `loss`, or contains exactly one scalar."""
     if isinstance(output, torch.Tensor):
         return output if output.dim() == 0 else None
     named = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
@@ -86,31 +84,31 @@ def _main(output: Any) -> torch.Tensor:
     raise TraceError(
         _STAGE,
         "nothing in the output depends on trained parameters",
-        "Is everything frozen? Or write a loss function: --loss file.py:function.",
+        "Check whether everything is frozen, or write a loss function: --loss file.py:function.",
     )
 
 
-def _clear(main: torch.Tensor, inputs: Any) -> tuple[str, str]:
+def _infer_loss(main: torch.Tensor, inputs: Any) -> tuple[str, str]:
     shape = f"of {'×'.join(map(str, main.shape))}"
-    if any(one.shape == main.shape and one.is_floating_point() for one in _given(inputs)):
-        return "mse_loss", f"{shape}, as an input is"
+    if any(one.shape == main.shape and one.is_floating_point() for one in _input_tensors(inputs)):
+        return "mse_loss", f"{shape}, like an input"
     if _scores_tokens(main, inputs):
         return "cross_entropy", f"{shape}, scores for each token"
     if main.dim() == 2 and main.shape[1] > 1:
         return "cross_entropy", f"{shape}, scores of classes"
     if main.dim() in (4, 5):
-        return "mse_loss", f"{shape}, as of images"
-    return "mean", f"{shape}, of which no loss is clear"
+        return "mse_loss", f"{shape}, like images"
+    return "mean", f"{shape}, which suggests no loss"
 
 
 def _scores_tokens(main: torch.Tensor, inputs: Any) -> bool:
     return main.dim() == 3 and any(
-        one.shape == main.shape[:2] and not one.is_floating_point() for one in _given(inputs)
+        one.shape == main.shape[:2] and not one.is_floating_point() for one in _input_tensors(inputs)
     )
 
 
-def _given(inputs: Any) -> Iterator[torch.Tensor]:
-    call = Call.of(inputs)
+def _input_tensors(inputs: Any) -> Iterator[torch.Tensor]:
+    call = ForwardCall.of(inputs)
     yield from tensors_in((call.args, call.kwargs))
 
 
@@ -122,7 +120,7 @@ def _functional(name: str) -> Callable[..., torch.Tensor]:
         raise TraceError(
             _STAGE,
             f"torch.nn.functional has no loss {name!r} with one target",
-            "It has cross_entropy, mse_loss, l1_loss and more.",
+            "Use cross_entropy, mse_loss, l1_loss or another one.",
         )
     return found
 

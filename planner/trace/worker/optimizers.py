@@ -1,4 +1,4 @@
-"""Optimizers of `torch.optim`, by name."""
+"""Optimizers of `torch.optim` by name, and observation of their steps."""
 
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,28 +17,30 @@ from planner.trace.worker.watcher import Watcher
 
 _STAGE: Final = "load"
 _OTHER_NAMES: Final[dict[str, tuple[str, dict[str, Any]]]] = {"sgdmomentum": ("sgd", {"momentum": MOMENTUM})}
-"""Names of workloads that PyTorch calls otherwise; the momentum's size does not matter for memory."""
+"""Optimizer names of workloads that PyTorch spells differently; the momentum's value does not affect memory."""
 
 
 def make_optimizer(
     name: str, arguments: Sequence[Argument], parameters: Iterable[nn.Parameter], device: Literal["cpu", "cuda"]
 ) -> Optimizer:
-    """Make the optimizer `name` for those of `parameters` that are trained.
+    """Create the optimizer `name` for the trainable ones of `parameters`.
 
-    On `device` cuda, classes that choose between a loop over the tensors and one call for all of them (`foreach`) take
-    the latter, as they do when parameters are on a CUDA device and neither is asked for.
+    On `device` cuda, classes with both a loop over tensors and a fused call over all (`foreach`) use the latter, as
+    they do by default for parameters on a CUDA device.
 
     **Source**: `torch.optim.optimizer._default_to_fused_or_foreach`.
 
     Raises:
-        TraceError: If there is no such optimizer, or it does not take the arguments or these parameters.
+        TraceError: If the optimizer does not exist, or rejects the arguments or these parameters.
     """
     kind, given = _class(name)
     taken = inspect.signature(kind).parameters
     for argument in arguments:
         if argument.name not in taken or argument.name == "params":
             known = ", ".join(one for one in taken if one != "params")
-            raise TraceError(_STAGE, f"{kind.__name__} takes no {argument.name!r}", f"It takes: {known}.")
+            raise TraceError(
+                _STAGE, f"{kind.__name__} has no argument {argument.name!r}", f"Its arguments are: {known}."
+            )
         given[argument.name] = argument.value
     if device == "cuda" and _foreach_by_default(kind, given):
         given["foreach"] = True
@@ -50,7 +52,7 @@ def make_optimizer(
 
 @contextmanager
 def watch_optimizers(watcher: Watcher, step: "StepNumber") -> Iterator[None]:
-    """Tell `watcher` of each optimizer's step, whoever made it, and which tensors are its state."""
+    """Report every optimizer's steps and state tensors to `watcher`, whoever created the optimizer."""
 
     def before(optimizer: Optimizer, _args: Any, _kwargs: Any) -> None:
         watcher.phase("step", step.number)
@@ -74,7 +76,7 @@ def watch_optimizers(watcher: Watcher, step: "StepNumber") -> Iterator[None]:
 
 
 class StepNumber:
-    """The step that runs, counted from 0."""
+    """The current step, from 0."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -86,7 +88,7 @@ def _class(name: str) -> tuple[type[Optimizer], dict[str, Any]]:
     kinds = {kind.__name__.lower(): kind for kind in vars(torch.optim).values() if _is_optimizer(kind)}
     if plain not in kinds:
         offered = ", ".join(sorted(kind.__name__ for kind in kinds.values()))
-        raise TraceError(_STAGE, f"PyTorch has no optimizer {name!r}", f"It has: {offered}.")
+        raise TraceError(_STAGE, f"PyTorch has no optimizer {name!r}", f"Available are: {offered}.")
     return kinds[plain], dict(given)
 
 
@@ -95,14 +97,14 @@ def _is_optimizer(kind: object) -> bool:
 
 
 def _foreach_by_default(kind: type[Optimizer], given: dict[str, Any]) -> bool:
-    """Return whether `kind` takes `foreach` on CUDA when nothing is said. Adafactor does not, to save memory."""
+    """Return whether `kind` defaults to `foreach` on CUDA. Adafactor does not, to save memory."""
     if "foreach" not in inspect.signature(kind).parameters or kind.__name__ == "Adafactor":
         return False
     return not any(given.get(name) is not None for name in ("foreach", "fused")) and not given.get("differentiable")
 
 
 def _state(optimizer: Optimizer) -> Iterator[tuple[torch.Tensor | None, list[torch.Tensor]]]:
-    """Yield the tensors of the optimizer's state that are not storages of its parameters, by their parameter."""
+    """Yield the tensors of the optimizer's state, by parameter, except storages of parameters."""
     own = {tensor.untyped_storage()._cdata for group in optimizer.param_groups for tensor in group["params"]}
     for parameter, state in optimizer.state.items():
         tensors = [tensor for tensor in tensors_in(state) if tensor.untyped_storage()._cdata not in own]
@@ -110,10 +112,10 @@ def _state(optimizer: Optimizer) -> Iterator[tuple[torch.Tensor | None, list[tor
 
 
 def _counters(optimizer: Optimizer) -> list[torch.Tensor]:
-    """Return the single numbers that the optimizer keeps on the host, even where its parameters are on a card.
+    """Return the scalars that the optimizer keeps on the host, even if its parameters are on a card.
 
-    **Source**: `_init_group` of the classes of `torch.optim`: with `capturable` or `fused` they go to the parameter's
-    device, as those of ASGD always do.
+    **Source**: `_init_group` of the classes of `torch.optim`: with `capturable` or `fused` they are on the parameter's
+    device, as those of ASGD always are.
     """
     if isinstance(optimizer, torch.optim.ASGD):
         return []

@@ -1,4 +1,4 @@
-"""Running what was built: optimizer steps, a person's own steps, answering, or a forward pass."""
+"""Runs of built modules: training steps, the user's own steps, generation, or a forward pass."""
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -11,27 +11,27 @@ from torch.optim import Optimizer
 
 from planner.errors import TraceError
 from planner.trace.request import TraceRequest
-from planner.trace.worker.building.build import Built
-from planner.trace.worker.hugging_face.generation import answers, generate
-from planner.trace.worker.hugging_face.networks import as_in_a_real_run
-from planner.trace.worker.losses import Loss
+from planner.trace.worker.building.build import BuiltRun
+from planner.trace.worker.hugging_face.generation import generate, generates_tokens
+from planner.trace.worker.hugging_face.networks import hide_fake_tensors
+from planner.trace.worker.losses import LossFunction
 from planner.trace.worker.optimizers import StepNumber, make_optimizer, watch_optimizers
 from planner.trace.worker.watcher import Watcher
 
 
-def train(built: Built, request: TraceRequest, watcher: Watcher, autocast: AbstractContextManager[Any]) -> None:
+def train(built: BuiltRun, request: TraceRequest, watcher: Watcher, autocast: AbstractContextManager[Any]) -> None:
     """Run `request.steps` optimizer steps of `request.gradient_accumulation` passes.
 
-    What lives how long is as in a usual script: the output until its backward pass is through, the loss (one number)
-    until the next takes its name, and the graph as long as autograd holds it.
+    Lifetimes are those of a usual script: the output lives until its backward pass ends, the loss (one number) until
+    the next one replaces it, and the graph as long as autograd holds it.
 
     Raises:
-        TraceError: If nothing is trained, or the loss or the optimizer cannot be made.
+        TraceError: If nothing is trainable, or the loss or the optimizer cannot be made.
     """
     module = built.module
     label_gradients(module, watcher)
     optimizer = _optimizer(module, request)
-    one_pass = _pass(built, Loss(request.loss, built.inputs, watcher), request, watcher, autocast)
+    one_pass = _pass(built, LossFunction(request.loss, built.inputs, watcher), request, watcher, autocast)
     step = StepNumber()
     with watch_optimizers(watcher, step):
         for step.number in range(request.steps):
@@ -45,19 +45,19 @@ def train(built: Built, request: TraceRequest, watcher: Watcher, autocast: Abstr
 
 def _optimizer(module: nn.Module, request: TraceRequest) -> Optimizer:
     if not any(parameter.requires_grad for parameter in module.parameters()):
-        raise TraceError("load", "no parameter is trained", "Take away a --freeze pattern, or trace inference.")
+        raise TraceError("load", "no parameter is trainable", "Remove a --freeze pattern, or trace inference.")
     optimizer = make_optimizer(request.optimizer, request.optimizer_arguments, module.parameters(), request.device)
     if inspect.signature(optimizer.step).parameters["closure"].default is inspect.Parameter.empty:
         raise TraceError(
             "load",
-            f"{type(optimizer).__name__} computes the loss again within its step",
-            "Write a function step(modules, inputs), and name it: --step file.py:step.",
+            f"{type(optimizer).__name__} recomputes the loss within its step",
+            "Write a function step(modules, inputs), and pass it: --step file.py:step.",
         )
     return optimizer
 
 
 def label_gradients(module: nn.Module, watcher: Watcher) -> None:
-    """Tell `watcher` of each gradient as it comes to its parameter."""
+    """Report each gradient to `watcher` as it is accumulated."""
 
     def label(parameter: torch.Tensor) -> None:
         if parameter.grad is not None:
@@ -69,7 +69,11 @@ def label_gradients(module: nn.Module, watcher: Watcher) -> None:
 
 
 def _pass(
-    built: Built, loss_of: Loss, request: TraceRequest, watcher: Watcher, autocast: AbstractContextManager[Any]
+    built: BuiltRun,
+    loss_of: LossFunction,
+    request: TraceRequest,
+    watcher: Watcher,
+    autocast: AbstractContextManager[Any],
 ) -> Callable[[int, Callable[[], None] | None], torch.Tensor]:
     module, call = built.module, built.call
 
@@ -90,11 +94,13 @@ def _pass(
     return one_pass
 
 
-def run_own_steps(built: Built, request: TraceRequest, watcher: Watcher, autocast: AbstractContextManager[Any]) -> None:
-    """Call the step `request.steps` times: with the modules and inputs, and optimizers if it takes a third argument.
+def run_own_steps(
+    built: BuiltRun, request: TraceRequest, watcher: Watcher, autocast: AbstractContextManager[Any]
+) -> None:
+    """Call the user's step `request.steps` times, with optimizers if it takes a third argument.
 
-    Phases are seen from outside: a module's forward pass, what follows it (`loss`), the backward pass, and the steps of
-    optimizers.
+    Phases are observed from outside: a module's forward pass, what follows it (`loss`), the backward pass, and
+    optimizer steps.
 
     Raises:
         TraceError: If the step takes other arguments.
@@ -102,7 +108,7 @@ def run_own_steps(built: Built, request: TraceRequest, watcher: Watcher, autocas
     if built.step is None:
         raise TraceError("load", "there is no step")
     arguments = [built.given, built.inputs]
-    if _takes(built.step) == 3:
+    if _argument_count(built.step) == 3:
         arguments.append(_optimizers(built, request))
     if request.task == "training":
         for module in built.modules.values():
@@ -114,7 +120,7 @@ def run_own_steps(built: Built, request: TraceRequest, watcher: Watcher, autocas
             built.step(*arguments)
 
 
-def _takes(step: Any) -> int:
+def _argument_count(step: Any) -> int:
     signature = inspect.signature(step)
     for count in (2, 3):
         try:
@@ -127,8 +133,8 @@ def _takes(step: Any) -> int:
     )
 
 
-def _optimizers(built: Built, request: TraceRequest) -> Any:
-    """Return an optimizer for each module, in the form in which the modules were given; None for those not trained."""
+def _optimizers(built: BuiltRun, request: TraceRequest) -> Any:
+    """Return an optimizer for each module, in the structure of the modules; None for untrained ones."""
 
     def make(module: nn.Module) -> Any:
         if not any(parameter.requires_grad for parameter in module.parameters()):
@@ -163,32 +169,32 @@ def _phases(modules: Mapping[str, nn.Module], watcher: Watcher, step: StepNumber
             hook.remove()
 
 
-def run(built: Built, request: TraceRequest, watcher: Watcher) -> None:
-    """Run `built` as `request` says, and tell `watcher` of each phase.
+def run(built: BuiltRun, request: TraceRequest, watcher: Watcher) -> None:
+    """Run `built` as `request` specifies, and report each phase to `watcher`.
 
     Raises:
         TraceError: If the request cannot be run.
     """
-    with as_in_a_real_run():
+    with hide_fake_tensors():
         if request.task == "training":
             (train if built.step is None else run_own_steps)(built, request, watcher, autocast(request))
             return
         with torch.no_grad():
             if built.step is not None:
                 run_own_steps(built, request, watcher, autocast(request))
-            elif answers(built, request):
+            elif generates_tokens(built, request):
                 generate(built, request, watcher, autocast(request))
             else:
                 _forward(built, watcher, autocast(request))
 
 
 def autocast(request: TraceRequest) -> AbstractContextManager[Any]:
-    """Return the autocast that `request` asks for; it can be entered again and again."""
+    """Return the requested autocast context, which can be entered repeatedly."""
     dtype = {"bf16": torch.bfloat16, "fp16": torch.float16, None: None}[request.autocast]
     return torch.autocast("cpu", dtype=dtype or torch.bfloat16, enabled=dtype is not None)
 
 
-def _forward(built: Built, watcher: Watcher, autocast: AbstractContextManager[Any]) -> None:
+def _forward(built: BuiltRun, watcher: Watcher, autocast: AbstractContextManager[Any]) -> None:
     watcher.phase("forward", 0)
     call = built.call
     with autocast:

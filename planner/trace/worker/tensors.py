@@ -1,4 +1,4 @@
-"""Tensors inside whatever holds them."""
+"""Traversal of tensors in nested containers and objects."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -9,9 +9,9 @@ _PLAIN: Final = (str, bytes, int, float, complex, bool, type(None), type, torch.
 
 
 def tensors_in(value: Any) -> Iterator[torch.Tensor]:
-    """Yield every tensor reachable from `value` through containers and the attributes of plain objects, once each.
+    """Yield every tensor reachable from `value` through containers and attributes of plain objects, once each.
 
-    Modules are not entered: what they hold are their parameters and buffers.
+    Modules are not entered: their tensors are parameters and buffers.
     """
     yield from _walk(value, set())
 
@@ -38,7 +38,7 @@ def _inside(value: Any) -> list[Any]:
 
 
 def with_tensors(value: Any, change: Any) -> Any:
-    """Return `value` with `change(tensor)` in the place of each tensor in its tuples, lists and dictionaries."""
+    """Return `value` with each tensor in its tuples, lists and dictionaries replaced by `change(tensor)`."""
     if isinstance(value, torch.Tensor):
         return change(value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What a run tells whoever watches it."""
+"""Observer interface for a run's phases, tensors, modules and notes."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,19 +10,19 @@ from planner.trace.facts import Category
 
 
 class Watcher:
-    """Hears what a run does; this one does nothing with it."""
+    """Observer of a run; this base class ignores everything."""
 
     def phase(self, name: PhaseName, step: int) -> None:
-        """Hear that the phase `name` of the step `step`, counted from 0, begins."""
+        """Begin the phase `name` of step `step`, counted from 0."""
 
     def label(self, tensors: Iterable[torch.Tensor], category: Category, parameter: torch.Tensor | None = None) -> None:
-        """Hear what the storages of `tensors` are for, and of which parameter; they may have been made long before."""
+        """Label the storages of `tensors`, with the parameter they belong to; they may be much older."""
 
     def on_host(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Hear that `tensors` would lie in the host's memory, were the parameters on a card."""
+        """Mark `tensors` as being in host memory if the parameters were on a card."""
 
     def modules(self, named: Mapping[str, nn.Module]) -> None:
-        """Hear which modules run; the name of a single one is empty."""
+        """Register the modules that run; a single one has an empty name."""
 
     def note(self, text: str) -> None:
-        """Hear something that a person should know of the run."""
+        """Add a note for the user."""

@@ -5,14 +5,14 @@ from PySide6.QtWidgets import QDialog
 
 from planner.gui.catalog.filters import CatalogFilter
 from planner.gui.tab import TABS
-from planner.gui.widgets.search_list import search
-from planner.gui.window import Window
+from planner.gui.widgets.search_list import search_choices
+from planner.gui.window import MainWindow
 
 
 @pytest.fixture
 def window(qtbot, workspace, theme, tasks):
     workspace.settings.update(tab="catalog")
-    made = Window(workspace, theme, tasks, TABS[:2])
+    made = MainWindow(workspace, theme, tasks, TABS[:2])
     qtbot.addWidget(made, before_close_func=lambda _window: workspace.undo_stack.setClean())
     made.show()
     qtbot.waitUntil(lambda: not tasks.busy)
@@ -51,7 +51,7 @@ def test_entries_do_not_repeat_the_name_of_their_submenu(window):
         assert not window.commands[action.id].text().startswith(submenu), action.id
     choices = {choice.title: choice for choice in window._palette._commands()}
     assert {"Sort by: Bandwidth, GB/s", "Columns: Money"} < set(choices)
-    (best, *_) = search(list(choices.values()), "sort by bandwidth, GB/s")
+    (best, *_) = search_choices(list(choices.values()), "sort by bandwidth, GB/s")
     assert best.title == "Sort by: Bandwidth, GB/s"
 
 

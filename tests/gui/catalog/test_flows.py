@@ -6,7 +6,7 @@ from PySide6.QtTest import QTest
 
 from planner.gui.tab import TABS
 from planner.gui.widgets.popover import SearchPopover
-from planner.gui.window import Window
+from planner.gui.window import MainWindow
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Training
@@ -22,7 +22,7 @@ LORA_70B = Plan(
 @pytest.fixture
 def window(qtbot, workspace, theme, tasks):
     workspace.settings.update(tab="catalog")
-    made = Window(workspace, theme, tasks, TABS[:2])
+    made = MainWindow(workspace, theme, tasks, TABS[:2])
     qtbot.addWidget(made, before_close_func=lambda _window: workspace.undo_stack.setClean())
     made.resize(1280, 800)
     made.show()

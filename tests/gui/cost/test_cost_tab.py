@@ -70,7 +70,7 @@ def test_the_sentence_says_where_its_prices_come_from_on_hover(tab: CostTab):
 
 
 def test_every_figure_of_both_ways_has_date_and_source_on_hover(tab: CostTab):
-    rows = {row.title: row for row in tab.figures.ways.rows}
+    rows = {row.title: row for row in tab.figures.summary.rows}
     for title in ("Per month", "Per GPU-hour"):
         for cell in rows[title].cells:
             assert re.search(r"\d{4}: ", cell.origin)
@@ -205,7 +205,7 @@ def test_every_question_can_be_answered_and_reset(tab: CostTab, qtbot):
         set_job(tab, job)
         for questions in tab.controls.questions:
             for path in questions.paths:
-                if questions.has_meaning(path) and path != "buy.colocation_usd_per_kw_month":
+                if questions.applies(path) and path != "buy.colocation_usd_per_kw_month":
                     step = tab.workspace.undo_stack.index()
                     value = tab.workspace.plan.cost
                     field(tab, path).edited.emit(_another(tab, path))
@@ -305,11 +305,11 @@ def test_everything_is_reset_as_one_step(tab: CostTab, qtbot):
 
 
 def test_a_section_says_its_value_while_it_is_folded_and_stays_as_it_was_left(tab: CostTab, qtbot):
-    heading = next(made for made in tab.controls.findChildren(QToolButton) if made.text() == "Money and time")
+    heading = next(made for made in tab.controls.findChildren(QToolButton) if made.text() == "Financing")
     assert "folded, 5 years at 8" in heading.accessibleName()
     heading.click()
     assert edit_of(tab, "horizon_years").isVisible()
-    assert "Money and time" in tab.workspace.settings.current.open_sections
+    assert "Financing" in tab.workspace.settings.current.open_sections
 
 
 # A measured speed
@@ -350,7 +350,7 @@ def test_a_service_says_what_to_own_and_what_to_rent_for_the_peaks(tab: CostTab)
 
 
 def test_electricity_and_carbon_stand_beside_the_cost(tab: CostTab):
-    rows = {row.title: row for row in tab.figures.ways.rows}
+    rows = {row.title: row for row in tab.figures.summary.rows}
     assert "kWh per month" in rows["Electricity"].cells[1].text
     assert "kg per month" in rows["Carbon"].cells[1].text
     assert "PUE" in rows["Carbon"].cells[1].origin
@@ -368,20 +368,20 @@ def test_carbon_in_other_regions_is_listed_when_it_is_asked_for(tab: CostTab):
 
 
 def test_two_scenarios_stand_side_by_side(tab: CostTab, qtbot):
-    assert not tab.beside.isVisible()
+    assert not tab.comparison.isVisible()
     tab.workspace.pin.put(tab.workspace.plan)
     tab.workspace.apply("card", gpu="rtx-3090")
-    assert tab.beside.isVisible()
-    assert "RTX 4090" in tab.beside.subject.text()
-    rows = {row.title: [cell.text for cell in row.cells] for row in tab.beside.figures.rows}
+    assert tab.comparison.isVisible()
+    assert "RTX 4090" in tab.comparison.subject.text()
+    rows = {row.title: [cell.text for cell in row.cells] for row in tab.comparison.figures.rows}
     assert rows["Rented"][0] != rows["Rented"][1]
     assert rows["Rented"][2][0] in "+−"
-    qtbot.mouseClick(tab.beside.copy, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(tab.comparison.copy, Qt.MouseButton.LeftButton)
     assert QGuiApplication.clipboard().text().startswith("\tThis plan\tPinned\tDifference")
-    qtbot.mouseClick(tab.beside.pin_buttons.swap, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(tab.comparison.pin_buttons.swap, Qt.MouseButton.LeftButton)
     assert tab.workspace.plan.gpu == "rtx-4090"
-    qtbot.mouseClick(tab.beside.pin_buttons.unpin, Qt.MouseButton.LeftButton)
-    assert not tab.beside.isVisible()
+    qtbot.mouseClick(tab.comparison.pin_buttons.unpin, Qt.MouseButton.LeftButton)
+    assert not tab.comparison.isVisible()
 
 
 # Copies

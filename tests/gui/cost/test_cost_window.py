@@ -11,16 +11,16 @@ from planner.gui.cost.prices_dialog import PricesDialog
 from planner.gui.cost.tab import CostTab
 from planner.gui.recommend.dialog import RecommendDialog
 from planner.gui.tab import TABS
-from planner.gui.window import Window
+from planner.gui.window import MainWindow
 from planner.present.cost.prices import age_phrase, newest_age_days
 from planner.workload.parallel import CardCount
 from planner.workload.workload import Inference
 
 
 @pytest.fixture
-def window(qtbot: QtBot, workspace, theme, tasks) -> Iterator[Window]:
+def window(qtbot: QtBot, workspace, theme, tasks) -> Iterator[MainWindow]:
     """The window with its own tabs."""
-    made = Window(workspace, theme, tasks, TABS)
+    made = MainWindow(workspace, theme, tasks, TABS)
     qtbot.addWidget(made, before_close_func=lambda _window: workspace.undo_stack.setClean())
     made.show()
     made.show_tab("cost")
@@ -29,7 +29,7 @@ def window(qtbot: QtBot, workspace, theme, tasks) -> Iterator[Window]:
     made.cost().shut_down()
 
 
-def test_the_tabs_have_keys_in_their_order(window: Window):
+def test_the_tabs_have_keys_in_their_order(window: MainWindow):
     shown = {}
     for number in "1234":
         action = next(
@@ -41,7 +41,7 @@ def test_the_tabs_have_keys_in_their_order(window: Window):
     assert list(shown.values()) == ["Catalog", "Memory", "Cost", "Monitor"]
 
 
-def test_keys_and_mnemonics_of_actions_are_used_once(window: Window):
+def test_keys_and_mnemonics_of_actions_are_used_once(window: MainWindow):
     keys = [key.toString() for one in window.commands.declared for key in window.commands[one.id].shortcuts()]
     assert sorted(keys) == sorted(set(keys))
     for menu in {one.menu.split("/")[0] for one in window.commands.declared}:
@@ -55,7 +55,7 @@ def test_keys_and_mnemonics_of_actions_are_used_once(window: Window):
 
 
 @pytest.mark.parametrize(("action", "dialog"), [("plan.recommend", RecommendDialog), ("plan.prices", PricesDialog)])
-def test_dialogs_open_from_the_menu(window: Window, action, dialog, qtbot):
+def test_dialogs_open_from_the_menu(window: MainWindow, action, dialog, qtbot):
     window.show_tab("catalog")
     window.commands[action].trigger()
     assert isinstance(window.tab, CostTab)
@@ -64,20 +64,20 @@ def test_dialogs_open_from_the_menu(window: Window, action, dialog, qtbot):
     window.tab.dialog.close()
 
 
-def test_unequal_cards_are_not_chosen_for(window: Window):
+def test_unequal_cards_are_not_chosen_for(window: MainWindow):
     gpus = (CardCount(id="rtx-4090"), CardCount(id="rtx-3090"))
     window.workspace.apply("cards", workload=Inference(gpus=gpus), gpu=None, count=2)
     assert not window.commands["plan.recommend"].isEnabled()
 
 
-def test_the_status_line_says_how_old_prices_are(window: Window, qtbot, catalog):
+def test_the_status_line_says_how_old_prices_are(window: MainWindow, qtbot, catalog):
     label = window._status.prices
     qtbot.waitUntil(label.isVisible)
     days = newest_age_days(catalog.offers, datetime.now(UTC).date())
     assert label.text() == f"Newest offer to rent: {age_phrase(days)}"
 
 
-def test_pinning_stays_in_the_tab(window: Window):
+def test_pinning_stays_in_the_tab(window: MainWindow):
     window.commands["plan.pin"].trigger()
     assert isinstance(window.tab, CostTab)
-    assert window.tab.beside.isVisible()
+    assert window.tab.comparison.isVisible()

@@ -64,7 +64,7 @@ def test_text_without_anything_is_refused_beside_the_field(dialog, qtbot):
     with qtbot.waitSignal(dialog.source.refused):
         dialog.source.field.setPlainText("Hello.")
     assert dialog.problem.isVisible()
-    assert "nothing about memory" in dialog.problem.text().lower()
+    assert "no memory amounts" in dialog.problem.text().lower()
     read(qtbot, dialog)
     assert not dialog.problem.isVisible()
 

@@ -11,8 +11,8 @@ from traced_runs import NET, FakeTrace, TracedTab, recording, request
 
 from planner.errors import TraceError
 from planner.gui.memory.tab import MemoryTab
-from planner.gui.tab import TabPlace
-from planner.gui.window import Window
+from planner.gui.tab import TabEntry
+from planner.gui.window import MainWindow
 from planner.paths import traces_dir
 from planner.present.plan.phrase import work_phrase
 from planner.trace.analysis.summary import facts_of
@@ -20,7 +20,7 @@ from planner.trace.files import save_recording, store_recording
 from planner.trace.run import Progress
 from planner.units import MIB
 
-CATALOG = TabPlace("catalog", "Catalog", "catalog", "shell_fakes", "CardsTab")
+CATALOG = TabEntry("catalog", "Catalog", "catalog", "shell_fakes", "CardsTab")
 
 
 @pytest.fixture
@@ -31,10 +31,10 @@ def net(tmp_path) -> Path:
 
 
 @pytest.fixture
-def window(qtbot: QtBot, workspace, theme, tasks) -> Window:
+def window(qtbot: QtBot, workspace, theme, tasks) -> MainWindow:
     """The window around a memory tab whose traces run nothing."""
-    places = (CATALOG, TabPlace("memory", "Memory", "memory", "traced_runs", "TracedTab"))
-    made = Window(workspace, theme, tasks, places)
+    places = (CATALOG, TabEntry("memory", "Memory", "memory", "traced_runs", "TracedTab"))
+    made = MainWindow(workspace, theme, tasks, places)
     qtbot.addWidget(made, before_close_func=lambda _window: workspace.undo_stack.setClean())
     made.resize(1280, 800)
     with qtbot.waitSignal(made.tab.exploration.updated):
@@ -64,7 +64,7 @@ def digest_of(asked):
     return content_digest(asked)
 
 
-def do(window: Window, action_id: str) -> None:
+def do(window: MainWindow, action_id: str) -> None:
     action = window.commands[action_id]
     assert action.isEnabled(), f"{action_id} is not enabled"
     action.trigger()
@@ -351,7 +351,7 @@ def test_a_real_child_traces_a_real_module(qtbot, workspace, theme, tasks, net):
     assert "net.py:13" in made.copy_result()
 
 
-def drop(window: Window, path: Path) -> None:
+def drop(window: MainWindow, path: Path) -> None:
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(path))])
     actions = Qt.DropAction.CopyAction

@@ -58,7 +58,7 @@ def test_all_is_back_with_a_model_of_the_catalog(traced: MemoryTab):
 def test_the_plan_bar_says_what_was_traced_and_asks_in_the_tab(qtbot: QtBot, traced: MemoryTab):
     bar = PlanBar(traced.workspace, traced.theme, traced.tasks)
     qtbot.addWidget(bar)
-    assert "Traced training, AdamW, 32 × 3 × 224 × 224" in [part.words for part in bar.findChildren(PartButton)]
+    assert "Traced training, AdamW, 32 × 3 × 224 × 224" in [part.full_text for part in bar.findChildren(PartButton)]
     with qtbot.waitSignal(bar._workspace.navigator.tab_requested) as asked:
         bar.edit_workload()
     assert asked.args == ["memory"]

@@ -12,12 +12,12 @@ from fake_nvml_kit import A, B, FakeNvml, card
 from pytestqt.qtbot import QtBot
 from tab_kit import wait, wait_for_plots
 
-from planner.gui.monitor.replay import Loader
+from planner.gui.monitor.replay import RecordingLoader
 from planner.gui.monitor.tab import MonitorTab
 from planner.monitor.readings.events import EventKind
 from planner.monitor.readings.faults import Fault, FaultKind
+from planner.monitor.readings.intervals import LATE
 from planner.monitor.readings.inventory import Inventory
-from planner.monitor.readings.pace import LATE
 from planner.monitor.recording.logs.importing import open_recording
 from planner.monitor.recording.recording import Recording
 from planner.present.monitor.events import clock
@@ -66,7 +66,7 @@ DRIVER = (
     ),
     Case(
         FaultKind.NO_PERMISSION,
-        "This user may not talk to the driver",
+        "This user may not access the driver",
         "/dev/nvidiactl",
         GONE,
         _opening(4),
@@ -74,15 +74,15 @@ DRIVER = (
     ),
     Case(
         FaultKind.DRIVER_ERROR,
-        "The driver cannot be talked to (nvmlInit returned 999)",
-        "start it anew",
+        "The driver cannot be accessed (nvmlInit returned 999)",
+        "Restart a container",
         GONE,
         _opening(999),
         state="no answer",
     ),
     Case(
         FaultKind.MISMATCH,
-        "The driver was updated while its older part is still loaded",
+        "The driver was updated, but the old kernel module is still loaded",
         "Reboot; nothing needs to be installed",
         GONE,
         _opening(18),
@@ -92,23 +92,23 @@ DRIVER = (
 CARDS = (
     Case(
         FaultKind.LOST,
-        "Card 0: the card does not answer any more (seen by nvmlDeviceGetPowerUsage)",
-        "Xid 79. The others are still read.",
+        "Card 0: the card no longer responds (seen by nvmlDeviceGetPowerUsage)",
+        "Xid 79. Other cards are still read.",
         first(error__nvmlDeviceGetPowerUsage=15),
         uuid=A,
         state="lost",
     ),
     Case(
         FaultKind.LOST,
-        "Card 0: the card does not answer any more (seen by every call)",
-        "only a reboot helps",
+        "Card 0: the card no longer responds (seen by every call)",
+        "A reboot often helps",
         (card(0, A) | {"0.error.*": 999}, card(1, B)),
         uuid=A,
         state="lost",
     ),
     Case(
         FaultKind.RESET_REQUIRED,
-        "Card 0: the card asks for a reset",
+        "Card 0: the card requires a reset",
         "nvidia-smi --gpu-reset",
         first(error__nvmlDeviceGetFanSpeed=16),
         uuid=A,
@@ -116,22 +116,22 @@ CARDS = (
     ),
     Case(
         FaultKind.BAD_NAME,
-        "Card 0: the driver's name for the card is no text (\\xf8\\x9d)",
-        "named by its place",
+        "Card 0: the driver's name for the card is not valid text (\\xf8\\x9d)",
+        "its PCI address is shown",
         first(name="\\xf8\\x9d"),
         uuid=A,
         opens_anew=True,
     ),
     Case(
         FaultKind.IMPLAUSIBLE,
-        "Card 0: the driver tells a value that cannot be true (temperature_celsius)",
-        "shown as it was told, and marked",
+        "Card 0: the driver reports an implausible value (temperature_celsius)",
+        "shown as reported, and marked",
         first(temperature__0=900),
         uuid=A,
     ),
     Case(
         FaultKind.UNRELIABLE_PROCESSES,
-        "Card 0: what the driver tells of processes cannot be true",
+        "Card 0: the driver reports implausible values for processes",
         "update either",
         first(process__compute=f"{2**30}:77"),
         uuid=A,
@@ -139,7 +139,7 @@ CARDS = (
     Case(
         FaultKind.DRIVER_RESET,
         "The driver was reset or replaced",
-        "found again",
+        "detected again",
         first(error__nvmlDeviceGetMemoryInfo_v2="1 0"),
     ),
 )
@@ -212,7 +212,7 @@ class Watched:
         recording = open_recording(self.file)
         stands = _stands(recording)
         assert {fault for _, fault in self.seen} <= set(stands)
-        self.tab.feed.play(Loader(self.file).load())
+        self.tab.feed.play(RecordingLoader(self.file).load())
         replay = self.tab.feed.replay
         assert replay is not None
         replay.stop()

@@ -7,8 +7,8 @@ from PySide6.QtWidgets import QPushButton, QWidget
 from planner.gui.monitor.controller import DEMO
 from planner.gui.monitor.diagnoser import Diagnoser
 from planner.gui.monitor.dialogs import VerdictDialog
-from planner.gui.monitor.feed import Shown
-from planner.gui.monitor.replay import Loader
+from planner.gui.monitor.feed import DisplayedReadings
+from planner.gui.monitor.replay import RecordingLoader
 from planner.monitor.history import History
 from planner.monitor.readings.events import EventKind
 from planner.monitor.readings.inventory import Inventory
@@ -25,13 +25,13 @@ class OneFeed:
     @property
     def shown(self):
         history = self.history
-        return Shown(history.latest, history.inventory, history.end, history.series)
+        return DisplayedReadings(history.latest, history.inventory, history.end, history.series)
 
 
 def test_a_verdict_is_said_and_begins_a_span_on_the_time_line():
     feed = OneFeed(a_history(utilization_fraction=0.4, memory_used_bytes=5e9))
     diagnoser = Diagnoser(feed)
-    assert diagnoser.look()[UUID].title == "Has room for more"
+    assert diagnoser.diagnose()[UUID].title == "Has spare capacity"
     assert diagnoser.is_under_filled
     events = [event for event in feed.history.events(0.0, 150.0) if event.kind is EventKind.DIAGNOSIS]
     assert [(event.what, event.uuid, event.ended) for event in events] == [("under-filled", UUID, None)]
@@ -40,16 +40,16 @@ def test_a_verdict_is_said_and_begins_a_span_on_the_time_line():
 def test_what_was_said_stays_until_it_is_time_or_the_cards_change():
     feed = OneFeed(a_history())
     diagnoser = Diagnoser(feed)
-    first = diagnoser.look()
-    assert diagnoser.look() is first
+    first = diagnoser.diagnose()
+    assert diagnoser.diagnose() is first
     feed.history.note(Inventory("580"))
-    assert diagnoser.look() == {}
+    assert diagnoser.diagnose() == {}
     events = [event for event in feed.history.events(0.0, 150.0) if event.kind is EventKind.DIAGNOSIS]
     assert [event.ended.monotonic_seconds for event in events] == [150.0]
 
 
 def test_nothing_is_said_before_there_is_a_reading():
-    assert Diagnoser(OneFeed(History())).look() == {}
+    assert Diagnoser(OneFeed(History())).diagnose() == {}
 
 
 def test_the_list_of_what_to_do_next_is_of_the_card_that_is_shown():
@@ -60,20 +60,20 @@ def test_the_list_of_what_to_do_next_is_of_the_card_that_is_shown():
 def test_the_dialog_tells_what_was_seen_and_what_to_do_next_and_copies_both(qtbot, theme):
     diagnoser, parent = Diagnoser(OneFeed(a_history(clock_reasons=0x20))), QWidget()
     qtbot.addWidget(parent)
-    dialog = VerdictDialog("card 0", diagnoser.look()[UUID], diagnoser.checklist(UUID), theme, parent)
+    dialog = VerdictDialog("card 0", diagnoser.diagnose()[UUID], diagnoser.checklist(UUID), theme, parent)
     qtbot.addWidget(dialog)
     told = dialog.text.toPlainText()
-    assert "What to try, the likeliest first" in told
+    assert "What to try, most likely first" in told
     assert "1. Profile first: not measured here" in told
     copy = next(button for button in dialog.findChildren(QPushButton) if button.text() == "&Copy")
     copy.click()
     copied = QGuiApplication.clipboard().text()
     assert copied.startswith("Slowed by heat.")
-    assert "Fill the card with the batch: ✓ done" in copied
+    assert "Use a larger batch: ✓ done" in copied
 
 
 def test_a_recording_is_diagnosed_as_a_whole_while_it_is_read(qapp):
-    history = Loader(DEMO, is_demo=True).load().history
+    history = RecordingLoader(DEMO, is_demo=True).load().history
     told = [event for event in history.events(history.start, history.end) if event.kind is EventKind.DIAGNOSIS]
     assert {"idle", "input-bound", "compute-bound", "thermal-throttled", "idle-held"} <= {event.what for event in told}
 
@@ -81,7 +81,7 @@ def test_a_recording_is_diagnosed_as_a_whole_while_it_is_read(qapp):
 def test_a_jump_through_a_recording_forgets_what_was_said_and_leaves_its_time_line_alone():
     feed = OneFeed(a_history(), is_live=False)
     diagnoser = Diagnoser(feed)
-    first = diagnoser.look()
+    first = diagnoser.diagnose()
     feed.history.note(Sample(400.0, 1e9 + 400.0, {UUID: {"utilization_fraction": Reading(0.0)}}, {}))
-    assert diagnoser.look() is not first
+    assert diagnoser.diagnose() is not first
     assert not [event for event in feed.history.events(0.0, 400.0) if event.kind is EventKind.DIAGNOSIS]

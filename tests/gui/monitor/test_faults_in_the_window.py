@@ -18,10 +18,10 @@ from fake_nvml_kit import CALM, HURRIED, LIBRARY, A, B, C, FakeNvml, card
 from fault_kit import CARDS, DRIVER, HEALTHY, Case, Watched, first
 from tab_kit import Probe, faults_of, wait
 
-from planner.gui.monitor.replay import Loader
+from planner.gui.monitor.replay import RecordingLoader
 from planner.monitor.readings.events import EventKind
 from planner.monitor.readings.faults import FaultKind
-from planner.monitor.supervisor.child import Child
+from planner.monitor.supervisor.sampler_process import SamplerProcess
 
 
 @pytest.fixture
@@ -54,14 +54,14 @@ def test_a_driver_that_is_let_go_and_a_card_that_sleeps_are_told_and_recorded(wa
     with Probe() as probe:
         began = time()
         window.tab.feed.release()
-        released = Case(FaultKind.RELEASED, "The driver was let go", "when it is asked for", state="released")
+        released = Case(FaultKind.RELEASED, "The driver was released", "Reconnect to resume", state="released")
         window.see(released, began)
         assert driver.calls()[-1] == "nvmlShutdown "
         driver.say_power_state("suspended")
         calls = len(driver.calls())
         window.tab.feed.resume()
-        asleep = "The card sleeps and is not woken"
-        window.see(Case(FaultKind.ASLEEP, asleep, "as soon as something uses it", state="asleep"), began)
+        asleep = "The card is asleep"
+        window.see(Case(FaultKind.ASLEEP, asleep, "as soon as a program uses it", state="asleep"), began)
         assert len(driver.calls()) == calls
         driver.say_power_state("active")
         window.wait_until_well((FaultKind.ASLEEP, None))
@@ -72,9 +72,9 @@ def test_a_driver_that_is_let_go_and_a_card_that_sleeps_are_told_and_recorded(wa
 def test_a_sampler_that_crashes_is_killed_or_hangs_is_told_recorded_and_started_again(watched, monkeypatch):
     window = watched(HURRIED._replace(kill=1.2))
     outlives = threading.Event()
-    kill, reap = Child.kill, Child.reap
-    monkeypatch.setattr(Child, "kill", lambda self, seconds: not outlives.is_set() and kill(self, seconds))
-    monkeypatch.setattr(Child, "reap", lambda self: not outlives.is_set() and reap(self))
+    kill, reap = SamplerProcess.kill, SamplerProcess.reap
+    monkeypatch.setattr(SamplerProcess, "kill", lambda self, seconds: not outlives.is_set() and kill(self, seconds))
+    monkeypatch.setattr(SamplerProcess, "reap", lambda self: not outlives.is_set() and reap(self))
     hangs = first(hang__nvmlDeviceGetPowerUsage=1)
     crashed = Case(
         FaultKind.SAMPLER_CRASHED,
@@ -84,17 +84,24 @@ def test_a_sampler_that_crashes_is_killed_or_hangs_is_told_recorded_and_started_
         state="no answer",
     )
     failed = Case(
-        FaultKind.SAMPLER_FAILED, "The process that reads the cards ended (SIGKILL)", "started again", state="no answer"
+        FaultKind.SAMPLER_FAILED,
+        "The process that reads the cards ended (SIGKILL)",
+        "restarts after a pause",
+        state="no answer",
     )
     silent = Case(
         FaultKind.NOT_ANSWERING,
-        f"The driver does not answer (nvmlDeviceGetPowerUsage of {A})",
-        "see dmesg",
+        f"The driver does not respond (nvmlDeviceGetPowerUsage of {A})",
+        "check dmesg",
         hangs,
         state="no answer",
     )
     stuck = Case(
-        FaultKind.STUCK, "A call into the driver cannot even be ended", "only a reboot clears", hangs, state="no answer"
+        FaultKind.STUCK,
+        "A driver call hangs and cannot be interrupted",
+        "only a reboot clears",
+        hangs,
+        state="no answer",
     )
     with Probe() as probe:
         window.provoke(crashed)
@@ -145,7 +152,7 @@ def _shadow(driver: FakeNvml, monkeypatch, name: str, content: str) -> None:
 
 STARTS: tuple[tuple[Case, Callable[[FakeNvml, pytest.MonkeyPatch], None]], ...] = (
     (
-        Case(FaultKind.NO_LIBRARY, "NVIDIA's management library is not on this machine", "--gpus all", state=""),
+        Case(FaultKind.NO_LIBRARY, "NVIDIA's management library (NVML) is not installed", "--gpus all", state=""),
         _without_library,
     ),
     (
@@ -153,19 +160,19 @@ STARTS: tuple[tuple[Case, Callable[[FakeNvml, pytest.MonkeyPatch], None]], ...] 
         lambda driver, patch: _shadow(driver, patch, "pynvml.py", "raise ImportError('gone')"),
     ),
     (
-        Case(FaultKind.WRONG_BINDING, "Another package named pynvml stands in the way", "pip uninstall", state=""),
+        Case(FaultKind.WRONG_BINDING, "Another package named pynvml hides", "pip uninstall", state=""),
         lambda driver, patch: _shadow(driver, patch, "pynvml/__init__.py", ""),
     ),
     (
-        Case(FaultKind.NO_CARDS, "The driver is there, but shows no card", "pass the cards in", (), state=""),
+        Case(FaultKind.NO_CARDS, "The driver is loaded, but lists no card", "pass the cards in", (), state=""),
         lambda *_: None,
     ),
     (
-        Case(FaultKind.FOREIGN_PIDS, "The driver numbers processes as the host of this container does", "--pid=host"),
+        Case(FaultKind.FOREIGN_PIDS, "The driver reports the PIDs of the container's host", "--pid=host"),
         lambda driver, _: driver.say_surroundings(has_own_pids=True),
     ),
     (
-        Case(FaultKind.WSL, "Windows keeps some readings to itself under WSL", "a monitor on Windows sees more"),
+        Case(FaultKind.WSL, "Some readings are unavailable under WSL", "a monitor on Windows shows more"),
         lambda driver, _: driver.say_surroundings(is_wsl=True),
     ),
 )
@@ -204,7 +211,7 @@ def test_cards_and_instances_come_and_go_and_errors_are_told_without_the_window_
         kinds
     )
     feed.stop_recording()
-    assert xids(Loader(window.file).load().history) == [(B, 79)]
+    assert xids(RecordingLoader(window.file).load().history) == [(B, 79)]
 
 
 def xids(history) -> list[tuple[str, int | None]]:

@@ -2,14 +2,14 @@
 
 from diagnosis_kit import a_history
 
-from planner.gui.monitor.plots.time_view import TimeView
-from planner.gui.monitor.tab import FirstSpan
+from planner.gui.monitor.plots.time_view import TimeSpanView
+from planner.gui.monitor.tab import GrowingSpan
 from planner.monitor.history import History
 
 
 def begun(usual):
-    view = TimeView()
-    first = FirstSpan(view)
+    view = TimeSpanView()
+    first = GrowingSpan(view)
     first.begin(usual)
     return view, first
 

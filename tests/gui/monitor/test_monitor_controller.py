@@ -10,7 +10,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QInputDialog
 
 from planner.gui.monitor.dialogs import SummaryDialog
-from planner.gui.monitor.replay import Loader, Replay
+from planner.gui.monitor.replay import RecordingLoader, RecordingReplay
 from planner.monitor.alert_rules import AlertRules
 from planner.monitor.alerts import AlertKind
 from planner.monitor.readings.inventory import Inventory
@@ -70,7 +70,7 @@ def test_the_demo_is_labelled_and_says_what_holds_the_cards_back(qtbot, make_tab
     tab.empty_state.demo.click()
     wait(qtbot, lambda: not tab.feed.is_live)
     assert tab.toolbar.source.text() == "Demo: invented readings"
-    wait(qtbot, lambda: all("Waits for data: the processor is full" in text for text in tab.cards.texts))
+    wait(qtbot, lambda: all("Waiting for data: the CPU is fully used" in text for text in tab.cards.texts))
     assert "invented" in tab.copy_result()
     tab.replay_bar.slider.setValue(8800)
     assert "lost" in tab.cards.texts[1]
@@ -83,7 +83,7 @@ def test_a_replay_moves_with_the_clock_and_stops_at_its_end(qapp, qtbot):
     now = [0.0]
     from planner.gui.monitor.controller import DEMO
 
-    replay = Replay(Loader(DEMO, is_demo=False).load(), lambda: now[0])
+    replay = RecordingReplay(RecordingLoader(DEMO, is_demo=False).load(), lambda: now[0])
     replay.set_speed(10.0)
     replay.play()
     now[0] = 6.0
@@ -173,18 +173,18 @@ def test_a_process_that_is_not_of_this_machine_is_not_ended(qtbot, make_tab, dri
     table.enter()
     with qtbot.waitSignal(workspace.failed) as told:
         tab.processes.end.click()
-    assert "number means nothing here" in told.args[0].hint
+    assert "PID is not valid here" in told.args[0].hint
     assert tab.processes.kill_process.box is None
 
 
 def test_a_diagnosis_is_shown_in_full_with_its_evidence(qtbot, make_tab, driver):
     tab = make_tab(without_driver=True)
     tab.controller.show_demo()
-    wait(qtbot, lambda: tab.cards.texts and "Waits for data" in tab.cards.texts[0])
+    wait(qtbot, lambda: tab.cards.texts and "Waiting for data" in tab.cards.texts[0])
     tab.cards.opened.emit(tab.feed.latest.inventory.devices[0].uuid)
     text = tab.controller.dialog.text.toPlainText()
     assert "Host" in text or "CPU" in text
-    assert "What to try, the likeliest first" in text
+    assert "What to try, most likely first" in text
     tab.controller.dialog.close()
 
 
@@ -231,7 +231,7 @@ def test_a_recording_is_laid_beside_the_plan_that_it_was_made_with(qtbot, make_t
     tab.toolbar.record.click()
     workspace.apply("card", gpu="tesla-t4")
     tab.controller.open(recording)
-    wait(qtbot, lambda: tab.plan_strip.sentence.text().endswith("yet. This is the plan that was recorded."))
+    wait(qtbot, lambda: tab.plan_strip.sentence.text().endswith("yet. This is the recorded plan."))
     assert set(tab.plan_strip.expected) == {A}
     tab.toolbar.live.click()
     wait(qtbot, lambda: "none of the cards here" in tab.plan_strip.sentence.text())
@@ -247,7 +247,7 @@ def test_a_recording_whose_plan_cannot_be_read_is_laid_beside_the_window_s(
     tab = make_tab(without_driver=True)
     with qtbot.waitSignal(workspace.noticed, timeout=LONGEST_MS) as told:
         tab.controller.open(recording)
-    assert told.args[0] == "The recording's plan cannot be read here, so yours stands beside it."
+    assert told.args[0] == "The recorded plan cannot be read; the readings are compared with your current plan."
     assert "newer version" in told.args[1]
 
 

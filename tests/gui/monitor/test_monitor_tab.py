@@ -16,7 +16,7 @@ def test_a_card_is_told_with_its_values_diagnosis_process_and_cost(qtbot, make_t
     wait(qtbot, lambda: tab.cards.texts and "50" in tab.cards.texts[0] and tab.toolbar.cost.text())
     said = tab.cards.texts[0].replace("\u2009", " ")
     assert said.startswith("0  Test 0, busy, 50 %, 12.0 / 24.0 GiB, 200 / 450 W, 60 °C, 2,520 MHz")
-    wait(qtbot, lambda: tab.outlook.text.startswith("Too early to say.\nA verdict takes 20 seconds"))
+    wait(qtbot, lambda: tab.headline.text.startswith("Too early to diagnose.\nA diagnosis needs 20 seconds"))
     assert tab.machine.text().startswith("driver ")
     assert "per reading, sampler" in tab.toolbar.cost.text()
     assert tab.cards.texts[0] in tab.copy_result()
@@ -27,16 +27,16 @@ def test_a_card_is_told_with_its_values_diagnosis_process_and_cost(qtbot, make_t
 def test_without_a_driver_the_tab_says_why_and_shows_the_machine(qtbot, make_tab):
     tab = make_tab(without_driver=True)
     wait(qtbot, lambda: tab.faults.texts and tab.machine.text().count("·"))
-    assert "management library is not on this machine" in tab.faults.texts[0]
+    assert "management library (NVML) is not installed" in tab.faults.texts[0]
     assert "since" in tab.faults.texts[0]
     assert "--gpus all" in tab.faults.texts[0]
-    assert tab.outlook.text == "No NVIDIA card can be read here."
+    assert tab.headline.text == "No NVIDIA card can be read here."
     assert tab.empty_state.isVisible()
     assert "RAM" in tab.machine.text()
     tab.empty_state.doctor.click()
     wait(qtbot, lambda: "nvidia-ml-py" in tab.controller.dialog.text.toPlainText())
     tab.controller.dialog.copy.click()
-    assert "Driver: does not answer" in QGuiApplication.clipboard().text()
+    assert "Driver: does not respond" in QGuiApplication.clipboard().text()
     tab.controller.dialog.close()
 
 
@@ -63,7 +63,7 @@ def test_a_driver_that_hangs_is_named_while_the_window_and_the_machine_go_on(qtb
     wait_for_plots(qtbot, tab)
     with Probe() as probe:
         wait(qtbot, lambda: FaultKind.NOT_ANSWERING in faults_of(tab))
-        assert any("does not answer" in text for text in tab.faults.texts)
+        assert any("does not respond" in text for text in tab.faults.texts)
         end = tab.feed.now or 0.0
         wait(qtbot, lambda: (tab.feed.now or 0.0) > end + 0.3)
     assert not probe.stood_still
@@ -89,11 +89,11 @@ def test_the_driver_is_released_and_taken_up_again(qtbot, make_tab, driver):
     wait(qtbot, lambda: tab.cards.texts)
     tab.controller.toggle_release()
     wait(qtbot, lambda: FaultKind.RELEASED in faults_of(tab))
-    assert tab.take_up.isVisible()
-    assert tab.controller.release_words() == "&Take up the GPU again"
-    tab.take_up.click()
+    assert tab.reconnect.isVisible()
+    assert tab.controller.release_text() == "&Reconnect to the driver"
+    tab.reconnect.click()
     wait(qtbot, lambda: FaultKind.RELEASED not in faults_of(tab) and "busy" in tab.cards.texts[0])
-    assert not tab.take_up.isVisible()
+    assert not tab.reconnect.isVisible()
 
 
 def test_the_driver_is_released_when_the_tab_was_hidden_long_and_taken_up_when_it_is_shown(qtbot, make_tab, driver):

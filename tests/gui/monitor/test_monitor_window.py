@@ -8,13 +8,13 @@ from PySide6.QtWidgets import QLabel
 from planner.gui.monitor.controller import DEMO
 from planner.gui.monitor.tab import MonitorTab
 from planner.gui.tab import TABS
-from planner.gui.window import Window
+from planner.gui.window import MainWindow
 
 LONGEST_MS = 30_000
 
 
-def make_window(qtbot, workspace, theme, tasks) -> Window:
-    window = Window(workspace, theme, tasks, TABS)
+def make_window(qtbot, workspace, theme, tasks) -> MainWindow:
+    window = MainWindow(workspace, theme, tasks, TABS)
     qtbot.addWidget(window, before_close_func=lambda _window: workspace.undo_stack.setClean())
     window.show()
     return window
@@ -42,7 +42,7 @@ def test_a_recording_or_a_log_is_dropped_into_the_window(qtbot, workspace, theme
     qtbot.waitUntil(lambda: not window.tab.feed.is_live, timeout=LONGEST_MS)
     assert window.tab.toolbar.source.text() == "Replay of run.gpurec"
     window.commands["monitor.why"].trigger()
-    assert "What to optimise next" in window.tab.controller.dialog.text.toPlainText()
+    assert "Optimization checklist" in window.tab.controller.dialog.text.toPlainText()
     window.tab.controller.dialog.close()
     window.commands["monitor.live"].trigger()
     window.commands["monitor.export"].trigger()

@@ -10,8 +10,8 @@ import recording_child
 from fake_nvml_kit import A, card
 from tab_kit import wait
 
-from planner.gui.monitor.notices import LeftOver
-from planner.gui.monitor.settings import Unfinished, unfinished_words
+from planner.gui.monitor.notices import UnfinishedBanner
+from planner.gui.monitor.settings import UnfinishedRecording, unfinished_message
 from planner.monitor.recording.logs.importing import open_recording
 
 CHILD = Path(recording_child.__file__)
@@ -40,7 +40,7 @@ def test_a_killed_window_leaves_a_recording_that_the_next_one_offers(
     assert found.loss.is_cut
     assert [mark.text for mark in found.marks] == [recording_child.MARK]
 
-    told = Unfinished(path=str(recording), pid=pid, process_started_seconds=1.0)
+    told = UnfinishedRecording(path=str(recording), pid=pid, process_started_seconds=1.0)
     workspace.settings.update(monitor=workspace.settings.current.monitor.evolve(unfinished=told))
     tab = make_tab()
     assert tab.left_over.isVisible()
@@ -57,7 +57,7 @@ def test_what_is_being_written_is_remembered_until_it_is_ended(qtbot, make_tab, 
     wait(qtbot, lambda: tab.feed.now)
     tab.controller.record_to(recording)
     remembered = workspace.settings.current.monitor.unfinished
-    assert remembered == Unfinished.of_this_process(recording)
+    assert remembered == UnfinishedRecording.of_this_process(recording)
     assert remembered.left_over is None
     wait(qtbot, lambda: tab.toolbar.cost.text().startswith(f"recording {recording.name} for "))
     tab.feed.stop_recording()
@@ -65,18 +65,18 @@ def test_what_is_being_written_is_remembered_until_it_is_ended(qtbot, make_tab, 
 
 
 def test_a_file_that_is_gone_is_not_offered(tmp_path):
-    gone = Unfinished(path=str(tmp_path / "gone.gpurec"), pid=os.getpid(), process_started_seconds=1.0)
+    gone = UnfinishedRecording(path=str(tmp_path / "gone.gpurec"), pid=os.getpid(), process_started_seconds=1.0)
     assert gone.left_over is None
 
 
 def test_a_file_that_is_not_wanted_stays(qtbot, theme, recording):
     recording.write_bytes(b"x" * 2048)
-    strip = LeftOver(theme)
+    strip = UnfinishedBanner(theme)
     qtbot.addWidget(strip)
-    strip.offer(Unfinished(path=str(recording), pid=2**22 + 1, process_started_seconds=None).left_over)
+    strip.offer(UnfinishedRecording(path=str(recording), pid=2**22 + 1, process_started_seconds=None).left_over)
     assert not strip.isHidden()
     with qtbot.waitSignal(strip.settled):
         strip.dismiss.click()
     assert strip.isHidden()
     assert recording.exists()
-    assert "2.00\u2009KiB" in " ".join(unfinished_words(recording))
+    assert "2.00\u2009KiB" in " ".join(unfinished_message(recording))

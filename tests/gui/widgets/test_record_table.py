@@ -276,7 +276,7 @@ def test_the_column_menu_sorts_chooses_and_restores(table, model):
     assert action(again, "Weight").isChecked()
     action(again, "&Descending").trigger()
     assert model.descending is False
-    action(menu, "&Restore the usual columns").trigger()
+    action(menu, "&Restore the default columns").trigger()
     assert [column.key for column in table.visible_columns] == ["name", "grams", "colour"]
     assert model.sort_key is None
 

@@ -11,7 +11,7 @@ from planner.memory.logs.read import FORMATS, MAX_MEASURED, read_log
 from planner.memory.logs.text import (
     MAX_BYTES,
     MAX_LINE,
-    MAX_TELLING_LINES,
+    MAX_MATCHED_LINES,
     LogText,
     decode_log,
     exact,
@@ -128,7 +128,7 @@ def test_a_text_beyond_the_limit_is_refused():
 
 def test_what_is_left_out_of_a_very_long_log_is_said():
     line = "INFO Model loading took 1.00 GiB\n"
-    reading = read_log(line * (MAX_TELLING_LINES + 1))
+    reading = read_log(line * (MAX_MATCHED_LINES + 1))
     assert "very long" in reading.notes[0]
     wide = read_log((line[:-1] + " " * MAX_LINE + "\n") * 20)
     assert "very long" in wide.notes[0]

@@ -5,7 +5,7 @@ from small_models import DEEPSEEK, GPT2, MIXTRAL, bundled, llama, other
 
 from planner.memory.estimate import estimate_memory, timeline_of
 from planner.memory.gguf import file_bytes, layer_bytes, tensor_bytes
-from planner.memory.software.llama_cpp import batch_of, network_of
+from planner.memory.software.llama_cpp import network_of, reserved_batch
 from planner.memory.software.llama_cpp.graph import Batch, Network, compute_buffer_bytes
 from planner.memory.software.llama_cpp.setup import LlamaCppSetup, placed_weights, setup_of
 from planner.models.architecture import Architecture, Attention, Layer, Mlp, Moe, Norm, StateMixer, StoredTensors
@@ -203,7 +203,7 @@ def test_without_a_card_the_graph_is_in_ram():
 def test_an_encoder_attends_to_its_batch_and_keeps_nothing():
     bert = bundled().models.model("google-bert/bert-base-uncased")
     workload = filled(bert)
-    batch = batch_of(bert, workload, setup_of(bert, workload))
+    batch = reserved_batch(bert, workload, setup_of(bert, workload))
     assert batch.outputs == batch.tokens == batch.cells
     assert "kv_cache" not in alive(bert)
 
@@ -256,7 +256,7 @@ def test_notes_say_what_was_assumed_and_that_the_margin_is_not_in_it():
     assert "9 of 32 layers are on the card" in notes
     assert (result.host_bytes or 0) > 3 * GIB
     apart = estimate_memory(llama(), Inference(profile="llama.cpp", engine={"slots": 2})).notes
-    assert any("a cache of 4,096 cells for each" in note for note in apart)
+    assert any("a cache of 4,096 cells each" in note for note in apart)
 
 
 @pytest.mark.parametrize(("name", "certainty"), [(LLAMA_3, "measured"), ("deepseek-ai/DeepSeek-V3", "assumed")])

@@ -298,6 +298,4 @@ def test_notes_say_what_was_assumed():
     assert "at most 256 sequences and 2,048 tokens" in notes
     assert "without CUDA graphs" in notes
     assert "70 layers" in notes
-    assert "vLLM 0.19 does it" in " ".join(
-        estimate_memory(model, Inference(profile="vllm", engine={"version": 0.19})).notes
-    )
+    assert "vLLM 0.19" in " ".join(estimate_memory(model, Inference(profile="vllm", engine={"version": 0.19})).notes)

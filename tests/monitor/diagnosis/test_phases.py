@@ -4,41 +4,41 @@ import pytest
 from diagnosis_kit import UUID, a_history
 
 from planner.monitor.diagnosis.diagnose import diagnose
-from planner.monitor.diagnosis.stretch import Phase, Stretch, phase_of
+from planner.monitor.diagnosis.time_series import TimeSeries, WorkPhase, current_phase
 from planner.monitor.diagnosis.verdict import Kind
 
 
 def use(*parts):
     """Return a use that is read once a second: parts of so many seconds at so much."""
     values = tuple(value for seconds, value in parts for _ in range(seconds))
-    return Stretch(tuple(map(float, range(len(values)))), values)
+    return TimeSeries(tuple(map(float, range(len(values)))), values)
 
 
 @pytest.mark.parametrize(
     ("parts", "phase"),
     [
-        ([(120, 0.9)], Phase(0.0)),
-        ([(120, 0.0)], Phase(0.0)),
-        ([(40, 0.0), (80, 0.9)], Phase(40.0)),
+        ([(120, 0.9)], WorkPhase(0.0)),
+        ([(120, 0.0)], WorkPhase(0.0)),
+        ([(40, 0.0), (80, 0.9)], WorkPhase(40.0)),
         # It has stopped: for long, or just now.
-        ([(80, 0.9), (40, 0.0)], Phase(80.0)),
-        ([(100, 0.9), (20, 0.0)], Phase(0.0, 100.0)),
+        ([(80, 0.9), (40, 0.0)], WorkPhase(80.0)),
+        ([(100, 0.9), (20, 0.0)], WorkPhase(0.0, 100.0)),
         # A moment of use on an idle card: no work, before other work neither.
-        ([(60, 0.0), (2, 0.4), (58, 0.0)], Phase(0.0)),
-        ([(116, 0.0), (4, 0.9)], Phase(116.0)),
-        ([(10, 0.0), (2, 0.4), (90, 0.0), (18, 0.9)], Phase(102.0)),
+        ([(60, 0.0), (2, 0.4), (58, 0.0)], WorkPhase(0.0)),
+        ([(116, 0.0), (4, 0.9)], WorkPhase(116.0)),
+        ([(10, 0.0), (2, 0.4), (90, 0.0), (18, 0.9)], WorkPhase(102.0)),
         # Bursts: each wait is of the work, until one is longer than all others.
-        ([(5, 0.9), (35, 0.0), (5, 0.9), (35, 0.0), (5, 0.9), (35, 0.0)], Phase(0.0, 85.0)),
-        ([(10, 0.9), (15, 0.0), (10, 0.9), (15, 0.0), (10, 0.9), (60, 0.0)], Phase(60.0)),
-        ([(10, 0.9), (20, 0.0), (10, 0.9), (60, 0.0), (20, 0.9)], Phase(100.0)),
+        ([(5, 0.9), (35, 0.0), (5, 0.9), (35, 0.0), (5, 0.9), (35, 0.0)], WorkPhase(0.0, 85.0)),
+        ([(10, 0.9), (15, 0.0), (10, 0.9), (15, 0.0), (10, 0.9), (60, 0.0)], WorkPhase(60.0)),
+        ([(10, 0.9), (20, 0.0), (10, 0.9), (60, 0.0), (20, 0.9)], WorkPhase(100.0)),
         # Two works, and a rest between them.
-        ([(20, 0.9), (40, 0.0), (60, 0.9)], Phase(60.0)),
-        ([(20, 0.9), (29, 0.0), (60, 0.9)], Phase(0.0)),
-        ([(10, 0.0), (10, 0.9), (60, 0.0), (5, 0.9), (35, 0.0)], Phase(85.0)),
+        ([(20, 0.9), (40, 0.0), (60, 0.9)], WorkPhase(60.0)),
+        ([(20, 0.9), (29, 0.0), (60, 0.9)], WorkPhase(0.0)),
+        ([(10, 0.0), (10, 0.9), (60, 0.0), (5, 0.9), (35, 0.0)], WorkPhase(85.0)),
     ],
 )
 def test_when_a_phase_begins(parts, phase):
-    assert phase_of(use(*parts)) == phase
+    assert current_phase(use(*parts)) == phase
 
 
 def test_a_wait_that_is_not_over_does_not_change_the_verdict_on_the_work():

@@ -87,7 +87,7 @@ def test_captured_cards(capture):
 def test_a_card_in_mig_mode_says_what_is_not_known_and_tells_the_rest():
     capture = next(one for one in CAPTURES if "h100-mig" in one["capture"] and one["load"] == "load")
     verdict = verdict_of(a_capture(capture))
-    assert "a card in MIG mode does not tell it" in verdict.sentence
+    assert "not reported in MIG mode" in verdict.sentence
     seen = {one.metric: one.seen for one in verdict.evidence}
     assert seen["memory_full_fraction"] == pytest.approx(11125 / 81559)
     assert seen["power_of_limit_fraction"] == pytest.approx(433.78 / 700)

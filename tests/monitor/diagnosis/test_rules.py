@@ -155,7 +155,7 @@ def test_troubles_come_first_and_what_else_is_wrong_beside_them():
 
 def test_what_was_just_begun_is_not_judged_but_for_what_shows_at_once():
     assert diagnose(a_history(seconds=10), UUID).kind is Kind.TOO_EARLY
-    assert "20 seconds of the same work; so far there are 10" in diagnose(a_history(seconds=10), UUID).sentence
+    assert "20 seconds of steady work; so far there are 10" in diagnose(a_history(seconds=10), UUID).sentence
     assert diagnose(a_history(seconds=10, memory_used_bytes=23.9 * GIB), UUID).kind is Kind.NEAR_FULL
     assert diagnose(a_history(seconds=40, every=10), UUID).kind is Kind.HEALTHY
     started = a_history(utilization_fraction=lambda time: 0.98 if time > 140 else 0.0)
@@ -171,7 +171,7 @@ def test_of_a_driver_that_does_not_answer_it_says_so_in_place_of_how_long_a_verd
     history.note(Sample(11.0, 1e9 + 11))
     verdict = diagnose(history, UUID)
     assert verdict.kind is Kind.UNKNOWN
-    assert "not known: the driver does not answer." in verdict.sentence
+    assert "not known: the driver does not respond." in verdict.sentence
 
 
 def test_an_earlier_time_is_judged_without_the_processes_of_now():
@@ -203,14 +203,14 @@ def test_a_card_that_does_not_run(state, kind, severity):
 def test_nothing_read_yet_and_no_such_card():
     history = a_history(seconds=-1)
     assert diagnose(history, UUID).kind is Kind.UNKNOWN
-    assert "second look" in diagnose(history, UUID).sentence
+    assert "second reading" in diagnose(history, UUID).sentence
     with pytest.raises(KeyError):
         diagnose(history, "GPU-none")
 
 
 def test_a_log_without_utilisation_is_told_as_such():
     found = diagnose(a_history(utilization_fraction=None), UUID)
-    assert (found.kind, found.sentence.split(": ")[1][:29]) == (Kind.UNKNOWN, "it is not among what was read")
+    assert (found.kind, found.sentence.split(": ")[1][:24]) == (Kind.UNKNOWN, "not in the recorded data")
 
 
 def test_a_card_whose_size_is_not_known_is_judged_by_the_rest():

@@ -3,7 +3,7 @@
 import pytest
 
 from planner.monitor.history import HOST, History, Mark
-from planner.monitor.history.history import Happenings, WallClock
+from planner.monitor.history.history import EventLog, WallClock
 from planner.monitor.readings.clock_reasons import CLOCK_REASONS
 from planner.monitor.readings.events import Event, EventKind, Moment
 from planner.monitor.readings.inventory import Device, Inventory
@@ -118,7 +118,7 @@ def test_a_clock_that_was_set_holds_from_then_on() -> None:
 
 
 def test_of_very_many_events_the_latest_are_kept() -> None:
-    happenings = Happenings()
+    happenings = EventLog()
     for number in range(10_050):
         moment = Moment(float(number), 0.0)
         happenings.note(Event(EventKind.PROCESS_STARTED, moment, moment, CARD, number=number))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.monitor.history.columns import BLOCK
+from planner.monitor.history.downsampling import BLOCK
 from planner.monitor.history.series import Gap, Series
 
 VALUES = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=800)

@@ -55,7 +55,7 @@ def test_a_name_is_no_formula_and_a_clock_may_be_wrong(tmp_path):
 
 
 def test_another_ending_is_refused(tmp_path):
-    with pytest.raises(RecordingError, match=r"is neither \.csv nor \.parquet"):
+    with pytest.raises(RecordingError, match=r"has neither suffix"):
         export(FOUND, tmp_path / "run.xlsx")
 
 

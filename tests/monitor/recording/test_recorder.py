@@ -74,7 +74,7 @@ def test_a_flood_is_written_bit_by_bit(tmp_path, monkeypatch):
 def test_a_file_that_is_there_stays(tmp_path):
     path = tmp_path / "run.gpurec"
     path.write_text("precious")
-    with pytest.raises(RecordingError, match="there is a file of that name"):
+    with pytest.raises(RecordingError, match="the file already exists"):
         Recorder(path)
     assert path.read_text() == "precious"
     with Recorder(path, replace=True):
@@ -141,13 +141,13 @@ class _HangingDisk(io.BytesIO):
 def test_a_disk_that_hangs_holds_nobody_up(tmp_path, monkeypatch):
     disk = _HangingDisk()
     monkeypatch.setattr(recorder_module, "open_new", lambda path, replace: disk)
-    monkeypatch.setattr(recorder_module, "_MOST_WAITING", 3)
-    monkeypatch.setattr(recorder_module, "_PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(recorder_module, "_MAX_QUEUED", 3)
+    monkeypatch.setattr(recorder_module, "_CLOSE_TIMEOUT_SECONDS", 0.01)
     recorder = Recorder(tmp_path / "run.gpurec")
     while recorder.failure is None:
         recorder.note(CARDS)
     recorder.close()
-    assert recorder.failure == "the disk does not take what is written"
+    assert recorder.failure == "the disk does not accept data"
     disk.goes_on.set()
     recorder._queue.put(None)
     recorder._thread.join(LONGEST_SECONDS)

@@ -7,12 +7,12 @@ import pytest
 from fake_nvml_kit import A, card
 
 from planner.monitor.host.surroundings import Surroundings
-from planner.monitor.readings.faults import RESTART
+from planner.monitor.readings.faults import RESTART_EXIT_CODE
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
-from planner.monitor.readings.wire import Busy, read_line
+from planner.monitor.readings.wire import PendingCall, read_line
 from planner.monitor.sampler.loop import Sampler
-from planner.monitor.sampler.watch import CardWatch, SleepWatch
+from planner.monitor.sampler.watch import CardWatch, SleepPolicy
 from planner.monitor.settings import BackOff, Settings
 
 PLAIN = Surroundings("Linux", is_container=False, is_wsl=False, has_own_pids=False)
@@ -46,7 +46,7 @@ class Heard:
 @pytest.fixture
 def sampler(near_nvml, tmp_path):
     def make(settings):
-        sleep = SleepWatch(tmp_path / "pci")
+        sleep = SleepPolicy(tmp_path / "pci")
         cards = CardWatch(PLAIN, sleep, 0.0, BackOff(0.0, 0.0), BackOff(10.0, 300.0))
         return Sampler(cards, settings)
 
@@ -110,7 +110,7 @@ def test_a_new_process_is_asked_for_where_the_library_is_an_old_one(near_nvml, s
         card(0, A, error=None) | {"0.error.nvmlDeviceGetMemoryInfo_v2": "0 1"}, error__nvmlInitWithFlags="0 18"
     )
     channel = Heard((100, {}))
-    assert sampler(Settings(fast_seconds=0.01)).run(channel) == RESTART
+    assert sampler(Settings(fast_seconds=0.01)).run(channel) == RESTART_EXIT_CODE
 
 
 def test_where_it_is_can_be_asked_at_any_time(near_nvml, sampler):
@@ -119,5 +119,5 @@ def test_where_it_is_can_be_asked_at_any_time(near_nvml, sampler):
     assert read_line(made.where()) is None
     made.run(Heard((1, {"stop": True})))
     assert read_line(made.where()) is None
-    made._cards.nvml._busy = ("nvmlInit", "", 1.0)
-    assert read_line(made.where()) == Busy("nvmlInit", "", 1.0)
+    made._cards.nvml._pending = ("nvmlInit", "", 1.0)
+    assert read_line(made.where()) == PendingCall("nvmlInit", "", 1.0)

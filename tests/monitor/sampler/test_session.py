@@ -10,8 +10,8 @@ from planner.monitor.nvml import Nvml, NvmlFailure, cause_of, opening_fault
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.reading import Cause
 from planner.monitor.readings.sample import Xid
-from planner.monitor.sampler.answers import SessionOverError
-from planner.monitor.sampler.session import CardProcesses, Session
+from planner.monitor.sampler.card_queries import SessionOverError
+from planner.monitor.sampler.session import CardProcesses, NvmlSession
 
 MIG = "MIG-11111111-0000-0000-0000-000000000000"
 
@@ -24,7 +24,7 @@ def session(near_nvml):
     def make(*cards, sees_same_pids=True, **general):
         near_nvml.say(*cards, **general)
         nvml = Nvml()
-        made = Session(nvml, CardProcesses(nvml, HostProcesses(), sees_same_pids=sees_same_pids))
+        made = NvmlSession(nvml, CardProcesses(nvml, HostProcesses(), sees_same_pids=sees_same_pids))
         made.open(5.0)
         opened.append(made)
         return made
@@ -362,7 +362,7 @@ def test_a_library_that_fails_half_way_is_closed_again(near_nvml):
     near_nvml.say(card(0, A), error__nvmlDeviceGetCount_v2=999)
     nvml = Nvml()
     with pytest.raises(NvmlFailure, match="nvmlDeviceGetCount returned 999"):
-        Session(nvml, CardProcesses(nvml, HostProcesses(), sees_same_pids=True)).open(0.0)
+        NvmlSession(nvml, CardProcesses(nvml, HostProcesses(), sees_same_pids=True)).open(0.0)
     assert near_nvml.calls()[-1] == "nvmlShutdown "
 
 

@@ -8,7 +8,7 @@ from fake_nvml_kit import A, B, card
 
 from planner.monitor.host.surroundings import Surroundings
 from planner.monitor.readings.faults import FaultKind
-from planner.monitor.sampler.watch import CardWatch, SleepWatch
+from planner.monitor.sampler.watch import CardWatch, SleepPolicy
 from planner.monitor.settings import BackOff
 
 PLAIN = Surroundings("Linux", is_container=False, is_wsl=False, has_own_pids=False)
@@ -28,7 +28,7 @@ def watch(near_nvml, tmp_path):
     made = []
 
     def make(surroundings=PLAIN, first_try=0.0):
-        sleep = SleepWatch(tmp_path / "pci")
+        sleep = SleepPolicy(tmp_path / "pci")
         made.append(CardWatch(surroundings, sleep, first_try, BackOff(1.0, 60.0), BackOff(10.0, 300.0)))
         return made[-1]
 
@@ -222,10 +222,10 @@ def test_an_idle_card_is_let_go_so_that_it_can_sleep_and_taken_up_when_it_is_use
 
 def test_a_card_that_stays_awake_is_let_go_ever_more_rarely(tmp_path):
     pci_card(tmp_path, "active")
-    sleep = SleepWatch(tmp_path)
+    sleep = SleepPolicy(tmp_path)
     let_go, is_open = [], True
     for now in range(1000):
-        if is_open and sleep.should_let_go(float(now), is_idle=True):
+        if is_open and sleep.should_release(float(now), is_idle=True):
             let_go.append(now)
             is_open = False
         elif not is_open:

@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 from known_engines import ENGINES
 from small_models import bundled
 
-from planner.performance.inference.machine import machine_of
-from planner.performance.inference.passes import Sharing
-from planner.performance.inference.request import Run, read_prompt, write_token
-from planner.performance.inference.throughput import queued
+from planner.performance.inference.machine import card_speed
+from planner.performance.inference.passes import ModelSplit
+from planner.performance.inference.request import ServedModel, read_prompt, write_token
+from planner.performance.inference.throughput import saturated_throughput
 from planner.performance.inference.waiting import wait_seconds
 from planner.performance.inference.work import work_of
 from planner.performance.links import links_of
@@ -27,9 +27,9 @@ def runs(draw, engines=tuple(ENGINES), formats=FORMATS, **shares):
 
 def made(card, engine, model, weights, **shares):
     architecture = bundled().models.model(model)
-    machine = machine_of(card, ENGINES[engine], weights)
-    sharing = Sharing(links_of(card, TimeSetting()), **shares)
-    return Run(architecture, work_of(architecture, weights), machine, sharing, "fp16")
+    machine = card_speed(card, ENGINES[engine], weights)
+    sharing = ModelSplit(links_of(card, TimeSetting()), **shares)
+    return ServedModel(architecture, work_of(architecture, weights), machine, sharing, "fp16")
 
 
 batches = st.integers(1, 512)
@@ -80,7 +80,7 @@ def test_sharing_matrices_never_shortens_more_than_by_the_cards(card, model, car
 @settings(max_examples=40)
 @given(runs(), batches, st.integers(1, 4_000), st.integers(1, 2_000))
 def test_queued_requests_bring_no_more_than_their_steps(one, batch, prompt, answer):
-    found = queued(one, batch, prompt, answer)
+    found = saturated_throughput(one, batch, prompt, answer)
     assert found.tokens_per_second <= batch / write_token(one, batch, prompt + answer / 2).seconds * (1 + 1e-9)
 
 

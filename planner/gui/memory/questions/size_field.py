@@ -3,7 +3,6 @@
 from typing import Final
 
 from planner.errors import SpecError
-from planner.gui.widgets.inputs.field import stack_up
 from planner.gui.widgets.inputs.number_field import TypedNumber
 from planner.present import format as fmt
 from planner.units import GIB, TIB, parse_bytes
@@ -18,19 +17,13 @@ class SizeField(TypedNumber):
     def __init__(self) -> None:
         super().__init__()
         self._value: int = 0
-        stack_up(self, self._edit, self._message)
+        self._lay_out(self._edit)
         self._show_value()
 
     @property
     def value(self) -> int:
         """Return the bytes."""
         return self._value
-
-    def set_value(self, value: object) -> None:
-        """Show `value`; what is being typed right now is left alone if it means the same."""
-        if not isinstance(value, int):
-            raise TypeError(f"a size field cannot show {value!r}")
-        self._set(value)
 
     def _read(self, text: str) -> tuple[int, str]:
         plain = text.replace(fmt.THIN, " ").strip()

@@ -1,1 +1,1 @@
-"""The plots of the Monitor tab: a grid of them over one time axis, with a band of events."""
+"""The plots of the Monitor tab: a grid of plots and a band of events with a shared time axis."""

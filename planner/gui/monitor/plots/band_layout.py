@@ -1,4 +1,4 @@
-"""What the band of events shows where; arithmetic only."""
+"""Layout of the band of events: the items of each lane and their positions."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ _NEAR: Final = 2.0
 
 
 class TimeScale(NamedTuple):
-    """Where a time lies on the band: `left` is the start's scale, `per_second` the pixels of a second."""
+    """Conversion of times to x positions: `left` is the position of `start`, `per_second` the pixels per second."""
 
     start: float
     end: float
@@ -48,15 +48,15 @@ class TimeScale(NamedTuple):
     per_second: float
 
     def x(self, time: float) -> float:
-        """Return the horizontal place of a time, kept within the span."""
+        """Return the x position of a time, clamped to the span."""
         return self.left + (min(max(time, self.start), self.end) - self.start) * self.per_second
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """A span or a sign in a lane: from `left` to `right`, in the row `row` of as many as the lane has cards.
+class BandItem:
+    """A span or a symbol in a lane, from `left` to `right`, in the card's row of the lane.
 
-    `events` or `mark` is what it stands for; `is_hatched` sets what comes of heat apart from what comes of power.
+    It represents `events` or `mark`; hatched spans are thermal slowdowns.
     """
 
     lane: Lane
@@ -70,10 +70,10 @@ class Shape:
     mark: Mark | None = None
 
 
-def shapes_of(history: History, scale: TimeScale, labels: Mapping[str, str], sign_width: float) -> list[Shape]:
-    """Return what is to be drawn; `labels` are the shown cards, events of others are left out.
+def band_items(history: History, scale: TimeScale, labels: Mapping[str, str], sign_width: float) -> list[BandItem]:
+    """Return the items to draw; events of cards that are not in `labels` are omitted.
 
-    Spans and signs that would touch become one.
+    Spans and symbols that would touch are merged.
     """
     now = scale.end if history.end is None else history.end
     rows = {uuid: row for row, uuid in enumerate(labels)}
@@ -83,40 +83,41 @@ def shapes_of(history: History, scale: TimeScale, labels: Mapping[str, str], sig
         if event.kind is not EventKind.GAP and (event.uuid in labels or not event.uuid)
     ]
     spans = [_slowed(event, scale, rows.get(event.uuid, 0), now) for event in events if event.kind is EventKind.SLOWED]
-    found = [_verdict(event, scale, now) for event in events if event.kind is EventKind.DIAGNOSIS]
+    verdicts = [_verdict(event, scale, now) for event in events if event.kind is EventKind.DIAGNOSIS]
     signs = [_sign(event, scale, sign_width) for event in events if event.kind in _SIGNS]
-    return [*_merged(spans), *_clustered(signs), *_side_by_side(found), *_flags(history, scale)]
+    return [*_merged(spans), *_clustered(signs), *_without_overlap(verdicts), *_flags(history, scale)]
 
 
-def gaps_of(history: History, scale: TimeScale) -> list[tuple[float, float]]:
-    """Return from where to where nothing was read."""
+def gap_spans(history: History, scale: TimeScale) -> list[tuple[float, float]]:
+    """Return the x positions of the start and end of each gap in the readings."""
     return [(scale.x(gap.began), scale.x(gap.ended)) for gap in history.gaps(scale.start, scale.end)]
 
 
-def shape_words(shape: Shape, history: History, labels: Mapping[str, str]) -> tuple[str, ...]:
-    """Return all that a shape stands for, a line each."""
-    marks = () if shape.mark is None else (_mark_words(shape.mark, history),)
-    return (*(_words(event, history, labels) for event in shape.events), *marks)
+def item_lines(item: BandItem, history: History, labels: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a line for each event and mark that an item represents."""
+    marks = () if item.mark is None else (_mark_line(item.mark, history),)
+    return (*(_event_line(event, history, labels) for event in item.events), *marks)
 
 
-def event_rows(history: History, start: float, end: float, labels: Mapping[str, str]) -> tuple[str, ...]:
-    """Return a line for each event and mark, in the order of their times."""
+def event_lines(history: History, start: float, end: float, labels: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a line for each event and mark in chronological order."""
     events = history.events(start, end)
-    lines = [(event.began.monotonic_seconds, _words(event, history, labels)) for event in events]
-    lines += [(mark.time, _mark_words(mark, history)) for mark in history.marks if start <= mark.time <= end]
-    return tuple(words for _, words in sorted(lines))
+    lines = [(event.began.monotonic_seconds, _event_line(event, history, labels)) for event in events]
+    lines += [(mark.time, _mark_line(mark, history)) for mark in history.marks if start <= mark.time <= end]
+    return tuple(line for _, line in sorted(lines))
 
 
-def _words(event: Event, history: History, labels: Mapping[str, str]) -> str:
+def _event_line(event: Event, history: History, labels: Mapping[str, str]) -> str:
     began = event.began.monotonic_seconds
     ended = (history.end or began) if event.ended is None else event.ended.monotonic_seconds
     card = f"card {labels.get(event.uuid, event.uuid)}: " if event.uuid else ""
     lasted = f", {lasting(ended - began)}" if ended > began else ""
-    goes_on = " so far" if event.ended is None else ""
-    return f"{clock_text(history.wall_of(began))}  {card}{event_title(event)}{lasted}{goes_on}"
+
+    ongoing = " so far" if event.ended is None else ""
+    return f"{clock_text(history.wall_of(began))}  {card}{event_title(event)}{lasted}{ongoing}"
 
 
-def _mark_words(mark: Mark, history: History) -> str:
+def _mark_line(mark: Mark, history: History) -> str:
     return f"{clock_text(history.wall_of(mark.time))}  {mark.text}"
 
 
@@ -126,31 +127,31 @@ def _ends(event: Event, scale: TimeScale, now: float) -> tuple[float, float]:
     return left, max(right, left + 1)
 
 
-def _slowed(event: Event, scale: TimeScale, row: int, now: float) -> Shape:
+def _slowed(event: Event, scale: TimeScale, row: int, now: float) -> BandItem:
     role = _ROLES.get(event.what, "muted")
-    return Shape("Slowed", *_ends(event, scale, now), role, (event,), row=row, is_hatched="thermal" in event.what)
+    return BandItem("Slowed", *_ends(event, scale, now), role, (event,), row=row, is_hatched="thermal" in event.what)
 
 
-def _verdict(event: Event, scale: TimeScale, now: float) -> Shape:
-    return Shape("Diagnosis", *_ends(event, scale, now), "accent", (event,), text=event_title(event))
+def _verdict(event: Event, scale: TimeScale, now: float) -> BandItem:
+    return BandItem("Diagnosis", *_ends(event, scale, now), "accent", (event,), text=event_title(event))
 
 
-def _sign(event: Event, scale: TimeScale, width: float) -> Shape:
+def _sign(event: Event, scale: TimeScale, width: float) -> BandItem:
     sign, role = _SIGNS[event.kind]
     middle = scale.x(event.began.monotonic_seconds)
-    return Shape("Events", middle - width / 2, middle + width / 2, role, (event,), text=sign)
+    return BandItem("Events", middle - width / 2, middle + width / 2, role, (event,), text=sign)
 
 
-def _flags(history: History, scale: TimeScale) -> list[Shape]:
-    """Return the marks, the words of each as long as there is room before the next."""
+def _flags(history: History, scale: TimeScale) -> list[BandItem]:
+    """Return the marks; each extends to the next one, which limits its text."""
     marks = [mark for mark in history.marks if scale.start <= mark.time <= scale.end]
     ends = [*(scale.x(mark.time) for mark in marks[1:]), scale.x(scale.end)]
     flags = zip(marks, ends, strict=False)
-    return [Shape("Marks", scale.x(mark.time), end, "accent", text=mark.text, mark=mark) for mark, end in flags]
+    return [BandItem("Marks", scale.x(mark.time), end, "accent", text=mark.text, mark=mark) for mark, end in flags]
 
 
-def _merged(spans: Iterable[Shape]) -> list[Shape]:
-    """Return the spans, those of one kind that are next to each other as one: a limit may be met many times."""
+def _merged(spans: Iterable[BandItem]) -> list[BandItem]:
+    """Merge adjacent spans of the same kind and row, since a limit may be reached many times."""
     ordered = sorted(spans, key=lambda span: (span.row, span.role, span.is_hatched, span.left))
     merged = []
     for _, members in groupby(ordered, key=lambda span: (span.row, span.role, span.is_hatched)):
@@ -161,17 +162,17 @@ def _merged(spans: Iterable[Shape]) -> list[Shape]:
     return merged
 
 
-def _side_by_side(verdicts: list[Shape]) -> list[Shape]:
-    """Return the verdicts on all cards one after the other: where several hold at a time, they are one piece."""
+def _without_overlap(verdicts: list[BandItem]) -> list[BandItem]:
+    """Divide the verdicts on all cards into pieces that do not overlap; a piece combines simultaneous verdicts."""
     borders = sorted({border for span in verdicts for border in (span.left, span.right)})
-    pieces: list[Shape] = []
+    pieces: list[BandItem] = []
     for left, right in pairwise(borders):
-        held = [span for span in verdicts if span.left < right and span.right > left]
-        if not held:
+        current = [span for span in verdicts if span.left < right and span.right > left]
+        if not current:
             continue
-        # The commonest first; among equals what began first.
-        texts = Counter(span.text for span in held)
-        piece = Shape("Diagnosis", left, right, "accent", _events_of(held), ", ".join(dict(texts.most_common())))
+        # The most common first; among equals the one that began first.
+        texts = Counter(span.text for span in current)
+        piece = BandItem("Diagnosis", left, right, "accent", _events_of(current), ", ".join(dict(texts.most_common())))
         before = pieces[-1] if pieces else None
         if before is not None and before.text == piece.text and before.right == left:
             pieces[-1] = replace(before, right=right, events=tuple(dict.fromkeys((*before.events, *piece.events))))
@@ -180,19 +181,19 @@ def _side_by_side(verdicts: list[Shape]) -> list[Shape]:
     return pieces
 
 
-def _events_of(shapes: Iterable[Shape]) -> tuple[Event, ...]:
+def _events_of(shapes: Iterable[BandItem]) -> tuple[Event, ...]:
     return tuple(event for shape in shapes for event in shape.events)
 
 
-def _clustered(signs: Iterable[Shape]) -> list[Shape]:
-    """Return the signs, those that touch as one; the worst of them gives its colour."""
+def _clustered(signs: Iterable[BandItem]) -> list[BandItem]:
+    """Merge symbols that touch; the worst of them determines the color."""
     runs = _runs(sorted(signs, key=lambda sign: sign.left), 0.0)
     return [run[0] if len(run) == 1 else _joined(run) for run in runs]
 
 
-def _runs(shapes: list[Shape], room: float) -> list[list[Shape]]:
-    """Part shapes that are ordered from left to right where one is `room` away from the one before."""
-    runs: list[list[Shape]] = []
+def _runs(shapes: list[BandItem], room: float) -> list[list[BandItem]]:
+    """Split items, ordered from left to right, where the gap between two is at least `room`."""
+    runs: list[list[BandItem]] = []
     for shape in shapes:
         if runs and shape.left < runs[-1][-1].right + room:
             runs[-1].append(shape)
@@ -201,9 +202,9 @@ def _runs(shapes: list[Shape], room: float) -> list[list[Shape]]:
     return runs
 
 
-def _joined(signs: list[Shape]) -> Shape:
+def _joined(signs: list[BandItem]) -> BandItem:
     worst = min(signs, key=lambda sign: ("bad", "warn", "ok", "muted").index(sign.role))
     texts = {sign.text for sign in signs}
     text = texts.pop() if len(texts) == 1 else worst.text if worst.role == "bad" else "…"
     events = _events_of(signs)
-    return Shape("Events", signs[0].left, signs[-1].right, worst.role, events, text=text)
+    return BandItem("Events", signs[0].left, signs[-1].right, worst.role, events, text=text)

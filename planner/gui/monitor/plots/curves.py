@@ -1,4 +1,4 @@
-"""What a plot draws: a curve for each quantity of each owner, no finer than the pixels can show."""
+"""The curves of a plot, one for each metric of each card or host, at the resolution of the display."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -6,18 +6,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from planner.gui.monitor.plots.specs import PlotSpec, Range
+from planner.gui.monitor.plots.specs import AxisRange, PlotSpec
 from planner.monitor.history import HOST, Columns, Gap, History
 from planner.monitor.readings.inventory import Device
 
 Key = tuple[str, str]
-"""An owner and a quantity."""
+"""A card's UUID or `HOST`, and a metric."""
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A card in the plots: its UUID, its name, how it is called where room is short, and which stroke it has."""
+    """A card in the plots, with its legend name, its short label and the number of its stroke."""
 
     uuid: str
     name: str
@@ -27,7 +27,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One curve: where its points lie, and before which of them it is broken."""
+    """The points of a curve, and the indexes at which it is interrupted."""
 
     key: Key
     label: str
@@ -39,50 +39,52 @@ class Curve:
 
     @property
     def is_condensed(self) -> bool:
-        """Return whether it is drawn as the extremes of columns."""
+        """Return whether the points are the minima and maxima of columns."""
         return len(self.x) > len(self.columns.times)
 
 
 class LimitLine(NamedTuple):
-    """A horizontal line of a plot with its words; `stroke` is the one of its card, none where it is of all."""
+    """A horizontal line of a plot with its title; `stroke` is that of its card, or None for all cards."""
 
     value: float
     title: str
     stroke: int | None = None
 
 
-def owners_of(history: History) -> tuple[Owner, ...]:
-    """Return the cards that something is known of: those in place by their numbers, then those that are gone."""
+def plotted_owners(history: History) -> tuple[Owner, ...]:
+    """Return the cards that have readings: present ones by number, then removed ones."""
     known = set(history.owners) - {HOST}
     devices = [device for device in history.inventory.devices if device.uuid in known]
     are_alike = len({device.name for device in devices}) == 1
     named = [(device.uuid, _title(device, are_alike), str(device.index)) for device in devices]
-    gone = [(uuid, uuid, uuid[-4:]) for uuid in history.owners if uuid in known - {device.uuid for device in devices}]
-    return tuple(Owner(uuid, name, label, stroke) for stroke, (uuid, name, label) in enumerate([*named, *gone]))
+    removed = [
+        (uuid, uuid, uuid[-4:]) for uuid in history.owners if uuid in known - {device.uuid for device in devices}
+    ]
+    return tuple(Owner(uuid, name, label, stroke) for stroke, (uuid, name, label) in enumerate([*named, *removed]))
 
 
 def _title(device: Device, are_alike: bool) -> str:
-    """Return what a card is called in a legend; among cards of one name the number says enough."""
+    """Return the legend name of a card; the number suffices if all cards have the same name."""
     short = device.name.removeprefix("NVIDIA ")
     if device.mig_parent is not None:
         return f"Instance {device.index} · {short}"
     return f"Card {device.index}" if are_alike else f"{device.index} · {short}"
 
 
-def keys_of(spec: PlotSpec, owners: tuple[Owner, ...]) -> tuple[tuple[Key, str, int], ...]:
-    """Return the curves that a plot can have, each with its label and its stroke."""
+def curve_keys(spec: PlotSpec, owners: tuple[Owner, ...]) -> tuple[tuple[Key, str, int], ...]:
+    """Return the keys of a plot's possible curves, each with its label and stroke."""
     if spec.is_host:
         return tuple(((HOST, name), spec.metric(name).title, stroke) for stroke, name in enumerate(spec.metrics))
     return tuple(((owner.uuid, name), owner.label, owner.stroke) for owner in owners for name in spec.metrics)
 
 
 def is_known(history: History, spec: PlotSpec) -> bool:
-    """Return whether anything was ever read for a plot."""
+    """Return whether there are readings for a plot."""
     return any(history.knows(metric, of_host=spec.is_host) for metric in spec.metrics)
 
 
-def curve(history: History, key: Key, label: str, stroke: int, span: Range, pixels: int) -> Curve:
-    """Return one curve of a time on so many pixels."""
+def curve(history: History, key: Key, label: str, stroke: int, span: AxisRange, pixels: int) -> Curve:
+    """Return the curve of a series over `span` with about one column per pixel."""
     series = history.series(*key)
     columns = series.between(span.low, span.high, pixels)
     points = 1 if columns.low is columns.high else 2
@@ -90,18 +92,18 @@ def curve(history: History, key: Key, label: str, stroke: int, span: Range, pixe
     return Curve(key, label, stroke, columns, *_points(columns, points), breaks)
 
 
-def range_of(curves: list[Curve]) -> Range | None:
-    """Return the lowest and the highest value of all, none where there is none."""
+def value_range(curves: list[Curve]) -> AxisRange | None:
+    """Return the lowest and the highest value of all curves, or None without points."""
     drawn = [curve.columns for curve in curves if len(curve.columns.times)]
     if not drawn:
         return None
-    return Range(min(float(each.low.min()) for each in drawn), max(float(each.high.max()) for each in drawn))
+    return AxisRange(min(float(each.low.min()) for each in drawn), max(float(each.high.max()) for each in drawn))
 
 
 def _points(columns: Columns, points: int) -> tuple[Floats, Floats]:
     if points == 1:
         return columns.times, columns.low
-    # Up in one column and down in the next, so that nothing is drawn from the top of one to the bottom of another.
+    # Up in one column and down in the next, so that no line runs from the top of one to the bottom of the next.
     heights = np.empty(2 * len(columns.times))
     heights[0::4], heights[1::4] = columns.low[0::2], columns.high[0::2]
     heights[2::4], heights[3::4] = columns.high[1::2], columns.low[1::2]
@@ -109,9 +111,9 @@ def _points(columns: Columns, points: int) -> tuple[Floats, Floats]:
 
 
 def _breaks(columns: Columns, gaps: tuple[Gap, ...]) -> list[int]:
-    """Return the columns that begin after a gap; a gap within one column is too narrow to be seen."""
+    """Return the indexes of columns that begin after a gap; a gap within a column is too narrow to be visible."""
     if not gaps or not len(columns.times):
         return []
     after = np.searchsorted(columns.times, [gap.ended for gap in gaps], side="right") - 1
-    seen = (after > 0) & (columns.times[after] > [gap.began for gap in gaps])
-    return [int(place) for place in after[seen]]
+    visible = (after > 0) & (columns.times[after] > [gap.began for gap in gaps])
+    return [int(place) for place in after[visible]]

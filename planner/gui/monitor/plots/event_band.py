@@ -1,4 +1,4 @@
-"""The band under the plots: what happened when, over the same time."""
+"""The band of events below the plots."""
 
 from typing import Final
 
@@ -17,46 +17,46 @@ from PySide6.QtWidgets import QMenu, QSizePolicy, QToolTip, QWidget
 
 from planner.gui.monitor.plots.band_layout import (
     LANES,
+    BandItem,
     Lane,
-    Shape,
     TimeScale,
-    event_rows,
-    gaps_of,
-    shape_words,
-    shapes_of,
+    band_items,
+    event_lines,
+    gap_spans,
+    item_lines,
 )
 from planner.gui.monitor.plots.curves import Owner
-from planner.gui.monitor.plots.time_view import Gestures, TimeView, axis_width, handle_key, time_ticks
+from planner.gui.monitor.plots.time_view import Gestures, TimeSpanView, axis_width, handle_key, time_ticks
 from planner.gui.plot.pens import cosmetic_pen
 from planner.gui.theme import Theme
 from planner.monitor.history import History, Mark
 
-_MOST_WORDS: Final = 12
+_MOST_LINES: Final = 12
 _FEWEST_LETTERS: Final = 4
-# What the plotting library leaves on each side, so that in one column the band lies exactly below the plots.
+# The margin that the plotting library leaves on each side, so that the band is aligned with the plots above.
 _PLOT_MARGIN: Final = 1
 
 
 class EventBand(QWidget):
-    """Lanes of what slowed the cards, of events, verdicts and marks, with the time below.
+    """Lanes of slowdowns, events, verdicts and marks above the time axis; it handles the keys of all plots.
 
-    It has the keyboard for all plots. `mark_wanted` carries the time at which a note is to be put.
+    `mark_wanted` carries the time of a note that the user wants to add.
     """
 
     mark_wanted = Signal(float)
 
-    def __init__(self, theme: Theme, history: History, view: TimeView) -> None:
+    def __init__(self, theme: Theme, history: History, view: TimeSpanView) -> None:
         super().__init__()
         self._theme, self.history, self._view = theme, history, view
         self._labels: dict[str, str] = {}
         self._lanes: tuple[Lane, ...] = ("Events",)
-        self.shapes: list[Shape] = []
+        self.shapes: list[BandItem] = []
         self._right = 0
         self.setFont(theme.font("small"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Events over time")
-        self.setAccessibleDescription("Arrows move the cursor, with Shift the time that is shown; + and - zoom")
+        self.setAccessibleDescription("Arrow keys move the cursor, with Shift the displayed time; + and - zoom")
         self.gestures = Gestures(self, view, self.time_at)
         self.gestures.double_clicked.connect(self.mark_wanted)
         view.cursor_moved.connect(self.update)
@@ -64,61 +64,57 @@ class EventBand(QWidget):
 
     @Slot()
     def refresh(self, owners: tuple[Owner, ...], right: int) -> None:
-        """Draw what happened to these cards in the time that is shown; `right` is what the plots' scroll bar takes."""
+        """Show the events of these cards; `right` is the width of the plots' scroll bar."""
         self._right = right
         self._labels = {owner.uuid: owner.label for owner in owners}
         self._draw()
 
     def text(self) -> str:
-        """Return what happened in the time that is shown, a line each."""
-        return "\n".join(event_rows(self.history, self._view.start, self._view.end, self._labels))
+        """Return a line for each event in the displayed time."""
+        return "\n".join(event_lines(self.history, self._view.start, self._view.end, self._labels))
 
     def time_at(self, x: float) -> float:
-        """Return the time at a horizontal place."""
+        """Return the time at an x position."""
         scale = self._scale
         return min(max(scale.start + (x - scale.left) / scale.per_second, scale.start), scale.end)
 
-    def shapes_at(self, x: float, y: float) -> list[Shape]:
-        """Return what is drawn at a place; where spans overlap, all of them."""
+    def shapes_at(self, x: float, y: float) -> list[BandItem]:
+        """Return the items at a position, including all overlapping spans."""
         lane = self._lane_at(y)
         return [shape for shape in self.shapes if shape.lane == lane and shape.left - 3 <= x <= shape.right + 3]
 
     def sizeHint(self) -> QSize:
-        """Ask for the height of the lanes that there are, and of the time."""
+        """Return the height of the visible lanes and the time axis."""
         return QSize(0, self._line * (len(self._lanes) + 1))
 
-    def minimumSizeHint(self) -> QSize:
-        """Ask for the same."""
-        return self.sizeHint()
-
     def event(self, event: QEvent) -> bool:
-        """Tell what is under the pointer."""
+        """Show a tooltip for the items under the pointer."""
         if isinstance(event, QHelpEvent):
             shapes = self.shapes_at(event.x(), event.y())
-            words = [line for shape in shapes for line in shape_words(shape, self.history, self._labels)]
-            more = [f"and {len(words) - _MOST_WORDS} more"] if len(words) > _MOST_WORDS else []
-            QToolTip.showText(event.globalPos(), "\n".join([*words[:_MOST_WORDS], *more]), self)
+            lines = [line for shape in shapes for line in item_lines(shape, self.history, self._labels)]
+            more = [f"and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
+            QToolTip.showText(event.globalPos(), "\n".join([*lines[:_MOST_LINES], *more]), self)
             return True
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Move the cursor or the time that is shown, zoom, follow, or put a mark."""
+        """Move the cursor or the displayed time, zoom, follow the latest reading, or add a mark."""
         if event.key() == Qt.Key.Key_M:
             self.mark_wanted.emit(self._view.end if self._view.cursor is None else self._view.cursor)
         elif not handle_key(event, self._view):
             super().keyPressEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """Offer what can be done here."""
+        """Open the context menu."""
         menu = self.menu_at(event.x(), event.y())
         menu.exec(event.globalPos())
         menu.deleteLater()
 
     def menu_at(self, x: float, y: float) -> QMenu:
-        """Return what can be done at a place."""
+        """Return the context menu for a position."""
         menu = QMenu(self)
         time = self.time_at(x)
-        menu.addAction("Put a &mark here…", lambda: self.mark_wanted.emit(time))
+        menu.addAction("Add a &mark here…", lambda: self.mark_wanted.emit(time))
         for shape in self.shapes_at(x, y):
             if shape.mark is not None:
                 self._offer_removal(menu, shape.mark)
@@ -126,7 +122,7 @@ class EventBand(QWidget):
         return menu
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Draw the lanes, what is in them, the time and the cursor."""
+        """Paint the lanes with their items, the time axis and the cursor."""
         painter = QPainter(self)
         self._paint_ground(painter)
         line = self._line
@@ -145,8 +141,8 @@ class EventBand(QWidget):
 
     def _draw(self) -> None:
         width = QFontMetrics(self.font()).horizontalAdvance("M")
-        self.shapes = shapes_of(self.history, self._scale, self._labels, width)
-        # That of events is always there, so that the band is never bare.
+        self.shapes = band_items(self.history, self._scale, self._labels, width)
+        # The lane of events is always visible, so that the band is never empty.
         used = {shape.lane for shape in self.shapes} | {"Events"}
         lanes = tuple(lane for lane in LANES if lane in used)
         if lanes != self._lanes:
@@ -184,10 +180,10 @@ class EventBand(QWidget):
             painter.setPen(cosmetic_pen(self._theme.color("border"), 1))
             painter.drawLine(QPointF(scale.left, (number + 1) * line), QPointF(self.width(), (number + 1) * line))
         hatch = QBrush(self._theme.color("border"), Qt.BrushStyle.BDiagPattern)
-        for left, right in gaps_of(self.history, scale):
+        for left, right in gap_spans(self.history, scale):
             painter.fillRect(QRectF(left, 0, max(1.0, right - left), line * len(self._lanes)), hatch)
 
-    def _paint_shape(self, painter: QPainter, shape: Shape, line: int) -> None:
+    def _paint_shape(self, painter: QPainter, shape: BandItem, line: int) -> None:
         box = self._box(shape, line)
         color = self._theme.color(shape.role)
         if shape.lane == "Slowed":
@@ -200,14 +196,14 @@ class EventBand(QWidget):
             return
         painter.drawLine(box.topLeft(), box.bottomLeft())
         metrics = QFontMetrics(self.font())
-        words = metrics.elidedText(shape.text, Qt.TextElideMode.ElideRight, int(box.width()) - 4)
-        # With no room for a few letters an ellipsis would tell nothing.
-        if words == shape.text or len(words) >= _FEWEST_LETTERS:
-            painter.drawText(QPointF(box.left() + 4, box.bottom() - self._theme.spacing.tiny), words)
+        text = metrics.elidedText(shape.text, Qt.TextElideMode.ElideRight, int(box.width()) - 4)
+        # A few letters with an ellipsis are no use.
+        if text == shape.text or len(text) >= _FEWEST_LETTERS:
+            painter.drawText(QPointF(box.left() + 4, box.bottom() - self._theme.spacing.tiny), text)
         if shape.lane == "Diagnosis":
             painter.drawLine(box.bottomLeft(), box.bottomRight())
 
-    def _box(self, shape: Shape, line: int) -> QRectF:
+    def _box(self, shape: BandItem, line: int) -> QRectF:
         top = self._lanes.index(shape.lane) * line
         if shape.lane != "Slowed":
             return QRectF(shape.left, top + 1, shape.right - shape.left, line - 2)

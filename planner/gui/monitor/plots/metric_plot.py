@@ -1,4 +1,4 @@
-"""The plot of one quantity over time. Importing it imports pyqtgraph, which takes half a second."""
+"""The plot of a metric over time; importing it imports pyqtgraph, which takes half a second."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -9,8 +9,8 @@ from PySide6.QtCore import QPointF, QRectF, Qt, Slot
 from PySide6.QtGui import QBrush, QFontMetrics, QPainter, QPen, QPolygonF
 
 from planner.gui.monitor.plots.curves import Curve, Floats, LimitLine
-from planner.gui.monitor.plots.specs import Range, axis_ticks
-from planner.gui.monitor.plots.time_view import Gestures, TimeView, axis_width, time_ticks
+from planner.gui.monitor.plots.specs import AxisRange, metric_ticks
+from planner.gui.monitor.plots.time_view import Gestures, TimeSpanView, axis_width, time_ticks
 from planner.gui.plot.axis import PlainAxis
 from planner.gui.plot.chart import Chart, Item, Look
 from planner.gui.plot.pens import blended, cosmetic_pen, series_pen
@@ -25,12 +25,12 @@ _MARK: Final = Look("accent", style=Qt.PenStyle.DashLine)
 
 
 class MetricPlot(Chart):
-    """Curves over the span of `view`, lines of limits, and the cursor that all plots share.
+    """Curves over the span of `view`, limit lines, and the shared cursor.
 
-    The axis of time always goes from 0 to 1: to move it would cost the library more than it costs to draw the curves.
+    The time axis always runs from 0 to 1: moving it would take the library longer than drawing the curves.
     """
 
-    def __init__(self, theme: Theme, title: str, unit: Unit, view: TimeView) -> None:
+    def __init__(self, theme: Theme, title: str, unit: Unit, view: TimeSpanView) -> None:
         axes = {name: PlainAxis(name) for name in ("left", "bottom")}
         super().__init__(theme, f"{title} over time; the same figures are in its table", axes, is_dense=True)
         self._unit, self._view = unit, view
@@ -38,7 +38,7 @@ class MetricPlot(Chart):
         self._shown: tuple[list[Curve], list[Curve]] = ([], [])
         self._lines: list[tuple[Item, Item, LimitLine]] = []
         self._marks: list[Item] = []
-        self._ends = Range(0.0, 0.0)
+        self._ends = AxisRange(0.0, 0.0)
         self._wall_of: Callable[[float], float] = float
         self._cursor = self._add(pg.InfiniteLine(angle=90), Look("muted"), z=20)
         self._cursor.hide()
@@ -48,28 +48,30 @@ class MetricPlot(Chart):
 
     @property
     def columns(self) -> int:
-        """Return as how many columns a curve is to be drawn: no more points than pixels."""
+        """Return the number of columns of a curve, which limits its points to the number of pixels."""
         return max(1, int(self._item.getViewBox().width() * _POINTS_A_PIXEL))
 
     def time_at(self, x: float) -> float:
-        """Return the time at a horizontal place of the plot's surface."""
+        """Return the time at an x position of the plot."""
         place: QPointF = self._item.getViewBox().mapSceneToView(self._plot.mapToScene(round(x), 0))
         return self._view.start + min(max(place.x(), 0.0), 1.0) * self._view.span
 
-    def draw(self, curves: list[Curve], limits: list[Curve], ends: Range, wall_of: Callable[[float], float]) -> None:
-        """Show these curves and no others over the view's present span."""
-        span = Range(self._view.start, self._view.end)
+    def draw(
+        self, curves: list[Curve], limits: list[Curve], ends: AxisRange, wall_of: Callable[[float], float]
+    ) -> None:
+        """Replace the curves and draw them over the current span."""
+        span = AxisRange(self._view.start, self._view.end)
         self._shown = curves, limits
         self._curves.set_curves([(curve, self._pen(curve)) for curve in curves], span)
         self._limits.set_curves([(curve, self._limit_pen(curve)) for curve in limits], span)
         self._set_ends(ends)
         self._wall_of = wall_of
         self._show_cursor(self._view.cursor)
-        self._place_words()
+        self._place_titles()
         self._place_ticks()
 
     def set_lines(self, lines: list[LimitLine]) -> None:
-        """Show these lines and no others."""
+        """Replace the lines."""
         if lines == [line for *_, line in self._lines]:
             return
         self._remove(item for *items, _ in self._lines for item in items)
@@ -88,33 +90,33 @@ class MetricPlot(Chart):
             if number < len(marks):
                 line.setPos(self._place_of(marks[number].time))
 
-    def _set_ends(self, ends: Range) -> None:
+    def _set_ends(self, ends: AxisRange) -> None:
         if ends != self._ends:
             self._ends = ends
             box = self._item.getViewBox()
             box.setRange(xRange=(0.0, 1.0), yRange=ends, padding=0)
-            # The library would find out while it paints that all has moved, and paint a second time.
+            # Otherwise the library notices the new range while painting, and paints a second time.
             box.updateMatrix()
 
     def _place_of(self, time: float) -> float:
-        """Return where a time is on the axis."""
+        """Return the position of a time on the axis."""
         return (time - self._view.start) / self._view.span
 
-    def _place_words(self) -> None:
-        """Put the words of the lines beside each other, since lines may lie close together."""
+    def _place_titles(self) -> None:
+        """Place the titles of the lines next to each other, since the lines may be close together."""
         if not self._lines:
             return
         a_pixel = 1 / max(1.0, self._item.getViewBox().width())
         metrics, x = QFontMetrics(self._theme.font("small")), 0
-        for _, words, line in self._lines:
-            words.setPos(x * a_pixel, line.value)
+        for _, title, line in self._lines:
+            title.setPos(x * a_pixel, line.value)
             x += metrics.horizontalAdvance(line.title) + self._theme.spacing.huge
 
     def _place_ticks(self) -> None:
         box = self._item.getViewBox()
         times = time_ticks(self._view, self._theme, box.width(), self._wall_of)
         self._item.getAxis("bottom").set_ticks([(self._place_of(time), text) for time, text in times])
-        self._item.getAxis("left").set_ticks(axis_ticks(self._unit, self._ends, int(box.height() / _PIXELS_A_VALUE)))
+        self._item.getAxis("left").set_ticks(metric_ticks(self._unit, self._ends, int(box.height() / _PIXELS_A_VALUE)))
 
     def _dress(self) -> None:
         super()._dress()
@@ -129,12 +131,12 @@ class MetricPlot(Chart):
         self._dress_lines()
 
     def _dress_lines(self) -> None:
-        for rule, words, line in self._lines:
+        for rule, title, line in self._lines:
             color = self._theme.color("muted") if line.stroke is None else series_pen(self._theme, line.stroke).color()
             rule.setPen(cosmetic_pen(color, 1, Qt.PenStyle.DashDotLine))
-            words.setColor(color)
-            words.fill = QBrush(self._theme.color("surface"))
-            words.setFont(self._theme.font("small"))
+            title.setColor(color)
+            title.fill = QBrush(self._theme.color("surface"))
+            title.setFont(self._theme.font("small"))
 
     def _pen(self, curve: Curve) -> QPen:
         return series_pen(self._theme, curve.stroke, is_condensed=curve.is_condensed)
@@ -150,38 +152,39 @@ class MetricPlot(Chart):
 
 
 class _Drawn(NamedTuple):
-    """A curve's pen and its pieces between gaps."""
+    """A curve's pen and its polylines between gaps."""
 
     pen: QPen
     pieces: tuple[QPolygonF, ...]
 
 
 class CurvesItem(pg.GraphicsObject):  # type: ignore[misc]  # the library has no annotations
-    """Draws curves as they are given, without a look at them.
+    """Draws all curves as one item without computing their bounds.
 
-    An item a curve would find out the bounds of each several times a redraw, which takes longer than to draw it.
+    With an item for each curve, the library would compute the bounds several times per redraw, which takes longer than
+    drawing.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._drawn: list[_Drawn] = []
 
-    def set_curves(self, curves: list[tuple[Curve, QPen]], span: Range) -> None:
-        """Draw these curves and no others; `span` is the time from 0 to 1 on the axis."""
+    def set_curves(self, curves: list[tuple[Curve, QPen]], span: AxisRange) -> None:
+        """Replace the curves; `span` is the time from 0 to 1 on the axis."""
         self._drawn = [_Drawn(pen, _pieces(curve, span)) for curve, pen in curves]
         self.update()
 
     def set_pens(self, pens: list[QPen]) -> None:
-        """Draw the same curves with other pens."""
+        """Replace the pens of the curves."""
         self._drawn = [drawn._replace(pen=pen) for drawn, pen in zip(self._drawn, pens, strict=True)]
         self.update()
 
     def viewRangeChanged(self) -> None:
-        """Take note of other axes: the item is as large as what is shown."""
+        """Update the geometry: the item fills the view."""
         self.prepareGeometryChange()
 
     def boundingRect(self) -> QRectF:
-        """Return what is shown."""
+        """Return the visible area."""
         return QRectF(self.viewRect())
 
     def paint(self, painter: QPainter, _option: object, _widget: object) -> None:
@@ -192,7 +195,7 @@ class CurvesItem(pg.GraphicsObject):  # type: ignore[misc]  # the library has no
                 painter.drawPolyline(piece)
 
 
-def _pieces(curve: Curve, span: Range) -> tuple[QPolygonF, ...]:
+def _pieces(curve: Curve, span: AxisRange) -> tuple[QPolygonF, ...]:
     x, y = (curve.x - span.low) / (span.high - span.low), curve.y
     if not curve.breaks:
         return (_polygon(x, y),) if len(x) else ()
@@ -201,7 +204,7 @@ def _pieces(curve: Curve, span: Range) -> tuple[QPolygonF, ...]:
 
 
 def _polygon(x: Floats, y: Floats) -> QPolygonF:
-    # A line of one point would not be drawn.
+    # A polyline of one point would not be drawn.
     ends = (x, y) if len(x) > 1 else (x.repeat(2), y.repeat(2))
     polygon: QPolygonF = pg.functions.arrayToQPolygonF(*ends)
     return polygon

@@ -1,4 +1,4 @@
-"""One plot with its heading, its read-out, its table and what can be done with it."""
+"""The panel of a plot: heading, legend, read-out, table and menu."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -9,9 +9,9 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QMenu
 
-from planner.gui.monitor.plots.curves import Curve, Key, LimitLine, Owner, curve, keys_of, range_of
-from planner.gui.monitor.plots.specs import PlotSpec, Range, axis_range, value_text
-from planner.gui.monitor.plots.time_view import TimeView
+from planner.gui.monitor.plots.curves import Curve, Key, LimitLine, Owner, curve, curve_keys, value_range
+from planner.gui.monitor.plots.specs import AxisRange, PlotSpec, metric_range, value_text
+from planner.gui.monitor.plots.time_view import TimeSpanView
 from planner.gui.plot.legend import Legend, LegendEntry
 from planner.gui.plot.panel import PlotPanel, Rows
 from planner.gui.plot.ticks import clock_text
@@ -31,7 +31,7 @@ _DASH: Final = " – "
 
 
 class ReadingRow(NamedTuple):
-    """What was lowest and highest from one time to the next, by the place of the curve."""
+    """The lowest and the highest values from one time to the next, by the index of the curve."""
 
     time: float
     clock: str
@@ -39,16 +39,16 @@ class ReadingRow(NamedTuple):
 
 
 class MetricPanel(PlotPanel):
-    """The plot of `spec`; `moved` asks for another place (−1, +1), `hidden` not to be shown.
+    """The plot of `spec`; `moved` (−1 or +1) and `hidden` are requests of the user to move or hide it.
 
-    `lines` are drawn at a value and with a title, by their owner.
+    `lines` are the values and titles of horizontal lines, by owner.
     """
 
     moved = Signal(int)
     hidden = Signal()
     double_clicked = Signal(float)
 
-    def __init__(self, theme: Theme, spec: PlotSpec, history: History, view: TimeView) -> None:
+    def __init__(self, theme: Theme, spec: PlotSpec, history: History, view: TimeSpanView) -> None:
         super().__init__(theme, spec.title, "plot", spec.key)
         self.spec = spec
         self.history, self._view = history, view
@@ -67,52 +67,52 @@ class MetricPanel(PlotPanel):
 
     @property
     def is_drawn(self) -> bool:
-        """Return whether the plot was made."""
+        """Return whether the plot has been created."""
         return self._plot is not None
 
     def set_owners(self, owners: tuple[Owner, ...]) -> None:
         """Show these cards."""
         self._owners = owners
         if self.spec.is_host:
-            entries = [LegendEntry(key, label, number) for key, label, number in keys_of(self.spec, ())]
+            entries = [LegendEntry(key, label, number) for key, label, number in curve_keys(self.spec, ())]
             self.legend.set_entries(tuple(entries))
 
     @Slot()
     def refresh(self) -> None:
-        """Draw what the view shows; the first time makes the plot."""
+        """Draw the displayed time; the first call creates the plot."""
         plot = self._plot or self._make_plot()
-        span = Range(self._view.start, self._view.end)
+        span = AxisRange(self._view.start, self._view.end)
         self.curves = self._curves(span, plot.columns)
         limits = self._limits(span, plot.columns)
         lines = self._all_lines()
-        seen = range_of([*self.curves, *limits])
+        values = value_range([*self.curves, *limits])
         plot.set_lines(lines)
         plot.set_marks(self.history.marks)
-        ends = axis_range(self.spec.unit, seen, tuple(line.value for line in lines))
+        ends = metric_range(self.spec.unit, values, tuple(line.value for line in lines))
         plot.draw(self.curves, limits, ends, self.history.wall_of)
         self._show_page()
         self._say(self._view.cursor)
 
     def csv_rows(self) -> Rows:
-        """Return a header and a row a reading; of very many a row a stretch of time with its extremes."""
+        """Return the header and a row for each reading; many readings are condensed to extremes of time spans."""
         rows = [_HEADER]
-        for each in self._curves(Range(self._view.start, self._view.end), _EXPORTED_COLUMNS):
+        for each in self._curves(AxisRange(self._view.start, self._view.end), _EXPORTED_COLUMNS):
             for time, low, high in zip(*(column.tolist() for column in each.columns), strict=True):
                 clock = datetime.fromtimestamp(self.history.wall_of(time)).isoformat(timespec="milliseconds")
                 rows.append((clock, f"{time:.3f}", each.label, each.key[1], f"{low:g}", f"{high:g}"))
         return tuple(rows)
 
-    def _curves(self, span: Range, columns: int) -> list[Curve]:
-        shown = [each for each in keys_of(self.spec, self._owners) if each[0] not in self.legend.hidden]
+    def _curves(self, span: AxisRange, columns: int) -> list[Curve]:
+        shown = [each for each in curve_keys(self.spec, self._owners) if each[0] not in self.legend.hidden]
         return self._known(shown, span, columns)
 
-    def _limits(self, span: Range, columns: int) -> list[Curve]:
+    def _limits(self, span: AxisRange, columns: int) -> list[Curve]:
         if self.spec.limit is None:
             return []
         keys = [((owner.uuid, self.spec.limit), owner.label, owner.stroke) for owner in self._owners]
         return self._known(keys, span, columns)
 
-    def _known(self, keys: Iterable[tuple[Key, str, int]], span: Range, columns: int) -> list[Curve]:
+    def _known(self, keys: Iterable[tuple[Key, str, int]], span: AxisRange, columns: int) -> list[Curve]:
         return [curve(self.history, *each, span, columns) for each in keys if len(self.history.series(*each[0]))]
 
     def _all_lines(self) -> list[LimitLine]:
@@ -122,7 +122,7 @@ class MetricPanel(PlotPanel):
         return [*lines, *(LimitLine(value, title, strokes.get(owner)) for owner, value, title in own)]
 
     def _facts(self) -> dict[float, str]:
-        """Return where the fixed limits of the shown cards lie, each with what it is called."""
+        """Return the fixed limits of the shown cards with their titles."""
         shown = {owner.uuid for owner in self._owners}
         found: dict[float, str] = {}
         for device in self.history.inventory.devices:
@@ -152,7 +152,7 @@ class MetricPanel(PlotPanel):
 
     @Slot(object)
     def _say(self, time: float | None) -> None:
-        """Tell the values at the cursor, or the latest."""
+        """Show the values at the cursor, or the latest ones."""
         if not self.isVisible():
             return
         at = self.history.end if time is None else time
@@ -160,26 +160,26 @@ class MetricPanel(PlotPanel):
             self._read_out.setText("")
             return
         values = [self.history.series(*each.key).at(at) for each in self.curves]
-        told = [value_text(self.spec.unit, value) for value in values]
+        texts = [value_text(self.spec.unit, value) for value in values]
         if all(value is None for value in values):
-            told = ["no readings"]
-        elif len(told) > 1:
-            told = [f"{each.label}: {text}" for each, text in zip(self.curves, told, strict=True)]
+            texts = ["no readings"]
+        elif len(texts) > 1:
+            texts = [f"{each.label}: {text}" for each, text in zip(self.curves, texts, strict=True)]
         clock = [] if time is None else [clock_text(self.history.wall_of(time))]
-        self._read_out.setText("   ".join([*clock, *told]))
+        self._read_out.setText("   ".join([*clock, *texts]))
 
     def _add_menu(self) -> None:
         more = IconButton(self._theme, "more", "Arrange the plot")
         menu = QMenu(more)
-        menu.addAction("Move &before the one before", lambda: self.moved.emit(-1))
-        menu.addAction("Move &after the next", lambda: self.moved.emit(1))
+        menu.addAction("Move &back", lambda: self.moved.emit(-1))
+        menu.addAction("Move &forward", lambda: self.moved.emit(1))
         menu.addAction("&Hide this plot", self.hidden.emit)
         more.set_menu(menu)
         self._bar.addWidget(more)
 
 
 def reading_rows(curves: list[Curve], wall_of: Callable[[float], float]) -> tuple[ReadingRow, ...]:
-    """Return a row for each time at which some curve has a point, the latest first."""
+    """Return a row for each time at which a curve has a point, the latest first."""
     found: dict[float, dict[int, tuple[float, float]]] = {}
     for place, each in enumerate(curves):
         for time, low, high in zip(*(column.tolist() for column in each.columns), strict=True):
@@ -188,7 +188,7 @@ def reading_rows(curves: list[Curve], wall_of: Callable[[float], float]) -> tupl
 
 
 def reading_columns(labels: list[str], unit: Unit) -> tuple[Column[ReadingRow], ...]:
-    """Return a column of the times and one for each curve."""
+    """Return a column for the time and one for each curve."""
     times: Column[ReadingRow] = Column("time", "Time", lambda row: row.time, lambda row: row.clock)
     curves: list[Column[ReadingRow]] = [
         Column(str(place), label, partial(_highest, place), partial(_text, unit, place), align="right", width=18)

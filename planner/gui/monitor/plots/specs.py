@@ -1,4 +1,4 @@
-"""Which plots there are: what each shows, which lines belong into it, and how its quantity is told and scaled."""
+"""The available plots with their metrics, limit lines, formats and axes."""
 
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -16,10 +16,9 @@ _RATES: Final = ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s"))
 
 @dataclass(frozen=True, slots=True)
 class PlotSpec:
-    """One plot: a quantity of all cards, or a few quantities of the machine.
+    """A plot of one metric of all cards, or of a few metrics of the host.
 
-    `limit` is a quantity that bounds it and may change; `facts` are fixed quantities of cards, with what their lines
-    are called.
+    `limit` is the metric of a limit that can change; `facts` are fixed limits of cards with the titles of their lines.
     """
 
     key: str
@@ -31,11 +30,11 @@ class PlotSpec:
 
     @property
     def unit(self) -> Unit:
-        """Return the unit of all its quantities."""
+        """Return the unit of all its metrics."""
         return self.metric(self.metrics[0]).unit
 
     def metric(self, name: str) -> Metric:
-        """Return one of its quantities."""
+        """Return one of its metrics."""
         return (HOST_BY_NAME if self.is_host else BY_NAME)[name]
 
 
@@ -49,13 +48,13 @@ def _of_host(key: str, title: str, *metrics: str) -> PlotSpec:
 
 PLOTS: Final = (
     _of_cards("utilization", "utilization_fraction"),
-    _of_cards("memory_used", "memory_used_bytes", facts=(("memory_total_bytes", "all memory"),)),
+    _of_cards("memory_used", "memory_used_bytes", facts=(("memory_total_bytes", "total memory"),)),
     _of_cards("power", "power_watts", limit="power_limit_watts"),
     _of_cards(
         "temperature",
         "temperature_celsius",
         facts=(
-            ("target_celsius", "highest in use"),
+            ("target_celsius", "highest operating"),
             ("slowdown_celsius", "slows down"),
             ("shutdown_celsius", "shuts down"),
         ),
@@ -80,24 +79,24 @@ PLOTS: Final = (
     _of_host("disk", "Disk", "disk_read_bytes_per_s", "disk_write_bytes_per_s"),
     _of_host("network", "Network", "network_receive_bytes_per_s", "network_transmit_bytes_per_s"),
 )
-"""Every plot in the usual order."""
+"""All plots in the default order."""
 
 
 def arranged(order: tuple[str, ...]) -> tuple[PlotSpec, ...]:
-    """Return every plot, those in `order` at the places where they were put among the others."""
+    """Return all plots in the user's `order`; plots that it does not list keep their default neighbors."""
     known = {spec.key: spec for spec in PLOTS}
     keys = [key for key in order if key in known]
-    usual = list(known)
-    for place, key in enumerate(usual):
+    default = list(known)
+    for place, key in enumerate(default):
         if key not in keys:
-            # After the one that usually stands before it.
-            before = keys.index(usual[place - 1]) + 1 if place else 0
+            # After its predecessor in the default order.
+            before = keys.index(default[place - 1]) + 1 if place else 0
             keys.insert(before, key)
     return tuple(known[key] for key in keys)
 
 
-class Range(NamedTuple):
-    """The ends of an axis, in the quantity's own unit."""
+class AxisRange(NamedTuple):
+    """The ends of an axis in the metric's unit."""
 
     low: float
     high: float
@@ -117,21 +116,21 @@ def value_text(unit: Unit, value: float | None) -> str:
     return fmt.quantity(value, unit)
 
 
-def axis_range(unit: Unit, seen: Range | None, lines: tuple[float, ...]) -> Range:
-    """Return the ends of an axis that shows what is seen and the lines in it, moving as little as can be."""
+def metric_range(unit: Unit, seen: AxisRange | None, lines: tuple[float, ...]) -> AxisRange:
+    """Return the ends of a y axis that contains the values `seen` and `lines`, and that seldom changes."""
     highest = max((seen.high if seen else 0.0, *lines))
     if unit == "fraction":
-        return Range(0.0, max(_FRACTION_TOP, highest) * 1.02)
+        return AxisRange(0.0, max(_FRACTION_TOP, highest) * 1.02)
     if unit == "°C":
         lowest = min(seen.low if seen else _COOLEST, _COOLEST)
-        return Range(10.0 * (lowest // 10), max(highest, 2 * _COOLEST) + 5)
+        return AxisRange(10.0 * (lowest // 10), max(highest, 2 * _COOLEST) + 5)
     if lines and highest == max(lines):
-        return Range(0.0, highest * _ROOM)
-    return Range(0.0, _ceiling(highest * _ROOM) if highest > 0 else 1.0)
+        return AxisRange(0.0, highest * _ROOM)
+    return AxisRange(0.0, _ceiling(highest * _ROOM) if highest > 0 else 1.0)
 
 
-def axis_ticks(unit: Unit, ends: Range, wanted: int) -> Ticks:
-    """Return about `wanted` ticks at round numbers, each with its unit."""
+def metric_ticks(unit: Unit, ends: AxisRange, wanted: int) -> Ticks:
+    """Return about `wanted` ticks at round numbers with their unit."""
     per, name = _axis_unit(unit, ends.high)
     ticks = round_ticks(ends.low / per, ends.high / per, wanted)
     return [(place * per, f"{text}{fmt.THIN}{name}") for place, text in ticks]
@@ -150,6 +149,6 @@ def _rate_unit(value: float) -> tuple[float, str]:
 
 
 def _ceiling(value: float) -> float:
-    """Return the next multiple of a fourth of a round number, so that the axis seldom changes."""
+    """Round up to a multiple of about a quarter of the value, so that the axis seldom changes."""
     step = nice_step(value / 4)
     return step * -(-value // step)

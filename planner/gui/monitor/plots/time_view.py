@@ -1,4 +1,4 @@
-"""The time that all plots show and the one that the pointer is at, and how the pointer and the keys move them."""
+"""The displayed time span and the cursor that all plots share, with their mouse and keyboard control."""
 
 from collections.abc import Callable
 from typing import Final
@@ -22,11 +22,10 @@ _SIDES: Final = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 _ZOOMS: Final = {Qt.Key.Key_Plus: _ZOOM, Qt.Key.Key_Equal: _ZOOM, Qt.Key.Key_Minus: 1 / _ZOOM}
 
 
-class TimeView(QObject):
-    """A span of time within what is known, which follows the latest reading or stands still.
+class TimeSpanView(QObject):
+    """The displayed time span: `span` seconds up to `end`, which is the latest reading while `follow` is set.
 
-    `span` seconds are shown up to `end`, which is the latest reading if `follow`. `moved` is emitted when the span is
-    another, and `cursor_moved` with the time under the pointer or none.
+    `moved` is emitted when the span changes, and `cursor_moved` with the time of the cursor or None.
     """
 
     moved = Signal()
@@ -43,35 +42,35 @@ class TimeView(QObject):
 
     @property
     def start(self) -> float:
-        """Return the time at the left end."""
+        """Return the start of the span."""
         return self.end - self.span
 
     def set_follow(self, follow: bool) -> None:
-        """Follow the latest reading, or stand still."""
+        """Follow the latest reading, or keep the span."""
         if follow != self.follow:
             self.follow = follow
             self._settle()
 
     def set_known(self, first: float, last: float) -> None:
-        """Say what is known: from the first reading to the last."""
+        """Set the times of the first and the last reading."""
         self._first, self._last = first, last
         if self.follow:
             self._settle()
 
     def set_span(self, seconds: float | None) -> None:
-        """Show the latest seconds, or all there is, and follow."""
+        """Show the latest seconds, or everything, and follow the latest reading."""
         self._shows_all = seconds is None
         span = seconds or self._whole
         self._place(self._last - span, span)
         self.set_follow(True)
 
     def show(self, start: float, end: float) -> None:
-        """Show a time and stand still."""
+        """Show a span without following."""
         self.set_follow(False)
         self._place(start, end - start)
 
     def zoom(self, factor: float, at: float) -> None:
-        """Show `factor` times as many seconds; the time `at` stays in its place, or the latest reading if followed."""
+        """Scale the span by `factor` around the time `at`, or around the latest reading if it is followed."""
         self._shows_all = False
         span = min(max(self.span * factor, NARROWEST_SECONDS), self._whole)
         if self.follow:
@@ -80,19 +79,19 @@ class TimeView(QObject):
             self._place(at - (at - self.start) * span / self.span, span)
 
     def pan(self, seconds: float) -> None:
-        """Show what is so much later, or earlier, and stand still."""
+        """Move the span by some seconds without following."""
         self.set_follow(False)
         self._place(self.start + seconds, self.span)
 
     def point_at(self, time: float | None) -> None:
-        """Move the cursor; none takes it away."""
+        """Move the cursor; None hides it."""
         if time != self.cursor:
             self.cursor = time
             self.cursor_moved.emit(time)
 
     @property
     def _whole(self) -> float:
-        # A history of seconds is shown on an axis of a minute.
+        # A history of a few seconds is shown on an axis of a minute.
         return max(self._last - self._first, 60.0)
 
     def _settle(self) -> None:
@@ -101,7 +100,7 @@ class TimeView(QObject):
         self._place(start, span)
 
     def _place(self, start: float, span: float) -> None:
-        """Move to a span, which keeps within what is known."""
+        """Move to a span, clamped to the readings."""
         earliest = min(self._first, self._last - span)
         start = min(max(start, earliest), self._last - span)
         if (start + span, span) != (self.end, self.span):
@@ -110,14 +109,14 @@ class TimeView(QObject):
 
 
 class Gestures(QObject):
-    """Turns what happens over `surface` into moves of `view`; `time_at` tells the time at a horizontal place.
+    """Translates mouse events over `surface` into moves of `view`; `time_at` returns the time at an x position.
 
-    `double_clicked` carries the time. The wheel alone is left to what scrolls.
+    `double_clicked` carries the time. The wheel without a modifier is left to the scroll area.
     """
 
     double_clicked = Signal(float)
 
-    def __init__(self, surface: QWidget, view: TimeView, time_at: Callable[[float], float]) -> None:
+    def __init__(self, surface: QWidget, view: TimeSpanView, time_at: Callable[[float], float]) -> None:
         super().__init__(surface)
         self._view, self._time_at = view, time_at
         self._pressed: float | None = None
@@ -126,7 +125,7 @@ class Gestures(QObject):
         surface.installEventFilter(self)
 
     def eventFilter(self, _surface: QObject, event: QEvent) -> bool:
-        """Take the events of the pointer; leave all others."""
+        """Handle mouse events."""
         if isinstance(event, QWheelEvent):
             return self._wheel(event)
         if isinstance(event, QMouseEvent):
@@ -143,7 +142,7 @@ class Gestures(QObject):
         elif sideways or held & Qt.KeyboardModifier.ShiftModifier:
             self._view.pan(-(sideways or notches) * _PAN * self._view.span)
         else:
-            # Filtered but not accepted: it goes on to what scrolls, not to the plot.
+            # Filtered but not accepted: the event goes to the scroll area, not to the plot.
             event.ignore()
             return True
         event.accept()
@@ -172,8 +171,12 @@ class Gestures(QObject):
         self._view.point_at(self._time_at(x))
 
 
-def handle_key(event: QKeyEvent, view: TimeView) -> bool:
-    """Move the cursor (arrows), the span (with Shift), zoom (+, −) or go to an end; return whether the key does any."""
+def handle_key(event: QKeyEvent, view: TimeSpanView) -> bool:
+    """Handle the keys for the cursor (arrows), the span (Shift and arrows), zoom (+, −) and the ends (Home, End).
+
+    Returns:
+        Whether the key was handled.
+    """
     key = Qt.Key(event.key())
     middle = (view.start + view.end) / 2
     if key in _SIDES and event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
@@ -195,11 +198,11 @@ def handle_key(event: QKeyEvent, view: TimeView) -> bool:
 
 
 def axis_width(theme: Theme) -> int:
-    """Return the room left of every plot, the same for all so that their times are below each other."""
+    """Return the width of the y axis, the same for all plots so that their time axes are aligned."""
     return QFontMetrics(theme.font("small")).horizontalAdvance(_WIDEST_TICK) + theme.spacing.small
 
 
-def time_ticks(view: TimeView, theme: Theme, width: float, wall_of: Callable[[float], float]) -> Ticks:
-    """Return the ticks of the time that is shown over so many pixels."""
+def time_ticks(view: TimeSpanView, theme: Theme, width: float, wall_of: Callable[[float], float]) -> Ticks:
+    """Return the ticks of the time axis for a width in pixels."""
     clock = QFontMetrics(theme.font("small")).horizontalAdvance(_CLOCK)
     return clock_ticks(view.start, view.end, int(width / (2 * clock)), wall_of)

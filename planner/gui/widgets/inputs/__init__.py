@@ -1,1 +1,1 @@
-"""Inputs of forms."""
+"""Input fields of forms."""

@@ -1,4 +1,4 @@
-"""One of several values: from a drop-down list, as radio buttons, or from a list that can be searched."""
+"""Fields for one of several values: a drop-down list, radio buttons, or a searchable list."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
@@ -16,26 +16,24 @@ from PySide6.QtWidgets import (
 )
 
 from planner.gui.theme import Theme
-from planner.gui.widgets.inputs.field import Field, message_line, stack_up, tell
+from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.layout import in_row
 from planner.gui.widgets.popover import SearchPopover
-from planner.gui.widgets.search_list import Choice, Typed
+from planner.gui.widgets.search_list import Choice, TypedChoice
 
 _LIST_WIDTH: Final = 560
 
 
 class ChoiceField(Field):
-    """A drop-down list of `(value, words)` pairs."""
+    """A drop-down list of `(value, text)` pairs."""
 
     def __init__(self, theme: Theme, options: Sequence[tuple[object, str]]) -> None:
         super().__init__()
         self._values: list[object] = []
         self._box = ChoiceBox(theme)
-        self._message = message_line()
-        self.setFocusProxy(self._box)
-        stack_up(self, self._box, self._message)
+        self._lay_out(self._box)
         self.set_options(options)
-        self._box.activated.connect(self._on_activated)
+        self._box.activated.connect(lambda index: self.choose(self._values[index]))
 
     @property
     def value(self) -> object:
@@ -45,46 +43,30 @@ class ChoiceField(Field):
 
     @property
     def text(self) -> str:
-        """Return the words of the chosen value."""
+        """Return the text of the chosen value."""
         return self._box.currentText()
 
     def set_options(self, options: Sequence[tuple[object, str]]) -> None:
-        """Offer other options; the chosen value stays where it is still offered."""
+        """Replace the options; the chosen value is kept if it is still among them."""
         chosen = [self.value] if self._values else []
         with QSignalBlocker(self._box):
             self._box.clear()
-            self._box.addItems([words for _, words in options])
+            self._box.addItems([text for _, text in options])
         self._values = [value for value, _ in options]
         for value in chosen:
             if value in self._values:
                 self.set_value(value)
 
     def set_value(self, value: object) -> None:
-        """Show `value`, which has to be among the options."""
+        """Show `value`, which must be one of the options."""
         with QSignalBlocker(self._box):
             self._box.setCurrentIndex(self._values.index(value))
         self.show_problem("")
         self.shown.emit()
 
-    def set_name(self, name: str) -> None:
-        """Tell screen readers what is chosen here."""
-        self._box.setAccessibleName(name)
-
-    def show_problem(self, message: str) -> None:
-        """Say under the list why the choice is not allowed."""
-        tell(self._message, message)
-        self._box.setAccessibleDescription(message)
-
-    @Slot(int)
-    def _on_activated(self, index: int) -> None:
-        self.show_problem("")
-        self.shown.emit()
-        self.edited.emit(self._values[index])
-        self.finished.emit()
-
 
 class ChoiceBox(QComboBox):
-    """A combo box with the theme's arrow, which the wheel does not change by accident."""
+    """A combo box with the theme's arrow that ignores the mouse wheel."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -94,11 +76,11 @@ class ChoiceBox(QComboBox):
         self.setMinimumContentsLength(8)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Leave the wheel to whatever scrolls."""
+        """Leave the wheel to the enclosing scroll area."""
         event.ignore()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Shorten words that are too long, and add the arrow, which the style sheet cannot tint."""
+        """Elide text that is too long, and draw the arrow, which the style sheet cannot tint."""
         side = self._theme.icon_side
         left = self.width() - side - self._theme.spacing.tiny
         option = QStyleOptionComboBox()
@@ -119,16 +101,15 @@ class RadioField(Field):
     def __init__(self, theme: Theme, options: Sequence[tuple[object, str]]) -> None:
         super().__init__()
         self._value: object = None
-        self._buttons = {value: QRadioButton(words) for value, words in options}
+        self._buttons = {value: QRadioButton(text) for value, text in options}
         self._group = QButtonGroup(self)
-        self._message = message_line()
         layout = in_row(spacing=theme.spacing.medium)
         for value, button in self._buttons.items():
             self._group.addButton(button)
             layout.addWidget(button)
             button.toggled.connect(partial(self._on_toggled, value))
         layout.addStretch(1)
-        stack_up(self, layout, self._message)
+        self._lay_out(layout, *self._buttons.values())
 
     @property
     def value(self) -> object:
@@ -136,7 +117,7 @@ class RadioField(Field):
         return self._value
 
     def set_value(self, value: object) -> None:
-        """Show `value`, which has to be among the options."""
+        """Show `value`, which must be one of the options."""
         self._value = value
         self._buttons[value].setChecked(True)
         self.setFocusProxy(self._buttons[value])
@@ -144,51 +125,45 @@ class RadioField(Field):
         self.shown.emit()
 
     def set_offered(self, value: object, offered: bool) -> None:
-        """Show one of the options only where it makes sense."""
+        """Show or hide one of the options."""
         self._buttons[value].setVisible(offered)
 
     def set_name(self, name: str) -> None:
-        """Tell screen readers what is chosen here."""
+        """Set the accessible name of each button."""
         for button in self._buttons.values():
             button.setAccessibleName(f"{name}: {button.text()}")
 
-    def show_problem(self, message: str) -> None:
-        """Say under the buttons why the choice is not allowed."""
-        tell(self._message, message)
-        for button in self._buttons.values():
-            button.setAccessibleDescription(message)
-
     def _on_toggled(self, value: object, checked: bool) -> None:
         if checked and value != self._value:
-            self.set_value(value)
-            self.edited.emit(value)
-            self.finished.emit()
+            self.choose(value)
 
 
 class PickerField(Field):
-    """Says the choice and opens the list; `choices` is asked when it opens, `words` says a value."""
+    """A box that opens a searchable list.
+
+    `choices` is called whenever the list opens, `text_of` returns the text of a value, and `typed` may turn typed text
+    into a further choice.
+    """
 
     def __init__(
         self,
         theme: Theme,
         choices: Callable[[], Sequence[Choice]],
-        words: Callable[[object], str],
+        text_of: Callable[[object], str],
         placeholder: str,
-        typed: Typed = lambda _: None,
+        typed: TypedChoice = lambda _: None,
     ) -> None:
         super().__init__()
-        self._theme, self._choices, self._words = theme, choices, words
+        self._theme, self._choices, self._text_of = theme, choices, text_of
         self._placeholder, self._typed = placeholder, typed
         self._value: object = None
         self._box = _PickerBox(theme)
-        self.setFocusProxy(self._box)
-        self._message = message_line()
-        stack_up(self, self._box, self._message)
+        self._lay_out(self._box)
         self._box.opened.connect(self.open)
 
     @cached_property
     def _popover(self) -> SearchPopover:
-        # Made when it is first opened: the start of the window does not wait for it.
+        # Created when first opened, so that it does not delay the start of the window.
         made = SearchPopover(self, self._theme, self._placeholder, typed=self._typed)
         made.chosen.connect(self._on_chosen)
         return made
@@ -200,41 +175,30 @@ class PickerField(Field):
 
     @property
     def text(self) -> str:
-        """Return the words of the chosen value."""
+        """Return the text of the chosen value."""
         return self._box.currentText()
 
     def set_value(self, value: object) -> None:
         """Show `value`."""
         self._value = value
-        self._box.setItemText(0, self._words(value))
-        self._box.setToolTip(self._words(value))
+        self._box.setItemText(0, self._text_of(value))
+        self._box.setToolTip(self._text_of(value))
         self.show_problem("")
         self.shown.emit()
 
-    def set_name(self, name: str) -> None:
-        """Tell screen readers what is chosen here."""
-        self._box.setAccessibleName(name)
-
-    def show_problem(self, message: str) -> None:
-        """Say under the field why the choice is not allowed."""
-        tell(self._message, message)
-        self._box.setAccessibleDescription(message)
-
     @Slot()
     def open(self) -> None:
-        """Open the list under the field."""
+        """Open the list below the field."""
         self._popover.offer(self._box, self._choices(), self._value, _LIST_WIDTH)
 
     @Slot(object)
     def _on_chosen(self, value: object) -> None:
-        self.set_value(value)
-        self.edited.emit(value)
-        self.finished.emit()
+        self.choose(value)
         self._box.setFocus()
 
 
 class _PickerBox(ChoiceBox):
-    """Looks like every other drop-down list, but leaves its list to the popover."""
+    """A combo box that emits `opened` instead of opening a list of its own."""
 
     opened = Signal()
 
@@ -243,7 +207,7 @@ class _PickerBox(ChoiceBox):
         self.addItem("")
 
     def showPopup(self) -> None:
-        """Ask for the popover."""
+        """Emit `opened`."""
         self.opened.emit()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -1,4 +1,4 @@
-"""What every input of a form has in common, and the fields that are one line of text."""
+"""The base class of form inputs, and fields of one line of text."""
 
 from collections.abc import Callable
 
@@ -12,122 +12,127 @@ from planner.gui.widgets.layout import in_column, in_row
 
 
 class Field(QWidget):
-    """An input with one value.
+    """An input with one value, and below it a message that is shown while the value is not allowed.
 
-    `edited` carries a value that the person chose, and only allowed ones; `finished` ends the gesture (release, focus
-    out, Return); `shown` follows every change of the value, the program's too.
+    `edited` carries a valid value that the user chose; `finished` ends the gesture (release, focus out, Return);
+    `shown` follows every change of the value, by the user or by the program. Subclasses call `_lay_out`.
     """
 
     edited = Signal(object)
     finished = Signal()
     shown = Signal()
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._message = message_line()
+        self._inputs: tuple[QWidget, ...] = ()
+
     @property
     def value(self) -> object:
-        """Return the value that is set; what is half typed does not count."""
+        """Return the last valid value; half-typed text does not count."""
         raise NotImplementedError
 
     def set_value(self, value: object) -> None:
-        """Show `value` without telling anyone that it was edited."""
+        """Show `value` without emitting `edited`."""
         raise NotImplementedError
+
+    @property
+    def problem(self) -> str:
+        """Return why the value is not allowed; empty if it is."""
+        return self._message.text()
 
     def set_name(self, name: str) -> None:
-        """Tell screen readers what the input is for."""
-        raise NotImplementedError
+        """Set the accessible name of the input."""
+        for widget in self._inputs:
+            widget.setAccessibleName(name)
 
     def show_problem(self, message: str) -> None:
-        """Say beside the input why its value is not allowed; an empty message takes it back."""
-        raise NotImplementedError
+        """Show below the input why its value is not allowed; an empty message hides the line."""
+        tell(self._message, message)
+        for widget in self._inputs:
+            widget.setAccessibleDescription(message)
+
+    def choose(self, value: object) -> None:
+        """Show `value` and emit it as chosen by the user in a finished gesture."""
+        self.set_value(value)
+        self.edited.emit(self.value)
+        self.finished.emit()
+
+    def _lay_out(self, line: QLayout | QWidget, *inputs: QWidget) -> None:
+        """Place `line` above the message; `inputs` are the widgets within a layout that screen readers know."""
+        in_column(line, self._message, owner=self, spacing=2)
+        if isinstance(line, QWidget):
+            inputs = (line,)
+        self._inputs = inputs
+        self.setFocusProxy(inputs[0])
 
 
 def message_line() -> QLabel:
-    """Return the line under an input that says why its value is not allowed; hidden while there is nothing to say."""
+    """Return the hidden label that an input shows its problem in."""
     line = make_label(role="bad", wrap=True)
     line.hide()
     return line
 
 
-def stack_up(field: Field, line: QLayout | QWidget, message: QLabel) -> None:
-    """Lay out `field`: its input, and under it the message."""
-    column = in_column(owner=field, spacing=2)
-    if isinstance(line, QWidget):
-        column.addWidget(line)
-    else:
-        column.addLayout(line)
-    column.addWidget(message)
-
-
-def tell(message: QLabel, words: str) -> None:
-    """Say why a value is not allowed; empty words take it back."""
-    message.setText(words)
-    message.setVisible(bool(words))
+def tell(message: QLabel, text: str) -> None:
+    """Show a message in its label; an empty one hides the label."""
+    message.setText(text)
+    message.setVisible(bool(text))
 
 
 class TypedField(Field):
-    """A line of text and, under it, why what is typed is not allowed; subclasses lay both out."""
+    """A line edit."""
 
     def __init__(self, placeholder: str) -> None:
         super().__init__()
         self._edit = QLineEdit(placeholderText=placeholder)
-        self._message = message_line()
-        self.setFocusProxy(self._edit)
-
-    @property
-    def problem(self) -> str:
-        """Return why what is typed is not allowed; empty where it is."""
-        return self._message.text()
 
     @property
     def name(self) -> str:
-        """Return what screen readers are told is typed here."""
+        """Return the accessible name of the input."""
         return self._edit.accessibleName()
 
-    def set_name(self, name: str) -> None:
-        """Tell screen readers what is typed here."""
-        self._edit.setAccessibleName(name)
-
     def set_placeholder(self, text: str) -> None:
-        """Say what applies while the field is empty."""
+        """Set the text that is shown while the field is empty: the value that applies then."""
         self._edit.setPlaceholderText(text)
 
     def show_problem(self, message: str) -> None:
-        """Say under the input why its value is not allowed."""
-        tell(self._message, message)
-        self._edit.setAccessibleDescription(message)
+        """Show the message, and frame the input as wrong."""
+        super().show_problem(message)
         mark(self._edit, "true" if message else "", "wrong")
 
 
-def anything(_text: str) -> None:
-    """Take every text."""
+def accept_any(_text: str) -> None:
+    """Accept every text."""
 
 
 class TextField(TypedField):
-    """A text; `check` raises a `SpecError` for one that is not allowed. `typed` follows every letter."""
+    """A text; `check` raises a `SpecError` for an invalid one. `typed` is emitted on every keystroke."""
 
     typed = Signal()
 
-    def __init__(self, check: Callable[[str], object] = anything, placeholder: str = "") -> None:
+    def __init__(self, check: Callable[[str], object] = accept_any, placeholder: str = "") -> None:
         super().__init__(placeholder)
         self.check = check
         self._value = ""
         self._line = in_row((self._edit, 1))
-        stack_up(self, self._line, self._message)
+        self._lay_out(self._line, self._edit)
         self._edit.textEdited.connect(self._on_typed)
         self._edit.textEdited.connect(self.typed)
         self._edit.editingFinished.connect(self.finished)
 
     @property
     def value(self) -> str:
-        """Return the last text that was allowed."""
+        """Return the last valid text."""
         return self._value
 
     @property
     def text(self) -> str:
-        """Return what is typed, allowed or not."""
+        """Return the typed text, valid or not."""
         return self._edit.text().strip()
 
     def set_value(self, value: object) -> None:
-        """Show `value`; what is being typed right now is left alone if it means the same."""
+        """Show `value`; a text that is being typed is left alone if it means the same."""
         text = "" if value is None else str(value)
         if not (self._edit.hasFocus() and text == self._value):
             self._edit.setText(text)
@@ -136,12 +141,8 @@ class TextField(TypedField):
         self.shown.emit()
 
     def add_beside(self, widget: QWidget) -> None:
-        """Show a button that belongs to the text at its right."""
+        """Add a button to the right of the text."""
         self._line.addWidget(widget)
-
-    def recheck(self) -> None:
-        """Judge the text again, because what is allowed has changed."""
-        self._on_typed(self._edit.text())
 
     @Slot(str)
     def _on_typed(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Labels beside inputs; what differs from the default is marked and can be reset by itself."""
+"""A form of labelled inputs that marks values other than the default and can reset each of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,10 +21,7 @@ class _Row:
 
 
 class LabelledForm(QWidget):
-    """A column of labelled fields.
-
-    `default` of a row is asked each time, since it can depend on the model.
-    """
+    """A column of labelled fields; `default` of a row is called each time, since it can depend on the model."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -40,7 +37,7 @@ class LabelledForm(QWidget):
         theme.changed.connect(self._mark_all)
 
     def reserve(self) -> int:
-        """Return the next line, which is left free: it takes no room until a row is added there."""
+        """Reserve the next line of the grid for a row that is added later, and return its number."""
         self._next_line += 1
         return self._next_line - 1
 
@@ -53,26 +50,32 @@ class LabelledForm(QWidget):
         wide: bool = False,
         line: int | None = None,
     ) -> None:
-        """Add a row; `label` has a mnemonic (`&Batch`), `hint` is its tooltip; a `wide` one leaves no room to reset.
+        """Add a row at the end, or in a reserved `line`.
 
-        It comes below the others, or in the `line` that was reserved for it.
+        Args:
+            label: Its text with a mnemonic (`&Batch`).
+            field: The input.
+            default: Returns the value that the reset button sets; without it there is nothing to reset.
+            hint: The tooltip.
+            wide: Let the input take the place of the reset button too.
+            line: A line returned by `reserve`.
         """
         name = label.replace("&", "")
-        words = QLabel(label)
-        words.setToolTip(hint)
-        words.setBuddy(field)
+        title = QLabel(label)
+        title.setToolTip(hint)
+        title.setBuddy(field)
         if self._label_width is not None:
-            words.setWordWrap(True)
-            words.setMaximumWidth(self._label_width)
+            title.setWordWrap(True)
+            title.setMaximumWidth(self._label_width)
         field.set_name(name)
         field.setToolTip(hint)
         index = self.reserve() if line is None else line
         reset = IconButton(self._theme, "reset", f"Reset {name.lower()}", "accent")
         _keep_space(reset, not wide)
-        self._grid.addWidget(words, index, 0, Qt.AlignmentFlag.AlignTop)
+        self._grid.addWidget(title, index, 0, Qt.AlignmentFlag.AlignTop)
         self._grid.addWidget(field, index, 1, 1, 2 if wide else 1)
         self._grid.addWidget(reset, index, 2, Qt.AlignmentFlag.AlignTop)
-        row = _Row(field, words, reset, default or (lambda: field.value))
+        row = _Row(field, title, reset, default or (lambda: field.value))
         self._rows.append(row)
         self._align(row)
         reset.clicked.connect(partial(self._reset, row))
@@ -80,26 +83,20 @@ class LabelledForm(QWidget):
         self._mark(row)
 
     def add_below(self, widget: QWidget) -> None:
-        """Show something that belongs to the field above it, without a label of its own."""
+        """Add a widget without a label below the last field."""
         self._grid.addWidget(widget, self.reserve(), 1, 1, 2)
 
     def add_across(self, widget: QWidget) -> None:
-        """Show something that needs the whole width, such as a list."""
+        """Add a widget over the full width, such as a list."""
         self._grid.addWidget(widget, self.reserve(), 0, 1, 3)
 
     def set_label_width(self, width: int) -> None:
-        """Give labels `width` pixels, so that several forms line up; longer ones take two lines."""
+        """Make labels `width` pixels wide, so that several forms line up; longer labels wrap."""
         self._label_width = width
         self._grid.setColumnMinimumWidth(0, width)
 
-    def set_label(self, field: Field, label: str) -> None:
-        """Call a row something else, where its words depend on the model."""
-        row = next(row for row in self._rows if row.field is field)
-        row.label.setText(label)
-        field.set_name(label.replace("&", ""))
-
     def set_row_visible(self, field: Field, visible: bool) -> None:
-        """Show a row only while it has a meaning."""
+        """Show or hide the row of a field."""
         row = next(row for row in self._rows if row.field is field)
         row.label.setVisible(visible)
         row.field.setVisible(visible)
@@ -108,7 +105,7 @@ class LabelledForm(QWidget):
 
     @property
     def differs(self) -> bool:
-        """Return whether one of the rows that are shown differs from its default."""
+        """Return whether the value of a visible row differs from its default."""
         return any(self._differs(row) for row in self._rows if not row.field.isHidden())
 
     @staticmethod
@@ -117,7 +114,7 @@ class LabelledForm(QWidget):
 
     @Slot()
     def _mark_all(self) -> None:
-        # A new style sheet gives every label back the font that it was first shown with, and draws inputs taller.
+        # A new style sheet resets every label to its first font and makes inputs taller.
         for row in self._rows:
             self._align(row)
             self._mark(row)
@@ -133,9 +130,7 @@ class LabelledForm(QWidget):
 
     def _reset(self, row: _Row) -> None:
         row.field.setFocus()
-        row.field.set_value(row.default())
-        row.field.edited.emit(row.field.value)
-        row.field.finished.emit()
+        row.field.choose(row.default())
 
 
 def _keep_space(widget: QWidget, keep: bool) -> None:

@@ -1,4 +1,4 @@
-"""Numbers that are typed as people write them: whole ones of any size, and decimal ones."""
+"""Fields for whole and decimal numbers, typed with or without thousands separators."""
 
 import re
 from bisect import bisect_right
@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Slot
 from PySide6.QtGui import QKeyEvent, QWheelEvent
 from PySide6.QtWidgets import QSlider
 
-from planner.gui.widgets.inputs.field import TypedField, stack_up
+from planner.gui.widgets.inputs.field import TypedField
 from planner.gui.widgets.layout import in_row
 from planner.present import format as fmt
 
@@ -22,9 +22,9 @@ _LONGEST: Final = 40
 
 
 class TypedNumber(TypedField):
-    """A number that counts as soon as what is typed is allowed, and is written out when the field is left.
+    """A number that takes effect while it is typed and is reformatted when the field loses the focus.
 
-    Subclasses read and write it, and show their first value when they are laid out.
+    Subclasses implement `_read` and `_written`, and call `_show_value` once they are laid out.
     """
 
     _value: float | None
@@ -37,7 +37,7 @@ class TypedNumber(TypedField):
         self._edit.editingFinished.connect(self._on_finished)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Take back what is not allowed on Escape."""
+        """Restore the last valid value on Escape."""
         escape = (
             isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() == Qt.Key.Key_Escape
         )
@@ -47,19 +47,21 @@ class TypedNumber(TypedField):
         return super().eventFilter(watched, event)
 
     def _read(self, text: str) -> tuple[float | None, str]:
-        """Return the value that `text` means, or why it is not allowed."""
+        """Parse `text`; return the value and an empty string, or why the text is not allowed."""
         raise NotImplementedError
 
     def _written(self) -> str:
-        """Return the value as it is written into the field."""
+        """Return the value as text of the field."""
         raise NotImplementedError
 
     def _takes_back(self) -> bool:
-        """Return whether Escape has something to take back."""
+        """Return whether Escape restores the value."""
         return bool(self._message.text())
 
-    def _set(self, value: float | None) -> None:
-        """Show `value`; what is being typed right now is left alone if it means the same."""
+    def set_value(self, value: object) -> None:
+        """Show `value`, None or a number; a text that is being typed is left alone if it means the same."""
+        if not (value is None or isinstance(value, int | float)):
+            raise TypeError(f"a number field cannot show {value!r}")
         typing_the_same = self._edit.hasFocus() and self._read(self._edit.text()) == (value, "")
         self._value = value
         self._show_value(keep_text=typing_the_same)
@@ -95,10 +97,10 @@ _STEPS: Final = {
 
 
 class NumberField(TypedNumber):
-    """A whole number within bounds; the arrow keys add and take one, Page up and Page down double and halve.
+    """A whole number within bounds; Up and Down add and subtract one, Page Up and Page Down double and halve it.
 
-    With `placeholder` the field may be empty, which means `None`: the placeholder says what applies then. With `stops`
-    a slider stands beside it that goes from stop to stop.
+    With `placeholder` the field may be empty, which means `None`. With `stops` it has a slider that moves from stop to
+    stop.
     """
 
     def __init__(
@@ -113,35 +115,28 @@ class NumberField(TypedNumber):
         self._slider = _Slider(Qt.Orientation.Horizontal)
         self._slider.setRange(0, max(0, len(self._stops) - 1))
         self._slider.setVisible(bool(self._stops))
-        line = in_row((self._edit, 1), (self._slider, 1))
-        stack_up(self, line, self._message)
+        self._lay_out(in_row((self._edit, 1), (self._slider, 1)), self._edit)
         self._slider.valueChanged.connect(self._on_slid)
         self._slider.sliderReleased.connect(self.finished)
         self._show_value()
 
     @property
     def value(self) -> int | None:
-        """Return the number, or `None` where the field may be empty and is."""
+        """Return the number; `None` for an empty field."""
         return self._value
 
-    def set_value(self, value: object) -> None:
-        """Show `value`; a number that is being typed right now is left alone if it means the same."""
-        if not (value is None or isinstance(value, int)):
-            raise TypeError(f"a number field cannot show {value!r}")
-        self._set(value)
-
     def set_name(self, name: str) -> None:
-        """Tell screen readers what the number is."""
+        """Set the accessible names of the input and its slider."""
         super().set_name(name)
         self._slider.setAccessibleName(f"{name}, slider")
 
     def set_implied(self, value: int | None) -> None:
-        """Say which number applies while the field is empty; the slider and the arrow keys start from it."""
+        """Set the number that applies while the field is empty; the slider and the arrow keys start from it."""
         self._implied = value
         self.set_placeholder(fmt.UNKNOWN if value is None else fmt.integer(value))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Step on the arrow and page keys."""
+        """Change the number with the arrow and page keys."""
         if watched is self._edit and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             step = _STEPS.get(Qt.Key(event.key()))
             start = self._implied if self._value is None else self._value
@@ -186,19 +181,18 @@ class NumberField(TypedNumber):
 
 
 class _Slider(QSlider):
-    """A slider that the wheel does not move by accident."""
+    """A slider that ignores the mouse wheel."""
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Leave the wheel to whatever scrolls."""
+        """Leave the wheel to the enclosing scroll area."""
         event.ignore()
 
 
 class DecimalField(TypedNumber):
-    """A number from `minimum` to `maximum`, both as they are shown; its value is what is shown times `scale`.
+    """A number from `minimum` to `maximum`, both as displayed; its value is the displayed number times `scale`.
 
-    With `placeholder` the field may be empty, which means `None`: the placeholder says what applies then. A share that
-    is shown in per cent has the scale 0.01. k, M, B and T multiply by a thousand, a million and so on. Years are not
-    `grouped` by thousands.
+    With `placeholder` the field may be empty, which means `None`. A percentage has the scale 0.01. The suffixes k, M, B
+    and T multiply by 10³, 10⁶, 10⁹ and 10¹². Without `grouped` there are no thousands separators, as in years.
     """
 
     def __init__(
@@ -209,24 +203,18 @@ class DecimalField(TypedNumber):
         self._minimum, self._maximum, self._scale = minimum, maximum, scale
         self._optional = bool(placeholder)
         self._value: float | None = None if self._optional else minimum * scale
-        stack_up(self, self._edit, self._message)
+        self._lay_out(self._edit)
         self._show_value()
 
     @property
     def value(self) -> float | None:
-        """Return the number, or `None` where the field may be empty and is."""
+        """Return the number; `None` for an empty field."""
         return self._value
 
     @property
     def text(self) -> str:
-        """Return what is typed, allowed or not."""
+        """Return the typed text, valid or not."""
         return self._edit.text()
-
-    def set_value(self, value: object) -> None:
-        """Show `value`; what is being typed right now is left alone if it means the same."""
-        if not (value is None or isinstance(value, int | float)):
-            raise TypeError(f"a decimal field cannot show {value!r}")
-        self._set(value)
 
     def _read(self, text: str) -> tuple[float | None, str]:
         plain = text.translate(_DECIMAL_SEPARATORS)
@@ -253,7 +241,7 @@ class DecimalField(TypedNumber):
 
 
 def _shown(value: float) -> str:
-    """Return a number as it is written into the field: whole ones in full, others as short as they can be."""
+    """Format a number: whole numbers in full, others with at most ten significant digits."""
     rounded = float(f"{value:.10g}")
     if rounded == int(rounded) and abs(rounded) < 1e15:
         return fmt.integer(int(rounded))

@@ -1,4 +1,4 @@
-"""A table view that paints through a `CellPainter`, its header, and the first column, which stays in place."""
+"""A table view that paints through a `CellPainter`, its header, and its pinned first column."""
 
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ _ARROWS: Final = {Qt.SortOrder.AscendingOrder: "chevron-up", Qt.SortOrder.Descen
 
 
 class RecordHeader(QHeaderView):
-    """A header that can be clicked to sort; the arrow stands beside the unit, where it takes no room from the title."""
+    """A clickable header with the sort arrow next to the unit, where it takes no room from the title."""
 
     def __init__(self, theme: Theme, columns: tuple[Column[Any], ...], parent: QWidget) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
@@ -29,17 +29,17 @@ class RecordHeader(QHeaderView):
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
 
     def sizeHint(self) -> QSize:
-        """Return the height of two lines with air around them."""
+        """Return the height of two lines with padding."""
         height = self.fontMetrics().height() + QFontMetrics(self._small).height()
         return QSize(self.length(), height + 2 * self._theme.spacing.tiny)
 
     def paintSection(self, painter: QPainter, rect: QRect, position: int) -> None:
-        """Paint the title and beneath it the unit and, if the table is sorted by this column, the arrow."""
+        """Paint the title and below it the unit and, if the table is sorted by this column, the arrow."""
         column, sorted_by = self._columns[position], position == self.sortIndicatorSection()
-        padding, air = self._theme.spacing.small, self._theme.spacing.tiny
+        padding, tiny = self._theme.spacing.small, self._theme.spacing.tiny
         painter.fillRect(rect, self._theme.color("surface"))
         painter.fillRect(rect.left(), rect.bottom(), rect.width(), 1, self._theme.color("border"))
-        room = rect.adjusted(padding, air, -padding, -air)
+        room = rect.adjusted(padding, tiny, -padding, -tiny)
         on_right = column.align == "right"
         painter.setPen(self._theme.color("text" if sorted_by else "muted"))
         _paint_line(painter, self._titles, self.font(), column.title, room, on_right)
@@ -48,10 +48,10 @@ class RecordHeader(QHeaderView):
         if sorted_by:
             self._paint_arrow(painter, room, width, on_right)
 
-    def _paint_arrow(self, painter: QPainter, room: QRect, beside: int, on_right: bool) -> None:
-        """Paint the arrow before a unit on the right, after one on the left."""
+    def _paint_arrow(self, painter: QPainter, room: QRect, unit_width: int, on_right: bool) -> None:
+        """Paint the arrow before a right-aligned unit, or after a left-aligned one."""
         side = self._theme.icon_side
-        left = room.left() + (room.width() - beside - side if on_right else beside)
+        left = room.left() + (room.width() - unit_width - side if on_right else unit_width)
         ratio = painter.device().devicePixelRatio()
         arrow = self._theme.pixmap(_ARROWS[self.sortIndicatorOrder()], "text", ratio)
         painter.drawPixmap(left, room.top() + (self._units.height - side) // 2, arrow)
@@ -67,7 +67,7 @@ def _paint_line(painter: QPainter, cache: TextCache, font: QFont, text: str, roo
 
 
 class CellView(QTableView):
-    """Rows of one height, selected as a whole, painted without asking the model role by role."""
+    """A table of rows of equal height, selected as a whole and painted without a model call for each role."""
 
     def __init__(
         self, model: RecordTableModel[Any], theme: Theme, cells: CellPainter, parent: QWidget | None = None
@@ -85,21 +85,21 @@ class CellView(QTableView):
         self.setTabKeyNavigation(False)  # or Tab would go through every cell before it leaves the table
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        # Filling its own ground spares the view those of everything beneath, each drawn through the style sheet.
+        # With an opaque background Qt need not paint the widgets below, each through the style sheet.
         self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.verticalHeader().hide()
         self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 12)
         self.verticalHeader().setMinimumSectionSize(1)
 
     def records(self) -> RecordTableModel[Any]:
-        """Return the model, as what it is."""
+        """Return the model with its type."""
         model = self.model()
         if not isinstance(model, RecordTableModel):
             raise TypeError("a CellView shows a RecordTableModel")
         return model
 
     def has_keyboard(self) -> bool:
-        """Return whether the current row should look focused."""
+        """Return whether the current row is painted as focused."""
         return self.hasFocus()
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -112,7 +112,7 @@ class CellView(QTableView):
             self._cells.paint(painter, self._rows_within(event.rect()), columns)
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:
-        """Scroll, and paint everything again where another column is cut by the edge than before."""
+        """Scroll; repaint everything after a horizontal scroll, which may cut off another column."""
         super().scrollContentsBy(dx, dy)
         if dx:
             self.viewport().update()
@@ -120,15 +120,15 @@ class CellView(QTableView):
     def columns_within(self, area: QRect) -> list[CellColumn]:
         """Return the visible columns that meet `area`, from left to right."""
         header = self.horizontalHeader()
-        found = []
+        columns = []
         for visual in range(header.count()):
             position = header.logicalIndex(visual)
             if header.isSectionHidden(position):
                 continue
             column = CellColumn(position, header.sectionViewportPosition(position), header.sectionSize(position))
             if column.left <= area.right() and column.left + column.width > area.left():
-                found.append(column)
-        return found
+                columns.append(column)
+        return columns
 
     def _rows_within(self, area: QRect) -> list[CellRow]:
         selected = {index.row() for index in self.selectionModel().selectedRows()}
@@ -142,9 +142,9 @@ class CellView(QTableView):
 
 
 class PinnedColumn(CellView):
-    """A view of column 0 laid over `table`, with which it shares selection, sorting and vertical scrolling.
+    """A view of column 0 on top of `table`, with which it shares selection, sorting and vertical scrolling.
 
-    The keyboard stays with `table`: this view never takes the focus, and screen readers need not see it.
+    The focus stays with `table`; screen readers can ignore this view.
     """
 
     def __init__(self, table: CellView, model: RecordTableModel[Any], theme: Theme, cells: CellPainter) -> None:
@@ -157,12 +157,12 @@ class PinnedColumn(CellView):
         for position in range(1, len(model.columns)):
             self.setColumnHidden(position, True)
         self.verticalScrollBar().valueChanged.connect(table.verticalScrollBar().setValue)
-        # A view lays itself out late; until then it would refuse positions that the other has already taken.
+        # A view is laid out late; until then it would reject positions that the table has already scrolled to.
         table.verticalScrollBar().rangeChanged.connect(self.verticalScrollBar().setRange)
         table.verticalScrollBar().valueChanged.connect(self.verticalScrollBar().setValue)
 
     def place(self) -> None:
-        """Cover the table's own first column, header included."""
+        """Cover the table's first column, including its header."""
         table, header = self._table, self._table.horizontalHeader()
         self.horizontalHeader().setFixedHeight(header.height())
         self.setColumnWidth(0, header.sectionSize(0))
@@ -170,15 +170,15 @@ class PinnedColumn(CellView):
         self.setGeometry(QRect(table.viewport().x(), header.y(), width, header.height() + table.viewport().height()))
 
     def has_keyboard(self) -> bool:
-        """Return whether the table has the keyboard: both show the same current row."""
+        """Return whether the table has the focus: both show the same current row."""
         return self._table.has_keyboard()
 
     def columns_within(self, area: QRect) -> list[CellColumn]:
-        """Return the one column."""
+        """Return the pinned column."""
         return [CellColumn(0, 0, self.viewport().width())]
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint the cells, and an edge once something has gone beneath."""
+        """Paint the cells, and an edge once the table is scrolled sideways."""
         super().paintEvent(event)
         if self._table.horizontalScrollBar().value() > 0:
             painter = QPainter(self.viewport())

@@ -1,4 +1,4 @@
-"""The cells of a record table, painted row by row."""
+"""Painting of the cells of a record table."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _CUT: Final = "…"  # for a number that the edge of the table would cut: its fi
 
 
 class TextCache:
-    """Texts laid out once for a font and a width; a table shows the same few thousand again and again."""
+    """Static texts by content and width for one font; a table repaints the same few thousand."""
 
     def __init__(self) -> None:
         self.font = QFont()
@@ -28,20 +28,20 @@ class TextCache:
         self.height = self._metrics.height()
 
     def use(self, font: QFont) -> None:
-        """Lay texts out in `font` from now on."""
+        """Switch to `font`, which clears the cache if it is another font."""
         if font != self.font:
             self.font, self._metrics = QFont(font), QFontMetrics(font)
             self._laid.clear()
             self.height = self._metrics.height()
 
     def lay(self, text: str, width: int) -> tuple[QStaticText, int]:
-        """Return `text` and its width, shortened with an ellipsis where it would be wider than `width`."""
-        found = self._laid.get((text, width))
-        if found is None:
+        """Return `text`, elided to `width`, and the width that it takes."""
+        laid = self._laid.get((text, width))
+        if laid is None:
             if len(self._laid) > _LIMIT:
                 self._laid.clear()
-            found = self._laid[text, width] = self._make(text, width)
-        return found
+            laid = self._laid[text, width] = self._make(text, width)
+        return laid
 
     def _make(self, text: str, width: int) -> tuple[QStaticText, int]:
         shown = self._metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)
@@ -56,7 +56,7 @@ Marker = Callable[[Any], Mark]
 
 @dataclass(frozen=True, slots=True)
 class CellColumn:
-    """Where a column lies in the viewport."""
+    """The place of a column in the viewport."""
 
     position: int
     left: int
@@ -65,7 +65,7 @@ class CellColumn:
 
 @dataclass(frozen=True, slots=True)
 class CellRow:
-    """Where a row lies in the viewport, and whether it is selected and has the keyboard."""
+    """The place of a row in the viewport, and whether it is selected and has the focus."""
 
     number: int
     top: int
@@ -75,10 +75,7 @@ class CellRow:
 
 
 class CellPainter:
-    """Paints rows of a `RecordTableModel` in the colours of the theme.
-
-    `markers` says, by column, which cells carry an icon and a colour.
-    """
+    """Paints rows of a `RecordTableModel`; `markers` return the icon and color of a cell, by column key."""
 
     def __init__(self, model: RecordTableModel[Any], theme: Theme, markers: Mapping[str, Marker]) -> None:
         self._model = model
@@ -91,7 +88,7 @@ class CellPainter:
         theme.changed.connect(self._forget_colors)
 
     def paint(self, painter: QPainter, rows: Sequence[CellRow], columns: Sequence[CellColumn]) -> None:
-        """Paint the cells where `rows` and `columns` meet."""
+        """Paint the cells of `rows` in `columns`."""
         self._cache.use(painter.font())
         self._paint_grounds(painter, rows, columns)
         for column in columns:
@@ -113,30 +110,30 @@ class CellPainter:
                 self._fill(painter, [QRect(left, row.top, MARKED_WIDTH, row.height - 1)], "accent")
 
     def _fill(self, painter: QPainter, places: Sequence[QRect], role: str) -> None:
-        """Fill all of `places` in one call: one by one they take a tenth of a keystroke."""
+        """Fill all rectangles in one call: separate calls would take a tenth of the time of a keystroke."""
         if places:
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(self._color(role))
             painter.drawRects(places)
 
     def _paint_texts(self, painter: QPainter, rows: Sequence[CellRow], column: CellColumn) -> None:
-        said = [(row, self._model.texts(row.number)[column.position]) for row in rows]
+        cells = [(row, self._model.texts(row.number)[column.position]) for row in rows]
         marker = self._markers.get(column.position)
         if marker:
-            for row, text in said:
+            for row, text in cells:
                 self._paint_marked(painter, row, column, text, marker(self._model.record(row.number)))
             return
-        known = [(row, text) for row, text in said if text not in NO_FIGURES]
+        known = [(row, text) for row, text in cells if text not in NO_FIGURES]
         painter.setPen(self._color("text"))
         self._paint_plain(painter, known, column, self._cache)
-        if len(known) < len(said):
+        if len(known) < len(cells):
             painter.setPen(self._color("muted"))
             painter.setFont(self._small.font)
-            self._paint_plain(painter, [found for found in said if found[1] in NO_FIGURES], column, self._small)
+            self._paint_plain(painter, [cell for cell in cells if cell[1] in NO_FIGURES], column, self._small)
             painter.setFont(self._cache.font)
 
     def _paint_plain(
-        self, painter: QPainter, said: Sequence[tuple[CellRow, str]], column: CellColumn, cache: TextCache
+        self, painter: QPainter, cells: Sequence[tuple[CellRow, str]], column: CellColumn, cache: TextCache
     ) -> None:
         padding = self._theme.spacing.small
         left, room = column.left + padding, column.width - 2 * padding
@@ -145,7 +142,7 @@ class CellPainter:
         cut = on_right and left + room > edge
         if cut and left + cache.lay(_CUT, room)[1] > edge:
             return
-        for row, text in said:
+        for row, text in cells:
             static, width = cache.lay(_CUT if cut else text, room)
             top = row.top + (row.height - cache.height) // 2
             painter.drawStaticText(left + room - width if on_right and not cut else left, top, static)
@@ -175,14 +172,12 @@ class CellPainter:
         self._pixmaps.clear()
 
     def _color(self, role: str) -> QColor:
-        found = self._colors.get(role)
-        if found is None:
-            found = self._colors[role] = self._theme.color(role)
-        return found
+        if role not in self._colors:
+            self._colors[role] = self._theme.color(role)
+        return self._colors[role]
 
     def _pixmap(self, painter: QPainter, mark: Mark) -> QPixmap:
-        found = self._pixmaps.get(mark)
-        if found is None:
+        if mark not in self._pixmaps:
             ratio = painter.device().devicePixelRatio()
-            found = self._pixmaps[mark] = self._theme.pixmap(mark.icon, mark.role, ratio)
-        return found
+            self._pixmaps[mark] = self._theme.pixmap(mark.icon, mark.role, ratio)
+        return self._pixmaps[mark]

@@ -1,4 +1,4 @@
-"""The table model of frozen records: text computed once a row, filtering and sorting done in Python before a reset."""
+"""A table model of records that computes each row's text once and sorts and filters in Python."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Generic, TypeVar
@@ -14,14 +14,14 @@ _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _NO_PARENT = QModelIndex()
 _A_FEW = 10
-"""Of so many rows the largest may be a giant, which does not set the scale of the others."""
+"""A meter is full at the value that one row in this many reaches: the largest may be an outlier."""
 
 
 class RecordTableModel(QAbstractTableModel, Generic[Record]):
-    """Records as rows and `columns` as columns.
+    """A table with a row for each record.
 
-    `identify` names a record; selection goes by that name. All records are kept sorted; a filter returns the names of
-    those to show. A proxy model would call `data` for each comparison, a hundred times as slow at 3,000 rows.
+    `identify` returns the name of a record, which identifies it in selections and filters. A proxy model would call
+    `data` for each comparison, which is a hundred times as slow with 3,000 rows.
     """
 
     def __init__(
@@ -48,26 +48,26 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """Return the records that are shown, in their order."""
+        """Return the visible records in their order."""
         return tuple(record for _, record in self._shown)
 
     @property
     def names(self) -> Sequence[str]:
-        """Return the names of the records that are shown, in their order."""
+        """Return the names of the visible records in their order."""
         return self._names
 
     @property
     def first(self) -> Collection[str]:
-        """Return the names of the records that stand above all others."""
+        """Return the names of the records that are kept at the top."""
         return self._first
 
     @property
     def all_records(self) -> tuple[Record, ...]:
-        """Return every record, shown or not, in the order they came."""
+        """Return all records, visible or not, in their original order."""
         return tuple(self._all.values())
 
     def set_records(self, records: Sequence[Record]) -> None:
-        """Show other records through the same filter and sorting."""
+        """Replace the records; the filter and the sort order stay."""
         self._all = {self.identify(record): record for record in records}
         self._texts.clear()
         self._words.clear()
@@ -77,19 +77,19 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         self._reset()
 
     def set_first(self, names: Collection[str]) -> None:
-        """Keep these records above all others, sorted among themselves."""
+        """Keep these records at the top, sorted among themselves."""
         if self._first != frozenset(names):
             self._first = frozenset(names)
             self._order()
             self._reset()
 
     def set_filter(self, keep: Filter[Record] | None) -> None:
-        """Show only the records whose names `keep` returns of all of them."""
+        """Show only the records whose names `keep` returns; it gets all records."""
         self._filter = keep
         self._reset()
 
     def sort_by(self, key: str | None, descending: bool = False) -> None:
-        """Sort by the column `key`, unknown values last either way; none restores the records' own order."""
+        """Sort by the column `key`, unknown values last in both directions; None restores the original order."""
         self.sort_key, self.descending = key, descending
         self._order()
         self._reset()
@@ -106,19 +106,19 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         raise KeyError(key)
 
     def row_of(self, record_id: str) -> int | None:
-        """Return the row that shows `record_id`, if it is shown."""
+        """Return the row of a record, or None if it is not visible."""
         return next((row for row, name in enumerate(self._names) if name == record_id), None)
 
     def record(self, row: int) -> Record | None:
-        """Return the record in `row`."""
+        """Return the record in a row, or None for a row that does not exist."""
         return self._shown[row][1] if 0 <= row < len(self._shown) else None
 
     def find(self, name: str | None) -> Record | None:
-        """Return the record called `name`, shown or not."""
+        """Return the record with this name, visible or not."""
         return None if name is None else self._all.get(name)
 
     def texts(self, row: int) -> tuple[str, ...]:
-        """Return what the cells of `row` say, computed when the row is first looked at."""
+        """Return the texts of a row's cells, computed when first needed."""
         name, record = self._shown[row]
         found = self._texts.get(name)
         if found is None:
@@ -126,21 +126,21 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         return found
 
     def is_marked(self, row: int) -> bool:
-        """Return whether `row` holds the record that the plan uses."""
+        """Return whether the row is that of the record used by the plan."""
         return self._names[row] == self.marked
 
     def share(self, row: int, position: int) -> float | None:
-        """Return a cell's value as a fraction of what fills its meter, at most 1."""
+        """Return a cell's value as a fraction of a full meter, at most 1."""
         value = self._values_of(position)[self._names[row]]
         full = self._full_at(position)
         return min(value / full, 1) if value is not None and full else None
 
     def numbers(self, key: str) -> Mapping[str, float | None]:
-        """Return the values of the column `key` by the records' names, shown or not, none where there is no number."""
+        """Return the column's values by record name, of invisible records too; None if a value is no number."""
         return self._values_of(self.column_of(key))
 
     def words(self, key: str) -> Mapping[str, str]:
-        """Return the texts of the column `key` by the records' names, shown or not."""
+        """Return the column's texts by record name, of invisible records too."""
         found = self._words.get(key)
         if found is None:
             text = self.columns[self.column_of(key)].text
@@ -148,7 +148,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         return found
 
     def rowCount(self, parent: Index = _NO_PARENT) -> int:
-        """Return the number of records shown."""
+        """Return the number of visible records."""
         return 0 if parent.isValid() else len(self._shown)
 
     def columnCount(self, parent: Index = _NO_PARENT) -> int:
@@ -156,7 +156,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         return 0 if parent.isValid() else len(self.columns)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        """Return text, sortable value, alignment, source or the text for screen readers."""
+        """Return the text, sortable value, alignment, tooltip or accessible text of a cell."""
         if not index.isValid():
             return None
         row, column = index.row(), self.columns[index.column()]
@@ -174,7 +174,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         return None
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        """Return the columns' titles with their units, and what they mean."""
+        """Return the title with its unit, the tooltip or the alignment of a column."""
         if orientation == Qt.Orientation.Vertical or not 0 <= section < len(self.columns):
             return None
         column = self.columns[section]
@@ -204,7 +204,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         return full
 
     def _usual_full(self, position: int) -> float:
-        """Return the value that a tenth of the shown rows reach, of a few rows the largest; 0 where none is known."""
+        """Return the value that a tenth of the visible rows reach; the largest of less than ten; 0 without values."""
         values = self._values_of(position)
         if position not in self._by_size:
             known = ((value, name) for name, value in values.items() if value is not None)

@@ -1,4 +1,4 @@
-"""The table of records: a pinned first column, sorting by header, columns to choose, and selection by name."""
+"""A table of records with a pinned first column, sorting, a choice of columns, and selection by name."""
 
 from collections.abc import Collection, Mapping
 from functools import partial
@@ -38,7 +38,7 @@ from planner.present import record_text
 from planner.present.columns import Column
 
 PADDING: Final = 8
-"""Pixels on each side of what stands in a cell."""
+"""Pixels on each side of a cell's content."""
 _SLACK: Final = 4  # a header's font can be a shade wider than the table's
 _FRAME: Final = 4
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
@@ -49,48 +49,20 @@ _CURRENT = QItemSelectionModel.SelectionFlag.NoUpdate
 def default_layout(
     columns: tuple[Column[Any], ...], sort_key: str | None = None, descending: bool = False
 ) -> TableLayout:
-    """Return the arrangement that `columns` declare."""
+    """Return the layout that `columns` declare."""
     shown = tuple(column.key for column in columns if column.shown)
     return TableLayout(shown=shown, sort_key=sort_key, descending=descending)
 
 
-def layout_of(view: QTableView, model: RecordTableModel[Any]) -> TableLayout:
-    """Return the arrangement of `view` as it stands."""
-    header = view.horizontalHeader()
-    order = [header.logicalIndex(visual) for visual in range(header.count())]
-    shown = tuple(model.columns[position].key for position in order if not header.isSectionHidden(position))
-    widths = {key: header.sectionSize(model.column_of(key)) for key in shown}
-    usual = {key: usual_width(model.columns[model.column_of(key)], view.fontMetrics()) for key in shown}
-    return TableLayout(
-        shown=shown,
-        widths={key: width for key, width in widths.items() if width != usual[key]},
-        sort_key=model.sort_key,
-        descending=model.descending,
-    )
-
-
-def arrange_columns(view: QTableView, model: RecordTableModel[Any], layout: TableLayout) -> None:
-    """Arrange the columns of `view` as `layout` says; the first column stays first and is always shown."""
-    header = view.horizontalHeader()
-    known = {column.key: position for position, column in enumerate(model.columns)}
-    wanted = [0, *(known[key] for key in layout.shown if known.get(key))]
-    rest = [position for position in range(len(model.columns)) if position not in wanted]
-    for visual, position in enumerate((*wanted, *rest)):
-        header.moveSection(header.visualIndex(position), visual)
-        column = model.columns[position]
-        header.resizeSection(position, layout.widths.get(column.key, usual_width(column, view.fontMetrics())))
-        header.setSectionHidden(position, position not in wanted)
-
-
 def usual_width(column: Column[Any], metrics: QFontMetrics) -> int:
-    """Return the declared width in pixels, and no less than the title, or the unit with its arrow, takes."""
+    """Return the default width in pixels, at least that of the title and of the unit with the sort arrow."""
     title = metrics.horizontalAdvance(column.title) + _SLACK
     unit = metrics.horizontalAdvance(column.unit) + ICON_PIXELS
     return max(column.width * metrics.horizontalAdvance("0"), title, unit) + 2 * PADDING
 
 
 def fill_column_menu(menu: QMenu, table: "RecordTable") -> None:
-    """Fill `menu` with what can be done to the columns of `table`."""
+    """Fill `menu` with actions to sort, show and hide the columns of `table`."""
     _fill_sort_menu(menu.addMenu("&Sort by"), table)
     menu.addSeparator()
     shown = {column.key for column in table.visible_columns}
@@ -98,7 +70,7 @@ def fill_column_menu(menu: QMenu, table: "RecordTable") -> None:
         action = _check(menu, column.title, column.key in shown)
         action.toggled.connect(partial(table.show_column, column.key))
     menu.addSeparator()
-    menu.addAction("&Restore the usual columns").triggered.connect(table.restore_usual)
+    menu.addAction("&Restore the default columns").triggered.connect(table.restore_usual)
 
 
 def _fill_sort_menu(menu: QMenu, table: "RecordTable") -> None:
@@ -126,17 +98,16 @@ def _turn(table: "RecordTable", descending: bool) -> None:
 
 
 def show_rows(table: QTableView, rows: int) -> None:
-    """Make `table` as high as its header and so many rows are."""
+    """Set the height of `table` to its header and this many rows."""
     header, row = table.horizontalHeader().sizeHint(), table.verticalHeader().defaultSectionSize()
     table.setFixedHeight(header.height() + rows * row + _FRAME)
 
 
 class RecordTable(CellView):
-    """A view of a `RecordTableModel` that remembers what is chosen by name, across sorting and filtering.
+    """A view of a `RecordTableModel` that keeps the selection by name while it is sorted and filtered.
 
-    `current_changed` carries the record under the keyboard, `record_activated` the one that was double-clicked or
-    confirmed with Enter, `arranged` says that columns, widths or sorting are other than before. Screen readers are told
-    its `name`.
+    `current_changed` carries the current record, `record_activated` the one that was double-clicked or confirmed with
+    Enter; `arranged` is emitted when columns, widths or sorting change. `name` is the accessible name.
     """
 
     current_changed = Signal(object)
@@ -168,38 +139,54 @@ class RecordTable(CellView):
 
     @property
     def visible_columns(self) -> tuple[Column[Any], ...]:
-        """Return the columns that are shown, from left to right."""
+        """Return the visible columns from left to right."""
         model = self.records()
         return tuple(model.columns[model.column_of(key)] for key in self.layout_now().shown)
 
     @property
     def selected_records(self) -> tuple[Any, ...]:
-        """Return the records whose rows are selected, in the table's order."""
+        """Return the selected records in the table's order."""
         model = self.records()
         return tuple(record for record in model.records if model.identify(record) in self._chosen)
 
     @property
     def current_record(self) -> object:
-        """Return the record under the keyboard, if it is shown."""
+        """Return the current record, or None if it is not visible."""
         model = self.records()
         row = None if self.current_id is None else model.row_of(self.current_id)
         return None if row is None else model.record(row)
 
     def layout_now(self) -> TableLayout:
-        """Return how the columns are arranged."""
-        return layout_of(self, self.records())
+        """Return the current layout."""
+        model, header = self.records(), self.horizontalHeader()
+        order = [header.logicalIndex(visual) for visual in range(header.count())]
+        shown = tuple(model.columns[position].key for position in order if not header.isSectionHidden(position))
+        widths = {key: header.sectionSize(model.column_of(key)) for key in shown}
+        usual = {key: usual_width(model.columns[model.column_of(key)], self.fontMetrics()) for key in shown}
+        return TableLayout(
+            shown=shown,
+            widths={key: width for key, width in widths.items() if width != usual[key]},
+            sort_key=model.sort_key,
+            descending=model.descending,
+        )
 
     def arrange(self, layout: TableLayout) -> None:
-        """Arrange the columns and sort as `layout` says; what it does not know is left as declared."""
-        model = self.records()
-        with QSignalBlocker(self.horizontalHeader()):
-            arrange_columns(self, model, layout)
-        known = {column.key for column in model.columns}
+        """Apply a layout and its sort order; other columns than those it lists and the first are hidden."""
+        model, header = self.records(), self.horizontalHeader()
+        known = {column.key: position for position, column in enumerate(model.columns)}
+        wanted = [0, *(known[key] for key in layout.shown if known.get(key))]
+        rest = [position for position in range(len(model.columns)) if position not in wanted]
+        with QSignalBlocker(header):
+            for visual, position in enumerate((*wanted, *rest)):
+                header.moveSection(header.visualIndex(position), visual)
+                column = model.columns[position]
+                header.resizeSection(position, layout.widths.get(column.key, usual_width(column, self.fontMetrics())))
+                header.setSectionHidden(position, position not in wanted)
         self.sort_by(layout.sort_key if layout.sort_key in known else None, layout.descending)
         self._pinned.place()
 
     def restore_usual(self) -> None:
-        """Arrange the columns as they were declared."""
+        """Restore the default layout."""
         self.arrange(self.usual)
         self.arranged.emit()
 
@@ -221,7 +208,7 @@ class RecordTable(CellView):
         self.arranged.emit()
 
     def choose(self, record_id: str) -> None:
-        """Make `record_id` the current record; while it is filtered out it waits for the filter to be lifted."""
+        """Make `record_id` the current record, even while it is filtered out."""
         row = self.records().row_of(record_id)
         if row is not None:
             index = self.model().index(row, 0)
@@ -236,7 +223,7 @@ class RecordTable(CellView):
             self.current_changed.emit(self.records().find(record_id))
 
     def select_names(self, names: Collection[str]) -> None:
-        """Select the rows of `names`, the first of them under the keyboard."""
+        """Select the rows of `names` and make the first of them current."""
         model, selection = self.records(), QItemSelection()
         rows = sorted(row for name in names if (row := model.row_of(name)) is not None)
         for row in rows:
@@ -246,42 +233,42 @@ class RecordTable(CellView):
         self.selectionModel().select(selection, _SELECT)
 
     def enter(self) -> None:
-        """Take the keyboard; with nothing chosen in view, choose the first row."""
+        """Take the focus; without a visible current record, select the first row."""
         self.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def mark(self, record_id: str | None) -> None:
-        """Mark the record that the plan uses."""
+        """Mark the record used by the plan."""
         self.records().marked = record_id
         self.viewport().update()
         self._pinned.viewport().update()
 
     def copy_selected(self) -> None:
-        """Put the selected rows with their header on the clipboard, separated by tabs."""
+        """Copy the selected rows with their header, separated by tabs, to the clipboard."""
         QGuiApplication.clipboard().setText(record_text.to_tsv(self.visible_columns, self.selected_records))
 
     def column_menu(self) -> QMenu:
-        """Return a new menu to sort, to choose columns and to restore them."""
+        """Return a new menu to sort, choose and restore columns."""
         menu = QMenu(self)
         fill_column_menu(menu, self)
         return menu
 
     def sort_as_clicked(self, key: str) -> None:
-        """Sort by `key` as a click on its header does: numbers from the largest, then the other way."""
+        """Sort by `key` like a click on its header: numbers in descending order first, then reversed."""
         model = self.records()
         largest_first = model.columns[model.column_of(key)].align == "right"
         self.sort_by(key, not model.descending if key == model.sort_key else largest_first)
         self.scrollToTop()
 
     def has_keyboard(self) -> bool:
-        """Return whether this view, its pinned column included, has the keyboard."""
+        """Return whether the table has the focus; its pinned column never takes it."""
         return self.hasFocus()
 
     def columns_within(self, area: QRect) -> list[CellColumn]:
-        """Return the columns but the first, which the pinned view paints."""
+        """Return the columns except the first, which the pinned view paints."""
         return [column for column in super().columns_within(area) if column.position]
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the pinned column as high as the table."""
+        """Resize the pinned column with the table."""
         super().resizeEvent(event)
         self._pinned.place()
 
@@ -290,7 +277,7 @@ class RecordTable(CellView):
         index: QModelIndex | QPersistentModelIndex,
         hint: QAbstractItemView.ScrollHint = QAbstractItemView.ScrollHint.EnsureVisible,
     ) -> None:
-        """Scroll to `index`, so that it does not end beneath the pinned column, which itself is always in view."""
+        """Scroll to `index` without hiding it behind the pinned column; that column needs no horizontal scroll."""
         sideways = self.horizontalScrollBar()
         before = sideways.value()
         super().scrollTo(index, hint)
@@ -302,20 +289,20 @@ class RecordTable(CellView):
             sideways.setValue(sideways.value() - hidden)
 
     def event(self, event: QEvent) -> bool:
-        """Claim the copy shortcut while the table has the keyboard, before the window does."""
+        """Handle the copy shortcut before the window does while the table has the focus."""
         if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.ShortcutOverride:
             return super().event(event)
         event.setAccepted(event.matches(QKeySequence.StandardKey.Copy))
         return event.isAccepted()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Choose the first row if none is: arrow keys have to start somewhere one can see."""
+        """Select the first row if none is current, so that the arrow keys have a visible start."""
         if self.current_record is None:
             self._choose_row(0)
         super().focusInEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Copy rows, and confirm the current one with Enter."""
+        """Copy the selected rows, or activate the current one with Enter."""
         if event.matches(QKeySequence.StandardKey.Copy):
             self.copy_selected()
         elif event.key() in _ENTER and self.current_record is not None:
@@ -324,7 +311,7 @@ class RecordTable(CellView):
             super().keyPressEvent(event)
 
     def _choose_row(self, row: int) -> None:
-        # Not `selectRow`, which toggles instead while the person holds Ctrl.
+        # Not `selectRow`, which toggles the row while Ctrl is held.
         self.selectionModel().setCurrentIndex(self.model().index(row, 0), _SELECT)
 
     def _begin_with_a_whole_row(self) -> None:
@@ -384,9 +371,9 @@ class RecordTable(CellView):
 
     @Slot()
     def _on_reset(self) -> None:
-        """Choose again, by name, what was chosen before: rows have changed places or are gone for now.
+        """Restore the selection by name after rows moved or were filtered out.
 
-        Both views are laid out at once. Left to themselves they would do it after the first painting, and paint twice.
+        Both views are laid out immediately; otherwise they would do so after the first painting and paint twice.
         """
         for view in (self, self._pinned):
             view.executeDelayedItemsLayout()

@@ -1,29 +1,29 @@
-"""What one of LitGPT's blocks keeps for the backward pass, and what bitsandbytes holds on to after it."""
+"""Activations saved by one of LitGPT's blocks, and inputs that bitsandbytes keeps after the step."""
 
 from functools import lru_cache
 from typing import NamedTuple
 
 from planner.memory.kernels import MASK
-from planner.memory.software.litgpt.parts import Parts, merged_width
+from planner.memory.software.litgpt.parts import AdaptedParts, merged_width
 from planner.memory.training.autograd.layer import STATISTIC
 from planner.memory.training.saved import SavedPerToken
 from planner.models.architecture import Attention, Layer, Mlp, Norm
 
 
 class BlockSettings(NamedTuple):
-    """Bytes per element of the stream, and of what matrix products read; what is adapted, or none if all is trained.
+    """Bytes per element of the stream and of matrix products' inputs; the adapted parts, None in full fine-tuning.
 
-    `quantised` says that bitsandbytes multiplies.
+    `quantised` means that bitsandbytes computes the products.
     """
 
     stream: int
     computed: int
-    parts: Parts | None
+    parts: AdaptedParts | None
     quantised: bool = False
 
     @property
     def autocast(self) -> bool:
-        """Return whether the stream is wider than what matrix products read."""
+        """Return whether the stream is wider than the inputs of matrix products."""
         return self.stream != self.computed
 
     def adapts(self, name: str) -> bool:
@@ -32,18 +32,18 @@ class BlockSettings(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """Return the rank of the adapters, 0 without."""
+        """Return the rank of the adapters, 0 without adapters."""
         return self.parts.rank if self.parts else 0
 
 
 @lru_cache(maxsize=1024)
 def saved_by_block(layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True) -> SavedPerToken:
-    """Return what a block keeps per token; the first one under adapters is not `reached` by a derivative of its input.
+    """Return what a block saves per token; no gradient reaches (`reached`) the first one's input under adapters.
 
     **Formula** (bf16-true, RMSNorm, grouped heads, gated, adapters on queries and values with dropout): norms
     2 · (4h + 4); queries, keys and values as wide as all heads 3 · 2q, the output 2q + 4a; the adapters' input 2h + h,
     result of A 2 · 2r and of B 2 · (q + kv); feed-forward 3 · 2i. The first block keeps neither what its first norm
-    reads nor the mask of the dropout behind it.
+    reads nor the mask of the dropout after it.
 
     **Source**: litgpt/model.py and litgpt/lora.py at 00af8b0d (September 2024): `RMSNorm.forward` copies to fp32,
     `CausalSelfAttention.forward` expands keys and values to all heads, `LoRAQKVLinear.zero_pad` keeps what
@@ -66,22 +66,22 @@ def saved_by_block(layer: Layer, hidden: int, settings: BlockSettings, reached: 
 
 
 def _reached(layer: Layer, settings: BlockSettings, reached: bool) -> tuple[bool, bool]:
-    """Return whether a derivative goes through attention, and whether through what the feed-forward block reads."""
+    """Return whether a gradient passes through attention, and whether through the feed-forward block's input."""
     mixed = reached or settings.parts is None or settings.parts.merged > 0
     return mixed, reached if layer.parallel else mixed or settings.adapts("projection")
 
 
 def _norms(layer: Layer, hidden: int, settings: BlockSettings, reached: bool, between: bool) -> int:
-    """Count the norms that a derivative goes through, or that are trained; parallel ones read one tensor."""
-    each = norm_kept(layer.norm, hidden, settings)
+    """Return the bytes of norms that a gradient passes through or that are trained; parallel ones share an input."""
+    each = litgpt_norm_bytes(layer.norm, hidden, settings)
     if settings.parts is None or reached:
         shared = (layer.norm_count - 1) * settings.stream * hidden if layer.parallel and layer.norm.native else 0
         return layer.norm_count * each - shared
     return each * (layer.norm_count - 1) if between else 0
 
 
-def norm_kept(norm: Norm, width: int, settings: BlockSettings) -> int:
-    """Return what a norm keeps: its input, in fp32 for RMSNorm, and where its weight is trained the normed values.
+def litgpt_norm_bytes(norm: Norm, width: int, settings: BlockSettings) -> int:
+    """Return the bytes that a norm saves: its input, in fp32 for RMSNorm, and the normed values if it is trained.
 
     **Formula**: LayerNorm r · h + 8; RMSNorm 4h + 4, and 4h where it is trained.
     """
@@ -91,9 +91,9 @@ def norm_kept(norm: Norm, width: int, settings: BlockSettings) -> int:
 
 
 def _attention(mixer: Attention, settings: BlockSettings) -> int:
-    """Count queries and keys, which are rotated and put together anew, values, the output and its statistics.
+    """Return the bytes of queries and keys, concatenated after rotation, of values, and of the output with statistics.
 
-    Values are a view into the merged result, all of which is kept, unless a few heads are copied to be many.
+    Values are a view into the merged result, all of which is saved, unless grouped heads are expanded by a copy.
     """
     size, grouped = settings.computed, 1 < mixer.kv_heads < mixer.heads
     values = mixer.q_dim if grouped else mixer.q_dim + 2 * mixer.kv_dim
@@ -102,16 +102,16 @@ def _attention(mixer: Attention, settings: BlockSettings) -> int:
 
 
 def _is_copied(settings: BlockSettings) -> bool:
-    """Return whether attention's output is copied: flash attention lays it out as its queries, head by head.
+    """Return whether attention's output is copied: flash attention stores it like its queries, head by head.
 
     **Source**: aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp, `mha_fwd`: empty_like(q); the
-    memory-efficient kernel, which takes fp32, puts out token by token.
+    memory-efficient kernel, which is used for fp32, writes token by token.
     """
     return settings.computed < 4
 
 
 def _merged(mixer: Attention, hidden: int, settings: BlockSettings, reached: bool) -> tuple[int, int]:
-    """Return what the projection to queries, keys and values keeps of its input, and its adapters apart."""
+    """Return what the merged query, key and value projection saves of its input, and its adapters apart."""
     size, parts = settings.computed, settings.parts
     if parts is None:
         return size * hidden, 0
@@ -123,7 +123,7 @@ def _merged(mixer: Attention, hidden: int, settings: BlockSettings, reached: boo
 
 
 def _forward(block: Mlp, hidden: int, settings: BlockSettings, reached: bool) -> tuple[int, int]:
-    """Return what a feed-forward block keeps, and its adapters apart."""
+    """Return what a feed-forward block saves, and its adapters apart."""
     size, width = settings.computed, block.intermediate
     readers = 2 if block.gated else 1
     kept = size * width * (3 if block.gated else 1)
@@ -138,9 +138,9 @@ def _forward(block: Mlp, hidden: int, settings: BlockSettings, reached: bool) ->
 
 
 def _adapter(width: int, name: str, settings: BlockSettings, *, copied: bool = True, reached: bool = True) -> int:
-    """Return what an adapter keeps: its input, unless that is kept anyway, or what dropout made of it and the mask.
+    """Return the bytes that an adapter saves: its input, or dropout's result and mask, and A's output.
 
-    What A put out, too.
+    The input is not counted if something else saves it anyway.
     """
     if not settings.adapts(name):
         return 0
@@ -150,10 +150,10 @@ def _adapter(width: int, name: str, settings: BlockSettings, *, copied: bool = T
 
 
 @lru_cache(maxsize=1024)
-def inputs_of(layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True) -> tuple[int, int]:
-    """Return the inputs of quantised projections that bitsandbytes refers to: those kept by nothing else, and all.
+def quantised_inputs(layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True) -> tuple[int, int]:
+    """Return the inputs of quantised projections that bitsandbytes references: those saved by nothing else, and all.
 
-    **Formula**: h for each norm, i, and q for the copy of attention's output; nothing of what needs no derivative.
+    **Formula**: h for each norm, i, and q for the copy of attention's output; nothing for inputs without a gradient.
 
     **Source**: bitsandbytes 0.42 `MatMul4Bit.forward`, ctx.tensors = (A, B): no saved tensors, so that the backward
     pass does not free them; from 0.43.2 on they are dropped (bitsandbytes 9e753741).
@@ -175,8 +175,8 @@ def inputs_of(layer: Layer, hidden: int, settings: BlockSettings, reached: bool 
 
 
 @lru_cache(maxsize=1024)
-def multiplied(layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True) -> int:
-    """Return the elements of a block's matrices whose inputs need a derivative, for which the graph keeps them."""
+def graph_matrix_elements(layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True) -> int:
+    """Return the elements of a block's matrices that the graph holds because their inputs need a gradient."""
     mixer, block = layer.mixer, layer.feed_forward
     if not isinstance(mixer, Attention) or not isinstance(block, Mlp):
         return 0

@@ -1,4 +1,4 @@
-"""What LitGPT trains: all parameters, or adapters beside the parts that its options name."""
+"""The trained parts of a network in LitGPT: all parameters, or adapters of the parts named by its options."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -27,8 +27,8 @@ _NAMES: Final = {
 _ALL_LINEAR: Final = frozenset({"query", "key", "value", "projection", "mlp"})
 
 
-class Parts(NamedTuple):
-    """What is adapted, and how: `rank`, bytes of an adapter's parameter, and whether its input passes a dropout."""
+class AdaptedParts(NamedTuple):
+    """Adapted parts of a network, with the adapters' rank and whether they use dropout."""
 
     names: frozenset[str]
     rank: int
@@ -36,12 +36,12 @@ class Parts(NamedTuple):
 
     @property
     def merged(self) -> int:
-        """Return how many of queries, keys and values are adapted: one layer makes all three."""
+        """Return how many of queries, keys and values are adapted; one layer computes all three."""
         return sum(name in self.names for name in ("query", "key", "value"))
 
 
-def parts_of(lora: Lora) -> Parts:
-    """Return what `lora` adapts, by LitGPT's names or those of transformers.
+def parts_of(lora: Lora) -> AdaptedParts:
+    """Return the parts that `lora` adapts, by LitGPT's names or those of transformers.
 
     Raises:
         SpecError: If LitGPT has no option for one of the targets, or for DoRA.
@@ -49,41 +49,41 @@ def parts_of(lora: Lora) -> Parts:
     if lora.dora:
         raise SpecError("lora.dora", "LitGPT has no DoRA", "Choose the profile hf.")
     if isinstance(lora.targets, str):
-        return Parts(_ALL_LINEAR, lora.rank, lora.dropout > 0)
+        return AdaptedParts(_ALL_LINEAR, lora.rank, lora.dropout > 0)
     for target in lora.targets:
         if target not in _NAMES:
             known = "query, key, value, projection, mlp, head"
-            raise SpecError("lora.targets", f"LitGPT adapts no {target!r}", f"There are {known}.")
-    return Parts(frozenset(_NAMES[target] for target in lora.targets), lora.rank, lora.dropout > 0)
+            raise SpecError("lora.targets", f"LitGPT adapts no {target!r}", f"Available: {known}.")
+    return AdaptedParts(frozenset(_NAMES[target] for target in lora.targets), lora.rank, lora.dropout > 0)
 
 
 def check_supported(architecture: Architecture, workload: Training) -> None:
-    """Raise an error where LitGPT, or this description of it, does not train `architecture` so.
+    """Raise an error if LitGPT, or this model of it, does not support training `architecture` with these options.
 
     Raises:
         SpecError: If the network is no decoder of attention and plain or gated blocks, or if checkpoints, 8 bits, eager
-            attention, another loss or parameters by pattern are asked for.
+            attention, another loss or parameters by pattern are requested.
     """
     hint = "Choose the profile hf."
     layers = [group.layer for stack in architecture.stacks for group in stack.groups]
     plain = all(isinstance(layer.mixer, Attention) and isinstance(layer.feed_forward, Mlp) for layer in layers)
     if architecture.kind != "decoder" or len(architecture.stacks) != 1 or not plain:
-        raise SpecError("profile", "LitGPT is described for decoders of attention and dense blocks only", hint)
+        raise SpecError("profile", "LitGPT is supported only for decoders of attention and dense blocks", hint)
     if workload.trainable:
-        raise SpecError("trainable", "LitGPT trains all parameters, or adapters", hint)
+        raise SpecError("trainable", "LitGPT trains all parameters or adapters", hint)
     if workload.activation_checkpointing != "none":
         raise SpecError("activation_checkpointing", "LitGPT has no checkpoints on one card", hint)
     if workload.attention == "eager":
         raise SpecError("attention", "LitGPT calls scaled_dot_product_attention", "Choose sdpa.")
     if workload.loss != "chunked":
-        raise SpecError("loss", "LitGPT computes its loss in parts", "Leave it out, or choose chunked.")
+        raise SpecError("loss", "LitGPT computes its loss in chunks", "Leave it unset or choose chunked.")
     if workload.weights == "int8":
-        raise SpecError("weights", "LitGPT in 8 bits is not described", hint)
+        raise SpecError("weights", "LitGPT in 8 bits is not supported", hint)
 
 
 @lru_cache(maxsize=256)
-def adapters_of(architecture: Architecture, parts: Parts) -> tuple[tuple[Tensor, int], ...]:
-    """Return the adapters with their numbers.
+def litgpt_adapters(architecture: Architecture, parts: AdaptedParts) -> tuple[tuple[Tensor, int], ...]:
+    """Return the adapters with their counts.
 
     **Formula**: A (n · r × h) and B (widths of n × r) beside the merged layer of queries, keys and values, n of which
     are adapted; r · (in + out) beside each other one.
@@ -102,13 +102,13 @@ def adapters_of(architecture: Architecture, parts: Parts) -> tuple[tuple[Tensor,
     return tuple(merged.items())
 
 
-def merged_width(mixer: Attention, parts: Parts) -> int:
-    """Return what the adapters of queries, keys and values put out."""
+def merged_width(mixer: Attention, parts: AdaptedParts) -> int:
+    """Return the output width of the adapters of queries, keys and values."""
     widths = {"query": mixer.q_dim, "key": mixer.kv_dim, "value": mixer.kv_dim}
     return sum(width for name, width in widths.items() if name in parts.names)
 
 
-def _of_block(layer: Layer, hidden: int, parts: Parts) -> tuple[Tensor, ...]:
+def _of_block(layer: Layer, hidden: int, parts: AdaptedParts) -> tuple[Tensor, ...]:
     """Return the adapters of one block."""
     mixer, block, rank = layer.mixer, layer.feed_forward, parts.rank
     found: tuple[Tensor, ...] = ()

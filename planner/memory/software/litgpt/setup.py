@@ -1,4 +1,4 @@
-"""A step of LitGPT: its own blocks, merged adapters, a head in parts, and bitsandbytes' inputs that outlive a step."""
+"""A training step of LitGPT: its own blocks, merged adapters, a chunked head, and inputs kept by bitsandbytes."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -8,14 +8,20 @@ from planner.dtypes import ELEMENT_BYTES, SCHEMES
 from planner.memory.logits import output_width
 from planner.memory.phases import Deferred
 from planner.memory.result import Part, Symbol, Term
-from planner.memory.software.litgpt.ledger import BlockSettings, inputs_of, multiplied, norm_kept, saved_by_block
-from planner.memory.software.litgpt.parts import Parts, adapters_of, check_supported, parts_of
+from planner.memory.software.litgpt.ledger import (
+    BlockSettings,
+    graph_matrix_elements,
+    litgpt_norm_bytes,
+    quantised_inputs,
+    saved_by_block,
+)
+from planner.memory.software.litgpt.parts import AdaptedParts, check_supported, litgpt_adapters, parts_of
 from planner.memory.terms import checked, highest, library, lowest, model, number_format, term, workload
 from planner.memory.terms import workload as chosen
 from planner.memory.training.losses import Losses
 from planner.memory.training.optimizer_states import Trained, parameters_in
 from planner.memory.training.partial import adapters_term
-from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, sum_of
+from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, total_saved
 from planner.memory.training.setup import Casts, Gradients, TrainingSetup, cast_term
 from planner.memory.weights import parameter_counts, placed_tensors
 from planner.models.architecture import Architecture, Layer, Mlp, Tensor
@@ -28,7 +34,7 @@ _QUANTISED_SOURCE: Final = "lightning/fabric BitsandbytesPrecision: every torch.
 
 @lru_cache(maxsize=256)
 def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int) -> Term:
-    """Return the memory of the parameters stored as `scheme_name`, what is not quantised in `kept_bytes` each.
+    """Return the memory of the parameters in `scheme_name`, unquantised ones in `kept_bytes` each.
 
     **Formula**: plain (P + V · h where tied) · w; quantised Q · q / 8 + (P − Q) · w, the head among Q.
 
@@ -36,7 +42,7 @@ def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int
     """
     untied = output_width(architecture) * architecture.hidden if architecture.tied_head else 0
     total = parameter_counts(architecture).total + untied
-    count = model("P", total, "parameters, the head and the embedding apart")
+    count = model("P", total, "parameters, head and embedding counted separately")
     if SCHEMES[scheme_name].family == "plain":
         size = ELEMENT_BYTES[scheme_name]
         return term("weights", total * size, "P × w", (count, _each(size)), _PLAIN_SOURCE)
@@ -48,7 +54,7 @@ def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int
         "Q × q / 8 + (P − Q) × w",
         (
             count,
-            model("Q", quantised, "parameters of linear layers, the output head among them"),
+            model("Q", quantised, "parameters of linear layers, including the output head"),
             number_format("q", round(8 * stored / quantised, 4), f"bits per weight in {SCHEMES[scheme_name].title}"),
             _each(kept_bytes),
         ),
@@ -75,7 +81,7 @@ def _linear_bytes(architecture: Architecture, scheme_name: str, untied: int) -> 
 
 
 CHUNK: Final = 128
-"""Tokens whose cross entropy is computed at once; under adapters, the positions that the head sees at once.
+"""Tokens whose cross entropy is computed at once; under adapters, positions that the head computes at once.
 
 **Source**: litgpt/finetune/lora.py, `model(input_ids, lm_head_chunk_size=128)`; finetune/full.py leaves the head whole.
 """
@@ -84,15 +90,13 @@ _SOURCE: Final = (
     "lightning/fabric HalfPrecision.convert_output and BitsandbytesPrecision.convert_output: logits become fp32; "
     "litgpt/utils.py chunked_cross_entropy; the training loop's `logits` still names those of the step before"
 )
-_WHOLE_BACKWARD: Final = (
-    "the derivative of the loss is there for every part of the logits before the head's backward pass starts"
-)
+_WHOLE_BACKWARD: Final = "the derivative of the loss is complete for all logits before the head's backward pass starts"
 
 
 class Outputs(NamedTuple):
-    """Tokens with an output, sequences that they are of, width of the vocabulary, bytes of a logit as computed.
+    """Tokens with an output, their sequences, width of the vocabulary, bytes of a logit as computed.
 
-    `whole` says that the head sees all of them at once.
+    `whole` means that the head computes all of them at once.
     """
 
     tokens: int
@@ -103,7 +107,7 @@ class Outputs(NamedTuple):
 
     @property
     def chunks(self) -> int:
-        """Return the number of parts in which the head is computed."""
+        """Return the number of chunks in which the head is computed."""
         return 1 if self.whole else ceil_div(self.tokens // self.sequences, CHUNK)
 
     @property
@@ -113,7 +117,7 @@ class Outputs(NamedTuple):
 
 
 def litgpt_losses(outputs: Outputs) -> Losses:
-    """Return what is there of the logits.
+    """Return the memory of the logits.
 
     **Formula**: when they are made T · V · (4 + w + 4), the fp32 ones of the step before among them; in the loss
     T · V · (4 + 4) and two fp32 derivatives of one part, and T · V · 4 more where the last position of several whole
@@ -152,10 +156,10 @@ _DEQUANTISED: Final = (
 )
 _HELD: Final = "bitsandbytes 0.42 MatMul4Bit.forward: ctx.tensors = (A, B); the loop's `loss` names the graph"
 _NOTE: Final = (
-    "LitGPT 0.3 to 0.4 with bitsandbytes 0.42; all sequences are taken to be as long as the longest, so that the "
-    "logits of the step before, which are still there, are as many."
+    "Modeled on LitGPT 0.3 to 0.4 with bitsandbytes 0.42; all sequences are assumed to be as long as the longest, so "
+    "the logits of the previous step, which are still alive, are as many."
 )
-_FORMAT_NOTE: Final = "LitGPT keeps adapters in the format of the network."
+_FORMAT_NOTE: Final = "LitGPT stores adapters in the network's format."
 
 
 class _Step(NamedTuple):
@@ -171,10 +175,10 @@ class _Step(NamedTuple):
 
 
 def litgpt_setup(architecture: Architecture, workload: Training) -> TrainingSetup:
-    """Return the setup of `workload` as LitGPT runs it, its defaults filled in.
+    """Return the setup of `workload` in LitGPT, its defaults filled in.
 
     Raises:
-        SpecError: If LitGPT does not train the network so.
+        SpecError: If LitGPT cannot train the network with these options.
     """
     check_supported(architecture, workload)
     parts = parts_of(workload.lora) if workload.lora else None
@@ -184,7 +188,7 @@ def litgpt_setup(architecture: Architecture, workload: Training) -> TrainingSetu
     settings = BlockSettings(parameter, computed, parts, SCHEMES[scheme].family != "plain")
     step = _Step(architecture, settings, parameter, workload.micro_batch, workload.sequence_length or 0)
     weights = litgpt_weights(architecture, scheme, parameter)
-    trained = adapters_of(architecture, parts) if parts else _every_parameter(architecture)
+    trained = litgpt_adapters(architecture, parts) if parts else _every_parameter(architecture)
     saved = _saved(step)
     beside = (adapters_term(trained, workload.lora, parameter),) if workload.lora else ()
     own, before = _inputs(step)
@@ -234,7 +238,7 @@ def _largest_in_a_layer(architecture: Architecture) -> int:
 
 
 def _gradients(step: _Step, trained: Trained) -> Gradients:
-    """Return the gradients that are there; those of the embedding and of the first block come last."""
+    """Return the gradients alive in each phase; those of the embedding and of the first block come last."""
     every = parameters_in(trained)
     if step.settings.parts is not None:
         head = parameters_in(tuple(item for item in trained if item[0].name.startswith("head.")))
@@ -257,7 +261,7 @@ def _saved(step: _Step) -> SavedActivations:
     flight += 2 * settings.stream * architecture.hidden
     each = [(count, layer.of(step.sequences, step.length)) for count, layer in layers]
     return SavedActivations(
-        kept=sum_of([SavedBytes(norms=behind), *(one * count for count, one in each)]),
+        kept=total_saved([SavedBytes(norms=behind), *(one * count for count, one in each)]),
         one_layer=max(one.total for _, one in each),
         point=BackwardPoint(tokens * flight),
         first=0,
@@ -268,7 +272,7 @@ def _saved(step: _Step) -> SavedActivations:
 
 
 def _blocks(step: _Step) -> Iterator[tuple[Layer, bool, int]]:
-    """Yield layers with their number, and whether a derivative reaches their input: not the first's under adapters."""
+    """Yield layers with their count, and whether a gradient reaches their input: not the first's under adapters."""
     is_first = step.settings.parts is not None
     for group in step.architecture.main.groups:
         if is_first:
@@ -278,14 +282,14 @@ def _blocks(step: _Step) -> Iterator[tuple[Layer, bool, int]]:
 
 
 def _flight(block: Mlp, settings: BlockSettings) -> int:
-    """Return what the backward pass through a feed-forward block holds: the gradients of its branches' results."""
+    """Return the bytes of gradients per token in a feed-forward block's backward pass: those of its branches."""
     return settings.computed * block.intermediate * (3 if block.gated else 2)
 
 
 def _behind(step: _Step) -> int:
-    """Return what the last norm keeps per token, and the head, if it is trained or adapted."""
+    """Return the bytes saved per token by the last norm, and by the head if it is trained or adapted."""
     settings, hidden = step.settings, step.architecture.hidden
-    norm = norm_kept(step.architecture.main.groups[0].layer.norm, hidden, settings)
+    norm = litgpt_norm_bytes(step.architecture.main.groups[0].layer.norm, hidden, settings)
     if settings.parts is None:
         return norm + settings.computed * hidden
     if not settings.adapts("head"):
@@ -293,22 +297,24 @@ def _behind(step: _Step) -> int:
     return norm + settings.computed * (hidden + settings.rank) + (hidden if settings.parts.dropout else 0)
 
 
-def _casts(step: _Step, parts: Parts | None) -> Casts:
-    """Return autocast's copies: cached of trained weights, made anew of a frozen head for each part of the loss."""
+def _casts(step: _Step, parts: AdaptedParts | None) -> Casts:
+    """Return autocast's copies: cached for trained weights, repeated for each chunk of a frozen head."""
     settings, architecture = step.settings, step.architecture
     if not settings.autocast:
         return Casts((), (), (), ())
     hidden = architecture.hidden
-    inside = sum(count * multiplied(layer, hidden, settings, reached) for layer, reached, count in _blocks(step))
+    inside = sum(
+        count * graph_matrix_elements(layer, hidden, settings, reached) for layer, reached, count in _blocks(step)
+    )
     chunks = _outputs(step).chunks
-    inside += parameters_in(adapters_of(architecture, parts)) if parts else 0
+    inside += parameters_in(litgpt_adapters(architecture, parts)) if parts else 0
     each = inside // architecture.main.layer_count
     every = cast_term(inside + chunks * _head(architecture), settings.computed)
     return Casts(every, every, cast_term(inside, settings.computed), cast_term(each, settings.computed))
 
 
 def _dequantised(step: _Step, elements: int) -> tuple[Term, ...]:
-    """Return a matrix as it is multiplied: in fp16, and once more in bf16.
+    """Return a dequantised matrix: in fp16, and once more in bf16.
 
     **Formula**: n · (2 + w).
     """
@@ -329,20 +335,22 @@ def _dequantised(step: _Step, elements: int) -> tuple[Term, ...]:
 
 
 def _inputs(step: _Step) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
-    """Return the inputs of quantised layers: of this step, which nothing else keeps, and all of the step before.
+    """Return the inputs of quantised layers: of this step, if saved by nothing else, and all of the previous step.
 
-    **Formula**: T · n, and T · a until this step's loss takes the name of the last one's graph.
+    **Formula**: T · n, and T · a until this step's loss replaces the reference to the previous graph.
     """
     if not step.settings.quantised:
         return (), ()
     hidden = step.architecture.hidden
-    found = [(inputs_of(layer, hidden, step.settings, reached), count) for layer, reached, count in _blocks(step)]
+    found = [
+        (quantised_inputs(layer, hidden, step.settings, reached), count) for layer, reached, count in _blocks(step)
+    ]
     last = step.settings.computed * hidden
     own = last + sum(alone * count for (alone, _), count in found)
     every = last + sum(both * count for (_, both), count in found)
     return (
-        (_held(step, "n", own, "bytes per token of inputs that bitsandbytes keeps and nothing else does"),),
-        (_held(step, "a", every, "bytes per token of all inputs, kept from the step before"),),
+        (_held(step, "n", own, "bytes per token of inputs kept only by bitsandbytes"),),
+        (_held(step, "a", every, "bytes per token of all inputs, kept from the previous step"),),
     )
 
 

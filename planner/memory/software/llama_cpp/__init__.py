@@ -1,4 +1,4 @@
-"""What llama.cpp does to memory: everything it needs is reserved before the first token."""
+"""Memory behaviour of llama.cpp, which reserves all memory before the first token."""
 
 from collections.abc import Hashable
 from functools import lru_cache
@@ -11,8 +11,8 @@ from planner.memory.parallel.pipeline import without_empty_stages
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import Part, Term
 from planner.memory.software.base import ServingMemory
-from planner.memory.software.llama_cpp.cache import kept_by
-from planner.memory.software.llama_cpp.graph import Batch, Network, compute_buffer_bytes, mask_bytes
+from planner.memory.software.llama_cpp.cache import cache_terms
+from planner.memory.software.llama_cpp.graph import Batch, Network, compute_buffer_bytes, graph_mask_bytes
 from planner.memory.software.llama_cpp.setup import BATCH, LlamaCppSetup, placed_weights, settings_of, setup_of
 from planner.memory.terms import library, model, term
 from planner.memory.terms import workload as chosen
@@ -29,25 +29,25 @@ _OFFLOAD_SOURCE: Final = (
 )
 _FLOAT: Final = 4
 _UNCHECKED_SHARE: Final = 0.3
-"""How far the buffer of blocks that were not held against llama.cpp may be off: an assumption."""
+"""Assumed error of the buffer of blocks that were not compared with llama.cpp."""
 _CHECKED_SHARE: Final = 0.05
 _NO_BACKEND: Final = ("Google", "AWS")
 
 
 class LlamaCpp(ServingMemory):
-    """llama.cpp: cards share the layers, and copy from one to the next without communicators."""
+    """llama.cpp, which splits layers over cards and copies between them without communicators."""
 
     split_note = "llama.cpp splits the layers in proportion to the free memory of the cards; the output counts as one."
     place_decides_formats = True
 
     def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
-        """Return what is alive on the card in each phase of `workload` (defaults filled in), and what stays in RAM.
+        """Return the memory alive on the card in each phase of `workload` (defaults filled in), and the host memory.
 
         **Formula**: weights on the card + cells + states + compute buffer, from the first token on.
         """
         setup = setup_of(architecture, workload)
         weights = placed_weights(architecture, workload.weights or "F16", setup)
-        kept = kept_by(architecture, setup, workload.kv_cache)
+        kept = cache_terms(architecture, setup, workload.kv_cache)
         buffer = _buffer_term(architecture, workload, setup, weights.largest_on_host)
         reserved = [item for item in (weights.term, kept.cache, kept.state, buffer) if item is not None and item.bytes]
         return PhaseSnapshots(
@@ -64,7 +64,7 @@ class LlamaCpp(ServingMemory):
         )
 
     def unsupported_reasons(self, workload: Inference, gpu: Gpu) -> tuple[str, ...]:
-        """Return why llama.cpp does not run on `gpu`, empty if it does.
+        """Return the reasons why llama.cpp does not run on `gpu`, empty if it does.
 
         **Source**: llama.cpp 0.5.0 README.md, supported backends: CUDA, HIP, SYCL, Metal, and Vulkan for other GPUs; it
         lists none for TPUs, Trainium or Gaudi.
@@ -76,7 +76,7 @@ class LlamaCpp(ServingMemory):
     def split_layers(
         self, architecture: Architecture, workload: Inference, free_bytes: tuple[int, ...] = ()
     ) -> tuple[int, ...]:
-        """Return the layers of each card, in proportion to what is free on it."""
+        """Return the number of layers on each card, in proportion to its free memory."""
         return layers_by_memory(architecture.depth, free_bytes or (1,) * workload.parallel.pipeline)
 
     def groups(self, parallel: Parallel) -> dict[str, int]:
@@ -84,7 +84,7 @@ class LlamaCpp(ServingMemory):
         return {}
 
     def settings_in_use(self, architecture: Architecture, workload: Inference, gpu: Gpu | None) -> LlamaCppSettings:
-        """Return the settings of `workload` with those of llama-server where it leaves them open."""
+        """Return the settings of `workload`, open ones replaced by llama-server's defaults."""
         found = setup_of(architecture, workload)
         return LlamaCppSettings(
             n_batch=settings_of(workload).n_batch or BATCH,
@@ -100,7 +100,7 @@ SERVING: Final = LlamaCpp()
 
 
 def layers_by_memory(layers: int, free_bytes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return how many of `layers` each card holds where they are split in proportion to what is free on each.
+    """Return how many of `layers` each card holds if they are split in proportion to free memory.
 
     **Formula**: layer i of L + 1, the output counted as one, goes to the first card whose share of all free bytes,
     with those before it, is more than i / (L + 1).
@@ -119,8 +119,8 @@ def layers_by_memory(layers: int, free_bytes: tuple[int, ...]) -> tuple[int, ...
     return without_empty_stages(counts)
 
 
-def batch_of(architecture: Architecture, workload: Inference, setup: LlamaCppSetup) -> Batch:
-    """Return the micro-batch that the compute buffer is reserved for. An encoder attends to the batch itself."""
+def reserved_batch(architecture: Architecture, workload: Inference, setup: LlamaCppSetup) -> Batch:
+    """Return the micro-batch for which the compute buffer is reserved. An encoder attends only to the batch."""
     encodes = architecture.kind == "encoder"
     flash = workload.attention != "eager"
     windows = [mixer.window for group in architecture.main.groups for mixer in _windowed(group.layer)]
@@ -141,9 +141,9 @@ def _windowed(layer: Layer) -> list[Attention]:
 
 @lru_cache(maxsize=256)
 def network_of(architecture: Architecture) -> Network:
-    """Return what the graph depends on: each kind of layer in the order that they first stand, and the last layer.
+    """Return the graph's parameters: each kind of layer in order of first appearance, and the last layer.
 
-    The last of the kinds stands there twice, behind another and behind its like; more layers change nothing.
+    The last kind appears twice, after another kind and after its own; more layers change nothing.
     """
     stack = architecture.main
     ordered = sorted(stack.groups, key=lambda group: group.places[0] if group.places else 0)
@@ -156,7 +156,7 @@ def _last(groups: tuple[LayerGroup, ...]) -> LayerGroup:
 
 
 def _buffer_term(architecture: Architecture, workload: Inference, setup: LlamaCppSetup, copied: int) -> Term:
-    network, batch = network_of(architecture), batch_of(architecture, workload, setup)
+    network, batch = network_of(architecture), reserved_batch(architecture, workload, setup)
     graph = compute_buffer_bytes(network, batch)
     known = _is_checked(architecture)
     share = _CHECKED_SHARE if known else _UNCHECKED_SHARE
@@ -170,25 +170,29 @@ def _buffer_term(architecture: Architecture, workload: Inference, setup: LlamaCp
         graph + copied,
         "G + M" if copied else "G",
         (
-            model("G", graph, "bytes of the graph's tensors at the places that the allocator gives them"),
+            model("G", graph, "bytes of the graph's tensors at the offsets chosen by the allocator"),
             *((model("M", copied, "bytes of the largest matrix that stays in RAM"),) if copied else ()),
             chosen("u", batch.tokens, "tokens computed at once"),
-            library("o", batch.outputs, "rows of logits that are computed at once"),
+            library("o", batch.outputs, "rows of logits computed at once"),
         ),
         _GRAPH_SOURCE,
         certainty="measured" if known and not copied else "assumed",
         low_bytes=int(graph * (1 - share)),
         high_bytes=int((graph + copied) * (1 + share)),
         parts=(
-            Part(name="masks", bytes=mask_bytes(network, batch), formula="cells × u × 2 or 4", source=_GRAPH_SOURCE),
-            Part(name="layers", bytes=graph - mask_bytes(network, batch), formula="G − masks", source=_GRAPH_SOURCE),
+            Part(
+                name="masks", bytes=graph_mask_bytes(network, batch), formula="cells × u × 2 or 4", source=_GRAPH_SOURCE
+            ),
+            Part(
+                name="layers", bytes=graph - graph_mask_bytes(network, batch), formula="G − masks", source=_GRAPH_SOURCE
+            ),
             *beside,
         ),
     )
 
 
 def _is_checked(architecture: Architecture) -> bool:
-    """Return whether blocks of these kinds were held against the sizes that llama.cpp reserves."""
+    """Return whether blocks of these kinds were compared with the sizes that llama.cpp reserves."""
     return all(
         isinstance(group.layer.mixer, Attention) and group.layer.second_mixer is None
         for group in architecture.main.groups
@@ -196,26 +200,26 @@ def _is_checked(architecture: Architecture) -> bool:
 
 
 def _host_buffers(architecture: Architecture, workload: Inference, setup: LlamaCppSetup) -> int:
-    """Return the buffers in RAM: the rows of logits that are handed out, and the graph's part there.
+    """Return the bytes of the host buffers: the returned rows of logits, and the graph's part in host memory.
 
-    With all layers on the card that part is the embedded tokens and the masks, else a whole graph.
+    With all layers on the card that part is the embedded tokens and the masks, otherwise a whole graph.
     """
     network = network_of(architecture)
-    batch = batch_of(architecture, workload, setup)
+    batch = reserved_batch(architecture, workload, setup)
     logits = setup.slots * network.width * _FLOAT
     if setup.layers_on_card < setup.layers:
         return logits + compute_buffer_bytes(network, batch._replace(on_card=False, widened=False))
-    return logits + network.hidden * batch.tokens * _FLOAT + mask_bytes(network, batch)
+    return logits + network.hidden * batch.tokens * _FLOAT + graph_mask_bytes(network, batch)
 
 
 def _notes(setup: LlamaCppSetup, workload: Inference) -> tuple[str, ...]:
-    cache = "one cache for all of them" if setup.unified else f"a cache of {setup.cells:,} cells for each"
+    cache = "one shared cache" if setup.unified else f"a cache of {setup.cells:,} cells each"
     notes = [
-        f"Estimated as {LLAMA_CPP.version} does it: {setup.slots} slots, {cache}, {setup.tokens:,} tokens "
-        "computed at once. Its --fit leaves a margin of 1,024 MiB on the card beside this.",
+        f"Modeled on {LLAMA_CPP.version}: {setup.slots} slots, {cache}, {setup.tokens:,} tokens "
+        "computed at once. Its --fit reserves a further margin of 1,024 MiB on the card.",
     ]
     if setup.layers_on_card < setup.layers:
         notes.append(
-            f"{setup.layers_on_card} of {setup.layers} layers are on the card; the others are computed from RAM."
+            f"{setup.layers_on_card} of {setup.layers} layers are on the card; the others run from host memory."
         )
     return tuple(notes)

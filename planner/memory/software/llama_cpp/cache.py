@@ -1,4 +1,4 @@
-"""What llama.cpp keeps of each sequence, on the card and in RAM: cells of keys and values, recurrent states.
+"""Memory that llama.cpp keeps per sequence, on the card and on the host: KV cells and recurrent states.
 
 **Source**: llama.cpp 0.5.0: src/llama-kv-cache.cpp (latent attention keeps no values), src/llama-memory-recurrent.cpp.
 """
@@ -19,8 +19,8 @@ _STATE_SOURCE: Final = "llama.cpp 0.5.0 src/llama-memory-recurrent.cpp: states i
 _STATE_BYTES: Final = 4
 
 
-class Cached(NamedTuple):
-    """Layers whose caches are alike: how many on the card and in all, cells of each, and elements in a cell."""
+class CacheKind(NamedTuple):
+    """Layers with equal caches: how many on the card and in total, cells of each, and elements per cell."""
 
     on_card: int
     layers: int
@@ -29,20 +29,20 @@ class Cached(NamedTuple):
     window: int | None
 
     def bytes(self, layers: int, bits: Fraction) -> int:
-        """Return what `layers` of them keep."""
+        """Return the bytes of the caches of `layers` of them."""
         return ceil(layers * self.cells * self.elements * bits / 8)
 
 
 class CacheTerms(NamedTuple):
-    """The terms on the card, and what the layers in RAM keep there."""
+    """The cache and state terms on the card, and the bytes of the layers on the host."""
 
     cache: Term | None
     state: Term | None
     host_bytes: int
 
 
-def kept_by(architecture: Architecture, setup: LlamaCppSetup, kv_format: str) -> CacheTerms:
-    """Return what the layers keep.
+def cache_terms(architecture: Architecture, setup: LlamaCppSetup, kv_format: str) -> CacheTerms:
+    """Return the memory of the caches and states of all layers.
 
     **Formula**: Σ over layers cells · elements · bits / 8, and slots · elements · 4 for states.
     """
@@ -57,7 +57,7 @@ def kept_by(architecture: Architecture, setup: LlamaCppSetup, kv_format: str) ->
     )
 
 
-def _cached(architecture: Architecture, setup: LlamaCppSetup) -> list[Cached]:
+def _cached(architecture: Architecture, setup: LlamaCppSetup) -> list[CacheKind]:
     if architecture.kind == "encoder":
         return []
     layers: dict[tuple[int, int, int | None], tuple[int, int]] = {}
@@ -68,7 +68,7 @@ def _cached(architecture: Architecture, setup: LlamaCppSetup) -> list[Cached]:
                 key = (setup.streams * setup.cells_of(mixer), elements, window)
                 on_card, count = layers.get(key, (0, 0))
                 layers[key] = (on_card + setup.on_card(group), count + group.count)
-    return [Cached(on_card, count, *key) for key, (on_card, count) in layers.items()]
+    return [CacheKind(on_card, count, *key) for key, (on_card, count) in layers.items()]
 
 
 def _elements(mixer: Mixer | None) -> int:
@@ -80,7 +80,7 @@ def _elements(mixer: Mixer | None) -> int:
     return 0
 
 
-def _cache_term(kinds: list[Cached], kv_format: str) -> Term | None:
+def _cache_term(kinds: list[CacheKind], kv_format: str) -> Term | None:
     if not kinds:
         return None
     bits = KV_FORMATS[kv_format]
@@ -100,7 +100,7 @@ def _cache_term(kinds: list[Cached], kv_format: str) -> Term | None:
     )
 
 
-def _symbols(kind: Cached, mark: str) -> tuple[Symbol, ...]:
+def _symbols(kind: CacheKind, mark: str) -> tuple[Symbol, ...]:
     return (
         model(f"L{mark}", kind.on_card, _name(kind)),
         chosen(f"n{mark}", kind.cells, "cells of each of them, all sequences together"),
@@ -108,18 +108,18 @@ def _symbols(kind: Cached, mark: str) -> tuple[Symbol, ...]:
     )
 
 
-def _part(kind: Cached, bits: Fraction) -> Part:
+def _part(kind: CacheKind, bits: Fraction) -> Part:
     formula = f"{kind.on_card} × {kind.cells:,} × {kind.elements:,} × {float(bits):g} / 8"
     name = f"{kind.on_card} {_name(kind)}"
     return Part(name=name, bytes=kind.bytes(kind.on_card, bits), formula=formula, source=_CACHE_SOURCE)
 
 
-def _name(kind: Cached) -> str:
+def _name(kind: CacheKind) -> str:
     return "layers on the card" if kind.window is None else f"sliding layers on the card, window {kind.window:,}"
 
 
 def _state_elements(architecture: Architecture, setup: LlamaCppSetup) -> tuple[int, int]:
-    """Return the elements of a slot's state on the card and in RAM."""
+    """Return the elements of a slot's state on the card and on the host."""
     on_card = on_host = 0
     for group in architecture.main.groups:
         for mixer in (group.layer.mixer, group.layer.second_mixer):

@@ -1,7 +1,7 @@
 """The compute buffer of llama.cpp on a card: the graph of one micro-batch, laid out as ggml does.
 
-Tensors are in fp32, and those of one layer are freed before the next, so that a few layers show what any number of
-them needs: the first reads the embeddings, one of each kind follows, the last keeps the rows that have an output.
+Tensors are in fp32, and those of one layer are freed before the next, so that a few layers need as much as any number
+of them: the first reads the embeddings, one of each kind follows, the last keeps the rows that have an output.
 
 **Source**: llama.cpp 0.5.0, src/llama-graph.cpp and src/models for the nodes and their order, ggml/src/ggml-alloc.c
 for their places.
@@ -25,14 +25,14 @@ Place = tuple[int, int]
 
 
 class GraphAllocator:
-    """Places of tensors in one buffer: the smallest hole that is large enough, else the end."""
+    """Allocator of tensors in one buffer: best fit, otherwise at the end."""
 
     def __init__(self) -> None:
         self.furthest = 0
         self._free: list[list[int]] = [[0, _ENDLESS]]
 
     def take(self, size: int) -> Place:
-        """Return the place of a new tensor of `size` bytes; of holes of the same size the last is taken."""
+        """Return the place of a new tensor of `size` bytes; among holes of equal size the last is used."""
         size += -size % ALIGNMENT
         free = self._free
         best, least = len(free) - 1, _ENDLESS
@@ -52,7 +52,7 @@ class GraphAllocator:
         return offset, size
 
     def free(self, *places: Place) -> None:
-        """Give back the tensors at `places`, in this order, joined with the holes beside them."""
+        """Free the tensors at `places`, in this order, merging them with adjacent holes."""
         for offset, size in places:
             self._give_back(offset, size)
 
@@ -74,21 +74,21 @@ class GraphAllocator:
                 del free[index]
 
 
-class Rows(NamedTuple):
-    """An allocator, and the rows that are computed."""
+class RowAllocator(NamedTuple):
+    """An allocator of tensors with one row for each computed token."""
 
     places: GraphAllocator
     computed: int
 
     def take(self, width: int, extra: int = 0) -> Place:
-        """Return the place of a tensor with `width` numbers a row, and `extra` bytes behind it."""
+        """Return the place of a tensor with `width` numbers per row and `extra` bytes behind it."""
         return self.places.take(width * self.computed * FLOAT + extra)
 
 
-def mix(
-    rows: Rows, mixer: Mixer, hidden: int, cells: int, normed: Place | None, *, flash: bool, widened: bool
+def lay_out_mixer(
+    rows: RowAllocator, mixer: Mixer, hidden: int, cells: int, normed: Place | None, *, flash: bool, widened: bool
 ) -> Place:
-    """Lay out `mixer` and return the place of its result; `normed` is freed where nothing reads it afterwards."""
+    """Lay out `mixer` and return the place of its result; `normed` is freed after its last reader."""
     read_last = (normed,) if normed is not None else ()
     if isinstance(mixer, StateMixer):
         return _state(rows, mixer, hidden, read_last)
@@ -97,7 +97,7 @@ def mix(
     return _attention(rows, mixer, hidden, cells, read_last, flash=flash, widened=widened)
 
 
-def feed_forward(rows: Rows, block: Mlp | Moe, hidden: int, normed: Place) -> Place:
+def lay_out_feed_forward(rows: RowAllocator, block: Mlp | Moe, hidden: int, normed: Place) -> Place:
     """Lay out a feed-forward block that reads `normed`, and return the place of its result."""
     if isinstance(block, Mlp):
         return _mlp(rows, block.intermediate, hidden, normed, gated=block.gated)
@@ -108,9 +108,16 @@ def feed_forward(rows: Rows, block: Mlp | Moe, hidden: int, normed: Place) -> Pl
 
 
 def _attention(
-    rows: Rows, mixer: Attention, hidden: int, cells: int, read_last: tuple[Place, ...], *, flash: bool, widened: bool
+    rows: RowAllocator,
+    mixer: Attention,
+    hidden: int,
+    cells: int,
+    read_last: tuple[Place, ...],
+    *,
+    flash: bool,
+    widened: bool,
 ) -> Place:
-    """Lay out queries, keys and values, which rotation copies, attention, and its projection."""
+    """Lay out queries, keys and values, copied by rotation, then attention and its projection."""
     places = rows.places
     query = _rotated(rows, mixer.q_dim, mixer)
     if mixer.kv_shared:
@@ -126,8 +133,8 @@ def _attention(
     return projected
 
 
-def _rotated(rows: Rows, width: int, mixer: Attention) -> Place:
-    """Lay out queries or keys; the first of norm and rotation reads a view, and writes to a new tensor for that."""
+def _rotated(rows: RowAllocator, width: int, mixer: Attention) -> Place:
+    """Lay out queries or keys; the first of norm and rotation reads a view, so it writes a new tensor."""
     plain = rows.take(width)
     if mixer.qk_norm == "none" and not mixer.rotary:
         return plain
@@ -136,8 +143,10 @@ def _rotated(rows: Rows, width: int, mixer: Attention) -> Place:
     return rotated
 
 
-def _attended(rows: Rows, heads: int, width: int, cells: int, query: Place, copied: int, *, flash: bool) -> Place:
-    """Lay out attention over `cells`: fused, with `copied` bytes of cells in F16, or with its matrix of scores."""
+def _attended(
+    rows: RowAllocator, heads: int, width: int, cells: int, query: Place, copied: int, *, flash: bool
+) -> Place:
+    """Lay out attention over `cells`: fused, with `copied` bytes of cells in F16, or with its score matrix."""
     if flash:
         result = rows.take(width, copied)
         rows.places.free(query)
@@ -152,7 +161,7 @@ def _attended(rows: Rows, heads: int, width: int, cells: int, query: Place, copi
 
 
 def _latent(
-    rows: Rows,
+    rows: RowAllocator,
     mixer: LatentAttention,
     hidden: int,
     cells: int,
@@ -186,7 +195,7 @@ def _latent(
     return projected
 
 
-def _state(rows: Rows, mixer: StateMixer, hidden: int, read_last: tuple[Place, ...]) -> Place:
+def _state(rows: RowAllocator, mixer: StateMixer, hidden: int, read_last: tuple[Place, ...]) -> Place:
     """Lay out a scan: the expanded stream and its gate, the convolution's input and result, the scan's result."""
     places = rows.places
     expanded = rows.take(2 * mixer.inner_dim)
@@ -201,8 +210,8 @@ def _state(rows: Rows, mixer: StateMixer, hidden: int, read_last: tuple[Place, .
     return projected
 
 
-def _mlp(rows: Rows, width: int, hidden: int, normed: Place, *, gated: bool) -> Place:
-    """Lay out gate, up, their product and the projection back; without a gate the activation stays in place."""
+def _mlp(rows: RowAllocator, width: int, hidden: int, normed: Place, *, gated: bool) -> Place:
+    """Lay out gate, up, their product and the projection back; without a gate the activation is in place."""
     places = rows.places
     wide = [rows.take(width) for _ in range(2 if gated else 1)]
     places.free(normed)
@@ -215,7 +224,7 @@ def _mlp(rows: Rows, width: int, hidden: int, normed: Place, *, gated: bool) -> 
     return result
 
 
-def _experts(rows: Rows, block: Moe, hidden: int, read_last: tuple[Place, ...]) -> Place:
+def _experts(rows: RowAllocator, block: Moe, hidden: int, read_last: tuple[Place, ...]) -> Place:
     """Lay out the routing, the chosen experts' inner tensors, their results side by side, and the running sum."""
     places, chosen = rows.places, block.top_k
     scores = rows.take(block.experts)
@@ -236,7 +245,7 @@ def _experts(rows: Rows, block: Moe, hidden: int, read_last: tuple[Place, ...]) 
 
 
 class Network(NamedTuple):
-    """What the graph depends on: the width of the stream and of the output, and a few layers in their order."""
+    """Parameters of the graph: the widths of the stream and the output, and a few layers in order."""
 
     hidden: int
     width: int
@@ -244,11 +253,11 @@ class Network(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The micro-batch that the buffer is reserved for: tokens, rows with logits, and the cells that attention reads.
+    """The micro-batch for which the buffer is reserved: tokens, rows with logits, and cells read by attention.
 
-    `sliding_cells` are those of layers with a window. `widened` says that flash attention makes a copy of a layer's
+    `sliding_cells` are those of layers with a window. `widened` means that flash attention makes a copy of a layer's
     cells in half precision, which it does on CUDA where they are not in F16. `on_card` is false for the buffer of a run
-    without a card, where the token embedding stands beside the layers.
+    without a card, where the token embedding is in the same buffer as the layers.
     """
 
     tokens: int
@@ -278,20 +287,20 @@ def compute_buffer_bytes(network: Network, batch: Batch) -> int:
         if last:
             places.free(*inputs)
             rows = batch.outputs
-            stream, mixed = _kept(places, network.hidden * rows * FLOAT, stream, mixed)
-        stream = _after_mixing(Rows(places, rows), network.hidden, layer, stream, mixed)
+            stream, mixed = _keep_output_rows(places, network.hidden * rows * FLOAT, stream, mixed)
+        stream = _residual(RowAllocator(places, rows), network.hidden, layer, stream, mixed)
     places.take(network.width * rows * FLOAT)
     return places.furthest
 
 
-def mask_bytes(network: Network, batch: Batch) -> int:
-    """Return the attention masks of `batch`: in half precision for flash attention, else in single."""
+def graph_mask_bytes(network: Network, batch: Batch) -> int:
+    """Return the bytes of the attention masks: half precision for flash attention, otherwise single precision."""
     cells = sum(_cells_read(kind, batch) for kind in _caches(network))
     return cells * batch.tokens * (HALF if batch.flash else FLOAT)
 
 
 def _caches(network: Network) -> tuple[str, ...]:
-    """Return the kinds of cache that there are: one for layers that read everything, one for those with a window."""
+    """Return the kinds of cache in use: full for layers without a window, sliding for those with one."""
     mixers = [mixer for layer in network.layers for mixer in (layer.mixer, layer.second_mixer)]
     kinds = {_cache(mixer) for mixer in mixers}
     return tuple(kind for kind in ("full", "sliding") if kind in kinds)
@@ -308,15 +317,15 @@ def _cells_read(kind: str | None, batch: Batch) -> int:
 
 
 def _inputs(places: GraphAllocator, network: Network, batch: Batch) -> tuple[Place, list[Place]]:
-    """Lay out the embedded tokens, positions, cells to write keys and values to, masks, and rows to keep.
+    """Lay out the inputs: embedded tokens, positions, indices of written cells, masks, and rows to keep.
 
-    Without flash attention values are written transposed, and each number of them has an index of its own. Beside the
-    token embedding stand the tokens, and room for embeddings given instead of them, which nothing reads or frees.
+    Without flash attention values are written transposed, and each element has an index of its own. With the
+    token embedding in the buffer come the tokens, and space for embeddings given instead of them, never read or freed.
     """
     tokens, embedded = batch.tokens, network.hidden * batch.tokens * FLOAT
     values = 1 if batch.flash else max((_value_width(layer.mixer) for layer in network.layers), default=1)
     written = [tokens * INDEX, tokens * values * INDEX] * len(_caches(network))
-    sizes = [tokens * FLOAT, *written, mask_bytes(network, batch), batch.outputs * FLOAT]
+    sizes = [tokens * FLOAT, *written, graph_mask_bytes(network, batch), batch.outputs * FLOAT]
     if batch.on_card:
         return places.take(embedded), [places.take(size) for size in sizes if size]
     places.take(embedded)
@@ -329,23 +338,27 @@ def _value_width(mixer: Mixer | None) -> int:
 
 
 def _mixed(places: GraphAllocator, network: Network, layer: Layer, batch: Batch) -> Place | None:
-    """Lay out what the normed stream is mixed by; results of mixers side by side are added in the first one's place."""
+    """Lay out the mixers of the normed stream; results of parallel mixers are added in the first one's place."""
     mixers = [mixer for mixer in (layer.mixer, layer.second_mixer) if mixer is not None]
     if not mixers:
         return None
-    rows = Rows(places, batch.tokens)
+    rows = RowAllocator(places, batch.tokens)
     normed = rows.take(network.hidden)
     results = []
     for index, mixer in enumerate(mixers):
         cells = _cells_read(_cache(mixer), batch)
         read_last = normed if index == len(mixers) - 1 else None
-        results.append(mix(rows, mixer, network.hidden, cells, read_last, flash=batch.flash, widened=batch.widened))
+        results.append(
+            lay_out_mixer(rows, mixer, network.hidden, cells, read_last, flash=batch.flash, widened=batch.widened)
+        )
     places.free(*results[1:])
     return results[0]
 
 
-def _kept(places: GraphAllocator, size: int, stream: Place, mixed: Place | None) -> tuple[Place, Place | None]:
-    """Keep the rows that have an output, of the block's result and of the stream beside it."""
+def _keep_output_rows(
+    places: GraphAllocator, size: int, stream: Place, mixed: Place | None
+) -> tuple[Place, Place | None]:
+    """Copy the rows that have an output, of the block's result and of the stream, and free both."""
     kept_mixed = None
     if mixed is not None:
         kept_mixed = places.take(size)
@@ -355,8 +368,8 @@ def _kept(places: GraphAllocator, size: int, stream: Place, mixed: Place | None)
     return kept_stream, kept_mixed
 
 
-def _after_mixing(rows: Rows, hidden: int, layer: Layer, stream: Place, mixed: Place | None) -> Place:
-    """Lay out the sum with the stream, in the mixer's place, and the feed-forward block behind it or beside it."""
+def _residual(rows: RowAllocator, hidden: int, layer: Layer, stream: Place, mixed: Place | None) -> Place:
+    """Lay out the residual sum, in the mixer's place, and the feed-forward block after it or parallel to it."""
     if mixed is None:
         return _summed(rows, hidden, layer, stream)
     if layer.parallel:
@@ -367,11 +380,11 @@ def _after_mixing(rows: Rows, hidden: int, layer: Layer, stream: Place, mixed: P
     return _summed(rows, hidden, layer, mixed)
 
 
-def _summed(rows: Rows, hidden: int, layer: Layer, stream: Place) -> Place:
-    """Lay out the feed-forward block, whose result is summed with `stream` in its own place."""
+def _summed(rows: RowAllocator, hidden: int, layer: Layer, stream: Place) -> Place:
+    """Lay out the feed-forward block; `stream` is added to its result in place."""
     if layer.feed_forward is None:
         return stream
     normed = rows.take(hidden)
-    result = feed_forward(rows, layer.feed_forward, hidden, normed)
+    result = lay_out_feed_forward(rows, layer.feed_forward, hidden, normed)
     rows.places.free(stream)
     return result

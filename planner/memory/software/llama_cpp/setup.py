@@ -1,8 +1,8 @@
-"""How llama.cpp is set up for a workload: slots, cells, micro-batches, and which layers stand on the card.
+"""Setup of llama.cpp for a workload: slots, cells, micro-batches, and layers on the card.
 
 **Source**: llama.cpp 0.5.0: src/llama-context.cpp (cells in multiples of 256, rows with an output),
 src/llama-kv-cache-iswa.cpp (cells of sliding layers), src/llama-model.cpp load_tensors (layers on the card),
-tools/server/server.cpp (4 slots with one cache unless told otherwise), common/common.h (batches).
+tools/server/server.cpp (by default 4 slots with one cache), common/common.h (batches).
 """
 
 from functools import lru_cache
@@ -18,14 +18,14 @@ from planner.workload.software.llama_cpp import LlamaCppSettings
 from planner.workload.workload import Inference
 
 CELLS: Final = 256
-"""Cells of a cache come in multiples of this."""
+"""Granularity of the number of cells in a cache."""
 _SERVER_SLOTS: Final = 4
 BATCH: Final = 2_048
 _MICRO_BATCH: Final = 512
 
 
 class LlamaCppSetup(NamedTuple):
-    """The choices of llama.cpp; `cells` are those of each of `streams` caches side by side."""
+    """Resolved settings of llama.cpp; `cells` are those of each of `streams` parallel caches."""
 
     slots: int
     streams: int
@@ -39,7 +39,7 @@ class LlamaCppSetup(NamedTuple):
     output_on_card: bool
 
     def sliding_cells(self, window: int) -> int:
-        """Return the cells of each cache of a layer that looks back `window` tokens.
+        """Return the cells of each cache of a layer with a sliding window of `window` tokens.
 
         **Formula**: pad256(min(cells, window · (slots if they share a cache, else 1) + micro-batch)).
         """
@@ -53,7 +53,7 @@ class LlamaCppSetup(NamedTuple):
         return self.cells if window is None else self.sliding_cells(window)
 
     def on_card(self, group: LayerGroup) -> int:
-        """Return how many layers of `group` stand on the card, which holds the last ones."""
+        """Return how many layers of `group` are on the card, which holds the last ones."""
         first = self.layers - self.layers_on_card
         places = group.places or range(group.count)
         return sum(place >= first for place in places)
@@ -65,14 +65,14 @@ def padded(cells: int) -> int:
 
 
 def settings_of(workload: Inference) -> LlamaCppSettings:
-    """Return the settings of llama.cpp that `workload` names; all open where it names none."""
+    """Return the llama.cpp settings of `workload`; all open if it has none."""
     return workload.engine if isinstance(workload.engine, LlamaCppSettings) else LlamaCppSettings()
 
 
 def setup_of(architecture: Architecture, workload: Inference) -> LlamaCppSetup:
-    """Return how llama-server runs `workload` (defaults filled in) with the settings that it names.
+    """Return the setup with which llama-server runs `workload` (defaults filled in).
 
-    Without `gpu_layers` everything is on the card; else the output is the first layer there, and the last layers
+    Without `gpu_layers` everything is on the card; otherwise the output is placed there first, and the last layers
     follow.
     """
     settings = settings_of(workload)
@@ -102,8 +102,8 @@ def setup_of(architecture: Architecture, workload: Inference) -> LlamaCppSetup:
 _SOURCE: Final = "llama.cpp 0.5.0 src/llama-model.cpp load_tensors; bytes of each tensor by its block type"
 
 
-class Placed(NamedTuple):
-    """The weights on the card, what stays in RAM, and the largest matrix there."""
+class PlacedWeights(NamedTuple):
+    """The weights on the card, the bytes on the host, and the largest matrix there."""
 
     term: Term
     host_bytes: int
@@ -111,8 +111,8 @@ class Placed(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def placed_weights(architecture: Architecture, file_type: str, setup: LlamaCppSetup) -> Placed:
-    """Return the weights of `architecture` on the card and in RAM.
+def placed_weights(architecture: Architecture, file_type: str, setup: LlamaCppSetup) -> PlacedWeights:
+    """Return the weights of `architecture` on the card and on the host.
 
     **Formula**: card = Σ bytes of the layers on it + output; RAM = token embedding + the other layers.
     """
@@ -126,7 +126,7 @@ def placed_weights(architecture: Architecture, file_type: str, setup: LlamaCppSe
     held = bytes_of["embedding"] + sum(by_layer) - on_card
     if not setup.output_on_card:
         held += bytes_of["output"] + bytes_of["other"] + towers
-    return Placed(
+    return PlacedWeights(
         _term(on_card, output, setup, tied=architecture.tied_head),
         held,
         _largest(architecture, file_type) if setup.layers_on_card < setup.layers else 0,
@@ -141,7 +141,7 @@ def _term(layers: int, output: int, setup: LlamaCppSetup, *, tied: bool) -> Term
         "L + O",
         (
             model("L", layers, f"bytes of {setup.layers_on_card} of {setup.layers} layers"),
-            model("O", output, f"bytes of the output{again}; the token embedding stays in RAM"),
+            model("O", output, f"bytes of the output{again}; the token embedding stays in host memory"),
         ),
         _SOURCE,
         parts=(
@@ -152,7 +152,7 @@ def _term(layers: int, output: int, setup: LlamaCppSetup, *, tied: bool) -> Term
 
 
 def _largest(architecture: Architecture, file_type: str) -> int:
-    """Return the largest matrix of a layer, all experts together."""
+    """Return the bytes of the largest matrix of a layer, all experts together."""
     if file_type == AS_STORED:
         elements = max(tensor.parameters for group in architecture.main.groups for tensor in group.layer.tensors)
         return elements * architecture.stored_bytes // max(architecture.parameters, 1)

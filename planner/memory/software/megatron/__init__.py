@@ -1,4 +1,4 @@
-"""What Megatron-LM does to memory: its own layers, its own loss, and gradients in fp32 throughout."""
+"""Memory behaviour of Megatron-LM: its own layers, its own loss, and fp32 gradients throughout."""
 
 from functools import partial
 from typing import Final
@@ -24,15 +24,15 @@ from planner.workload.training import Training
 
 _FP32: Final = 4
 _SOURCE: Final = (
-    "Megatron-LM 0.20 core/tensor_parallel/cross_entropy.py: one fp32 copy of the logits becomes, in place, the "
+    "Megatron-LM 0.20 core/tensor_parallel/cross_entropy.py: one fp32 copy of the logits is turned in place into the "
     "softmax and the gradient"
 )
-_LOSS: Final = "the derivative of the loss, made in place in fp32, is cast to the format of the logits"
-_NOTE: Final = "As Megatron-LM 0.20 with Transformer Engine 2 does it; eager attention is its unfused one."
+_LOSS: Final = "the derivative of the loss, computed in place in fp32, is cast to the format of the logits"
+_NOTE: Final = "Modeled on Megatron-LM 0.20 with Transformer Engine 2; eager attention is its unfused attention."
 _VOCABULARY: Final = 128
 """Megatron-LM `--make-vocab-size-divisible-by`, for each card of a tensor-parallel group."""
 _WORKSPACE: Final = 32 * MIB
-_ENGINE: Final = "Transformer Engine get_cublas_workspace_size_bytes: 32 MiB on Hopper, 4 MiB on what was before it"
+_ENGINE: Final = "Transformer Engine get_cublas_workspace_size_bytes: 32 MiB on Hopper, 4 MiB on earlier architectures"
 
 
 class Megatron(TrainingMemory):
@@ -42,10 +42,10 @@ class Megatron(TrainingMemory):
     selective_source = CORE_ATTENTION
 
     def setup(self, architecture: Architecture, workload: Training) -> TrainingSetup:
-        """Return the setup of full training in Megatron's own layers, without autocast; others are as fused kernels.
+        """Return the setup of full fine-tuning in Megatron's own layers; other training uses PyTorch's fused kernels.
 
-        **Assumes** that gradients of weights are added up in fp32 by the hooks of its own DistributedDataParallel, so
-        that none in 16 bits outlive a layer.
+        **Assumes** that gradients of weights are accumulated in fp32 by the hooks of its own DistributedDataParallel,
+        so that none in 16 bits outlive a layer.
         """
         if workload.adapts or workload.trainable:
             return super().setup(architecture, workload)
@@ -65,17 +65,17 @@ class Megatron(TrainingMemory):
         return whole_setup(architecture, workload, precision, saved, losses, Casts((), (), (), ()), (_NOTE,))
 
     def checkpoints(self, workload: Training) -> Checkpoints:
-        """Return which layers are computed again: selective checkpoints are of the core of attention."""
+        """Return the recomputed layers; selective checkpointing recomputes the core of attention."""
         if workload.activation_checkpointing == "selective":
             return Checkpoints("none", core_attention=True)
         return super().checkpoints(workload)
 
     def sharder(self, workload: Training) -> Sharder:
-        """Return Megatron's optimizer, which keeps states of its own even on one card."""
+        """Return Megatron's optimizer, which keeps its own states even on one card."""
         return OPTIMIZER
 
     def vocabulary_multiple(self, tensor: int) -> int:
-        """Return the rows that each card's share is rounded up to a multiple of."""
+        """Return the multiple to which each card's rows of the vocabulary are rounded up."""
         return _VOCABULARY
 
     def buffers(self) -> tuple[Part, ...]:
@@ -88,7 +88,7 @@ TRAINING: Final = Megatron()
 
 
 def _losses(architecture: Architecture, workload: Training, size: int) -> Losses:
-    """Return what is there of the logits: T · V · (w + 4) with the loss and with its derivative, then its cast."""
+    """Return the memory of the logits: T · V · (w + 4) with the loss and its derivative, then its cast."""
     tokens = workload.sequence_length or 0 if predicts_every_token(architecture) else 1
     outputs, width = workload.micro_batch * tokens, output_width(architecture)
 

@@ -1,6 +1,6 @@
-"""What a forward pass of Megatron-LM's own layers keeps for the backward pass.
+"""Activations that Megatron-LM's own layers save for the backward pass.
 
-Its layers are not those of transformers: norms keep no fp32 copies, biases, activations and dropout are fused, and
+Its layers differ from those of transformers: norms save no fp32 copies, biases, activations and dropout are fused, and
 softmax runs in one kernel in 16 bits.
 
 **Source**: Megatron-LM 0.20 (core/transformer, core/fusions, core/models/gpt/gpt_layer_specs.py) with Transformer
@@ -21,16 +21,16 @@ from planner.memory.training.autograd.layer import (
     stack_positions,
 )
 from planner.memory.training.autograd.network import is_norm, trained_stacks
-from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, SavedPerToken, sum_of
+from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, SavedPerToken, total_saved
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe, Norm
 from planner.workload.choices import Checkpointing
 
 _CLASSIC: Final = 2
-"""Norms of a layer that read the stream: before attention and before the feed-forward block."""
+"""Norms of a layer that read the residual stream: before attention and before the feed-forward block."""
 
 
 class _Layers(NamedTuple):
-    """Some equal layers of a stack, with what each keeps and how many tokens it sees."""
+    """Equal layers of a stack, with what each saves and the number of its tokens."""
 
     number: int
     layer: Layer
@@ -48,10 +48,10 @@ def saved_by_megatron(
     attention: AttentionKind,
     checkpointing: Checkpointing,
 ) -> SavedActivations:
-    """Return what a forward pass over `sequences` × `length` tokens keeps.
+    """Return the activations saved by a forward pass over `sequences` × `length` tokens.
 
-    With full checkpointing each layer keeps its input only; with selective checkpointing the scores of attention are
-    computed again, one layer at a time.
+    With full checkpointing each layer saves its input only; with selective checkpointing the scores of attention are
+    recomputed, one layer at a time.
 
     **Formula**: Σ over layers of the ledger; behind them the last norm's input and output.
     """
@@ -65,7 +65,7 @@ def saved_by_megatron(
     elif checkpointing == "selective":
         kept = [saved._replace(scores=0) for saved in kept]
     return SavedActivations(
-        kept=sum_of([edges, *kept]),
+        kept=total_saved([edges, *kept]),
         one_layer=largest,
         point=BackwardPoint(max([_flight(one, sequences, precision) for one in layers])),
         first=edges.dropout,
@@ -95,7 +95,7 @@ def _layers_of(
 
 
 def _edges(architecture: Architecture, sequences: int, length: int, precision: Precision) -> SavedBytes:
-    """Return what the norms behind the layers keep with the head's input, and the masks of dropped embeddings."""
+    """Return what is saved by the norms behind the layers, with the head's input, and by embedding dropout."""
     shards = architecture.main.groups[0].layer.stream_shards
     norms = masks = 0
     for stack in trained_stacks(architecture):
@@ -109,7 +109,7 @@ def _edges(architecture: Architecture, sequences: int, length: int, precision: P
 
 @lru_cache(maxsize=4096)
 def saved_by_megatron_layer(layer: Layer, hidden: int, precision: Precision, attention: AttentionKind) -> SavedPerToken:
-    """Return what one `layer` keeps, in bytes per token and, for the scores, per token and token of context.
+    """Return what one `layer` saves, in bytes per token, and for the scores per token and token of context.
 
     **Formula** (16 bits): norms 2 · (2h + 2h + 4), 8 with a mean; dropout 2 · h; queries, keys, values and the output
     4q + 4kv; feed-forward 4i, gated 6i; unfused scores 2 · a, and 3 · a more where they are dropped.
@@ -127,15 +127,16 @@ def saved_by_megatron_layer(layer: Layer, hidden: int, precision: Precision, att
 
 
 def _norm(norm: Norm, width: int, precision: Precision) -> int:
-    """Count the input and its statistics; the output is counted with what reads it."""
+    """Return the bytes of the input and its statistics; the output is counted with its readers."""
     return precision.compute_bytes * width + STATISTIC * (2 if norm.kind == "layer" else 1)
 
 
 def _attention(layer: Layer, precision: Precision, kind: AttentionKind) -> SavedPerToken:
-    """Count one projection's output, of which keys and values are views, copies of what is rotated or normed, the rest.
+    """Return what attention saves: one projection's output, rotated or normed copies, and attention's own tensors.
 
-    **Source**: `SelfAttention.get_query_key_value_tensors`: queries of grouped heads are copied out of the projection's
-    output (`reshape`), others are views; `apply_rotary_pos_emb` and norms of queries and keys make new tensors.
+    Keys and values are views of the projection's output. **Source**: `SelfAttention.get_query_key_value_tensors`:
+    queries of grouped heads are copied out of the projection's output (`reshape`), others are views;
+    `apply_rotary_pos_emb` and norms of queries and keys make new tensors.
     """
     mixer, size = layer.mixer, precision.compute_bytes
     if mixer is None:
@@ -154,10 +155,10 @@ def _attention(layer: Layer, precision: Precision, kind: AttentionKind) -> Saved
 
 
 def _feed_forward(block: Mlp | Moe | None, hidden: int, precision: Precision) -> int:
-    """Count what the first projection puts out and what the second one reads; experts copy what they read.
+    """Return the bytes of the first projection's output and the second one's input; experts copy their input.
 
     **Source**: core/fusions/fused_bias_gelu.py, fused_bias_swiglu.py; core/transformer/moe: `TEGroupedMLP` weights the
-    activations, so that what experts put out is not kept; `TopKRouter` works in fp32.
+    activations, so that experts' outputs are not saved; `TopKRouter` computes in fp32.
     """
     size = precision.compute_bytes
     if block is None:
@@ -169,7 +170,7 @@ def _feed_forward(block: Mlp | Moe | None, hidden: int, precision: Precision) ->
 
 
 def _flight(one: _Layers, sequences: int, precision: Precision) -> int:
-    """Return the gradients in flight in a layer: in its feed-forward block, or in the scores of unfused attention.
+    """Return the gradients in flight in a layer: in its feed-forward block, or in unfused attention's scores.
 
     **Formula**: w · n · i + w · h; the gradients of the dropped scores and of the softmax, less the dropped scores and
     the feed-forward block, which are freed by then.

@@ -1,4 +1,4 @@
-"""What Megatron-LM keeps on a card: gradients in fp32 throughout, and the optimizer's state, whole or shared."""
+"""Memory of Megatron-LM's optimizer: gradients in fp32 throughout, and its state, whole or sharded."""
 
 from typing import Final, NamedTuple
 
@@ -13,7 +13,7 @@ _REPLACED: Final[frozenset[TermName]] = frozenset(("gradients", "optimizer_state
 
 
 class MainCopies(NamedTuple):
-    """What Megatron keeps of a network in fp32: `shards` cards share the state where the optimizer is distributed."""
+    """Megatron's fp32 copies of a network; `shards` cards share the state if the optimizer is distributed."""
 
     counts: Counts
     shards: int
@@ -23,7 +23,7 @@ class MainCopies(NamedTuple):
     beside: Beside
 
     def state(self) -> list[Held]:
-        """Return what the optimizer keeps on a card."""
+        """Return the optimizer state on a card."""
         whole = [item for item in (self.master, self.states) if item is not None]
         if self.shards == 1:
             return whole
@@ -31,7 +31,7 @@ class MainCopies(NamedTuple):
 
 
 def megatron_snapshots(snapshots: tuple[Snapshot, ...], main: MainCopies) -> tuple[Snapshot, ...]:
-    """Return the snapshots of Megatron's step from those of a step that holds everything in 16 bits.
+    """Return Megatron's snapshots, derived from those of a step with everything in 16 bits.
 
     **Formula** with Adam: 2P of parameters, 4P of gradients in one buffer that stays, 12P of state, with the
     distributed optimizer 12P/N: 18 and 6 + 12/N bytes per parameter.
@@ -62,15 +62,15 @@ class DistributedOptimizer(Sharder):
     keeps_masters = True
 
     def called(self, _zero: int) -> str:
-        """Return what it is called where replicas share its states."""
+        """Return the name of the mode in which replicas share its states."""
         return "distributed optimizer"
 
     def keeps(self, _parallel: Parallel) -> str:
-        """Return what it keeps of a network, in words."""
+        """Return a description of what it stores of a network."""
         return "16-bit parameters, fp32 gradients from the first pass on, fp32 parameters and states"
 
     def timeline(self, step: ShardedStep) -> PhaseSnapshots:
-        """Return what is alive on a card in each phase of `step`."""
+        """Return the memory alive on a card in each phase of `step`."""
         found = step.found
         weights = next(item for item in found.snapshots[-1].terms if item.name == "weights")
         main = MainCopies(

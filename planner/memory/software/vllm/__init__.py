@@ -1,4 +1,4 @@
-"""What vLLM does to memory: the profiling step, sampling, and the cache that the workload needs of the pool."""
+"""Memory behaviour of vLLM: the profiling step, sampling, and the cache pages that the workload needs."""
 
 from collections.abc import Hashable
 from typing import Final
@@ -19,9 +19,9 @@ from planner.workload.software.vllm import VLLM, VllmSettings
 from planner.workload.workload import Inference
 
 _COUNTS_GRAPHS: Final = "0.33"
-"""Before 0.21 the cache was sized without regard to CUDA graphs, which then took what the share of the card left."""
+"""Version that accounts for CUDA graphs: before 0.21 the cache was sized without them, and they took extra memory."""
 _OUTSIDE_PYTORCH: Final = 143 * MIB
-"""Memory beside PyTorch's that the start-up takes off the cache: 0.13 to 0.16 GiB in five logs (0.11 on an H100)."""
+"""Memory outside PyTorch that start-up subtracts from the cache: 0.13 to 0.16 GiB in five logs (0.11 on H100)."""
 _AT_ONCE: Final = "sequences at once, as many as a step takes"
 _VOCABULARY: Final = 64
 """vLLM `DEFAULT_VOCAB_PADDING_SIZE`, for the whole vocabulary."""
@@ -37,18 +37,20 @@ _BFLOAT16_CAPABILITY: Final = 8.0
 
 
 class Vllm(ServingMemory):
-    """vLLM: cards share each matrix or the layers, and the cache has what is left of a share of the card."""
+    """vLLM, which splits matrices or layers over cards and gives the rest of its memory share to the cache."""
 
-    split_note = "vLLM splits the layers evenly, however much the cards have (VLLM_PP_LAYER_PARTITION says otherwise)."
+    split_note = (
+        "vLLM splits the layers evenly, regardless of the cards' memory (override with VLLM_PP_LAYER_PARTITION)."
+    )
     communicator_bytes = int((2.07 - 0.25) * GIB), int((2.13 - 0.25) * GIB)
     communicator_source = "llm-d-planner logs of vLLM on H100: 0.25 GiB beside PyTorch on 1 card, 2.07 on 2, 2.13 on 4"
 
     def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
-        """Return what is alive in each phase of `workload` (defaults filled in) on a card of `card_class`.
+        """Return the memory alive in each phase of `workload` (defaults filled in) on a card of `card_class`.
 
         **Formula**: weights + tables and graphs + pages of all sequences + the larger of a step of the most tokens and
-        of sampling for the most sequences. vLLM gives the cache all that is left of its share of the card; here it has
-        what the workload needs, and the pool says what the card has room for.
+        of sampling for the most sequences. vLLM gives the cache the rest of its share of the card; here it has
+        what the workload needs, and the pool is what the card has room for.
         """
         setup = setup_of(workload, card_class)
         weights = weights_term(architecture, workload.weights or "bf16")
@@ -66,8 +68,10 @@ class Vllm(ServingMemory):
         return PhaseSnapshots(
             (
                 Snapshot("load", [weights], "the parameters are on the card"),
-                Snapshot("prefill", [*kept, forward], "a step of the most tokens that are taken at once"),
-                Snapshot("decode", [*kept, *sampling], "the next tokens of the most sequences are sampled"),
+                Snapshot("prefill", [*kept, forward], "a step with the largest number of tokens"),
+                Snapshot(
+                    "decode", [*kept, *sampling], "the next tokens of the largest number of sequences are sampled"
+                ),
             ),
             dynamic=step,
             pool=PagePool(pages.page_bytes, pages.pages, setup.length, beside, setup.utilization) if pages else None,
@@ -75,11 +79,11 @@ class Vllm(ServingMemory):
         )
 
     def card_class(self, gpu: Gpu) -> CardClass:
-        """Return the class of cards with the limits that the server starts with on `gpu`."""
+        """Return the class of cards to which the server's default limits on `gpu` belong."""
         return class_of_card(gpu)
 
     def unsupported_reasons(self, workload: Inference, gpu: Gpu) -> tuple[str, ...]:
-        """Return why vLLM does not run `workload` on `gpu`, empty if it does.
+        """Return the reasons why vLLM does not run `workload` on `gpu`, empty if it does.
 
         **Source**: vLLM's installation guides: compute capability 7.5 (7.0 in 0.14), MI200 and newer, Radeon RX 7900
         and newer, Intel Arc and Data Center GPUs; platforms/cuda.py check_if_supports_dtype for bf16.
@@ -94,17 +98,17 @@ class Vllm(ServingMemory):
         return _cuda_reasons(workload, gpu) if gpu.vendor == "NVIDIA" else ()
 
     def vocabulary_multiple(self, tensor: int) -> int:
-        """Return a card's part of 64 rows, where it has one."""
+        """Return a card's part of 64 rows, 1 if that is no integer."""
         return 1 if _VOCABULARY % tensor else _VOCABULARY // tensor
 
     def split_layers(
         self, architecture: Architecture, workload: Inference, free_bytes: tuple[int, ...] = ()
     ) -> tuple[int, ...]:
-        """Return the layers of each stage, as evenly as it goes."""
+        """Return the number of layers of each stage, as even as possible."""
         return even_layers(architecture.depth, workload.parallel.pipeline)
 
     def settings_in_use(self, architecture: Architecture, workload: Inference, gpu: Gpu | None) -> VllmSettings:
-        """Return the settings of `workload` with those of vLLM's server where it leaves them open."""
+        """Return the settings of `workload`, open ones replaced by the defaults of vLLM's server."""
         setup = setup_of(workload, class_of_card(gpu) if gpu else None)
         return VllmSettings(
             version=setup.version,
@@ -122,7 +126,7 @@ SERVING: Final = Vllm()
 def even_layers(layers: int, stages: int) -> tuple[int, ...]:
     """Return how many of `layers` each of `stages` holds in vLLM.
 
-    **Formula**: as evenly as it goes; those that are left go to the stages before the last, from the back.
+    **Formula**: as even as possible; the remainder goes to the stages before the last, from the back.
 
     **Source**: vLLM distributed/utils.py `get_pp_indices`.
     """
@@ -149,7 +153,7 @@ def _pages_term(name: TermName, pages: Pages, count: int, sequences: int) -> Ter
         "B × p × g",
         (
             chosen("B", sequences, _AT_ONCE),
-            library("p", count, "pages of each, all groups of layers together"),
+            library("p", count, "pages per sequence, all groups of layers together"),
             model("g", pages.page_bytes, "bytes of a page of a whole group of layers"),
         ),
         SOURCE,
@@ -160,15 +164,15 @@ def _notes(setup: VllmSetup, pages: Pages | None, workload: Inference) -> tuple[
     graphs = "with CUDA graphs" if setup.graphs else "without CUDA graphs"
     version = VLLM.version if setup.version == "0.33" else f"vLLM {setup.version}"
     notes = [
-        f"Estimated as {version} does it: at most {setup.sequences:,} sequences and {setup.tokens:,} tokens in a step, "
+        f"Modeled on {version}: at most {setup.sequences:,} sequences and {setup.tokens:,} tokens in a step, "
         f"pages of {setup.page_tokens} tokens, {graphs}."
     ]
     if pages and pages.slots > pages.layers:
         notes.append(
-            f"Pages are kept for {pages.slots} layers, since groups are filled up; the model has {pages.layers}."
+            f"Pages are reserved for {pages.slots} layers, since groups are padded; the model has {pages.layers}."
         )
     if workload.batch > setup.sequences:
         notes.append(
-            f"{workload.batch - setup.sequences:,} of {workload.batch:,} sequences wait: a step takes no more."
+            f"{workload.batch - setup.sequences:,} of {workload.batch:,} sequences wait, since a step is full."
         )
     return tuple(notes)

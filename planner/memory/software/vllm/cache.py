@@ -1,7 +1,7 @@
-"""The cache of vLLM: pages of equal size for groups of layers, out of one pool.
+"""The KV cache of vLLM: pages of equal size for groups of layers, allocated from one pool.
 
-A page holds `page_tokens` tokens of one layer. All groups take pages of the same size from the pool, so that in models
-with several kinds of layers the smaller pages are padded, and the last group of a kind is filled up with layers that
+A page holds `page_tokens` tokens of one layer. All groups use pages of the same size from the pool, so that in models
+with several kinds of layers the smaller pages are padded, and the last group of a kind is padded with layers that
 do not exist.
 
 **Source**: vLLM 0.33 v1/core/kv_cache_planning.py (unify_kv_cache_spec_page_size,
@@ -18,7 +18,7 @@ from planner.units import ceil_div
 
 SOURCE: Final = "vLLM 0.33 v1/core/kv_cache_planning.py and v1/kv_cache_interface.py: groups of layers with equal pages"
 _SPARSE_FP8_BYTES: Final = 656
-"""fp8_ds_mla, a token of sparse latent attention: 512 fp8 numbers, 4 fp32 scales, 64 bf16 rotary numbers."""
+"""fp8_ds_mla, one token of sparse latent attention: 512 fp8 numbers, 4 fp32 scales, 64 bf16 rotary numbers."""
 _INDEX_GROUP: Final = 128
 """Numbers of an indexer's key that share an fp32 scale; its cache is always in fp8."""
 _FLOAT: Final = 4
@@ -28,7 +28,7 @@ Kind = Literal["full", "sliding", "state", "cross"]
 
 
 class PageKind(NamedTuple):
-    """Layers with the same pages: a page of `tokens` holds `bytes` of one of them."""
+    """Layers with equal pages; a page of `tokens` tokens has `bytes` for one of them."""
 
     kind: Kind
     window: int | None
@@ -37,9 +37,9 @@ class PageKind(NamedTuple):
 
 
 class Pages(NamedTuple):
-    """The pool's plan: bytes of one page of a whole group, and the pages that a sequence takes by kind of layer.
+    """Page layout of the pool: bytes of a page of a whole group, and pages per sequence by kind of layer.
 
-    `slots` are the layers that pages are kept for, those that only fill groups up included.
+    `slots` is the number of layers for which pages are reserved, including those that only pad groups.
     """
 
     page_bytes: int
@@ -50,13 +50,13 @@ class Pages(NamedTuple):
 
     @property
     def pages(self) -> int:
-        """Return all pages of a sequence."""
+        """Return the pages of a sequence."""
         return self.cache_pages + self.state_pages
 
 
 @lru_cache(maxsize=512)
 def pages_of(architecture: Architecture, kv_format: str, setup: VllmSetup, prompt: int) -> Pages | None:
-    """Return the pages of a sequence of `setup.length` tokens, or none where nothing is cached.
+    """Return the pages of a sequence of `setup.length` tokens, or None if nothing is cached.
 
     **Formula**: layers of one kind: Σ layers · page bytes, and ⌈n / page tokens⌉ pages. Several kinds: groups of g
     layers, g the fewest layers of a kind (the most, if below 1.5 times that), pages of the largest kind; each kind
@@ -137,7 +137,7 @@ def _attention_page(kind: Kind, mixer: Attention, kv_format: str, setup: VllmSet
 
 
 def _latent_pages(mixer: LatentAttention, kv_format: str, setup: VllmSetup) -> list[PageKind]:
-    """Return the page of the latent, and the indexer's of sparse attention, whose fp8 form packs scales with it."""
+    """Return the page of the latent, and of the indexer of sparse attention; fp8 packs the latent with scales."""
     packed = mixer.indexer_dim and kv_format == "fp8"
     token = _SPARSE_FP8_BYTES if packed else mixer.latent_dim * int(KV_FORMATS[kv_format]) // 8
     pages = [PageKind("full", None, setup.page_tokens, setup.page_tokens * token)]
@@ -148,7 +148,7 @@ def _latent_pages(mixer: LatentAttention, kv_format: str, setup: VllmSetup) -> l
 
 
 def _state_bytes(mixer: StateMixer, setup: VllmSetup) -> int:
-    """Return a layer's state: the convolution's in the computing format, and the scan's too unless it is fp32.
+    """Return the bytes of a layer's state: the convolution and the scan in the computing format, or fp32 for the scan.
 
     Gated delta nets have `mamba_ssm_dtype` float32 in their configurations.
     """
@@ -157,7 +157,7 @@ def _state_bytes(mixer: StateMixer, setup: VllmSetup) -> int:
 
 
 def _aligned(found: dict[PageKind, int]) -> dict[PageKind, int]:
-    """Return `found` with attention pages of so many tokens that they hold a state, and states padded to them."""
+    """Return `found` with attention pages large enough for a state, and states padded to them."""
     state = max(kind.bytes for kind in found if kind.kind == "state")
     cached = [kind for kind in found if kind.kind != "state"]
     if not cached:
@@ -175,7 +175,7 @@ def _aligned(found: dict[PageKind, int]) -> dict[PageKind, int]:
 
 
 def _unified(found: dict[PageKind, int]) -> dict[PageKind, int]:
-    """Return `found` with pages of the largest kind: more tokens where they divide it, else padded."""
+    """Return `found` with pages of the largest size: more tokens if the size is a multiple, otherwise padded."""
     largest = max(kind.bytes for kind in found)
     unified: dict[PageKind, int] = {}
     for kind, count in found.items():

@@ -1,7 +1,7 @@
-"""What vLLM's start reserves beside weights and cache: its profiling step, and tables for sampling.
+"""Memory that vLLM reserves at start-up besides weights and cache: its profiling step and sampling tables.
 
-Before it sizes the cache, vLLM runs one step of as many tokens as it will ever take, then samples for as many
-sequences as it will ever hold. The larger of the two stays free for later steps.
+Before it sizes the cache, vLLM runs one step with its maximum number of tokens, then samples for its maximum number of
+sequences. The larger of the two stays free for later steps.
 
 **Source**: vLLM v1/worker/gpu/model_runner.py profile_run and _dummy_sampler_run, v1/worker/gpu/sample/.
 """
@@ -22,7 +22,7 @@ _INT32_BITS: Final = 32
 
 
 class _Sampler(NamedTuple):
-    """Bytes for each logit beside the logits themselves and their fp32 copy, and where that is written."""
+    """Bytes per logit besides the logits and their fp32 copy, and their source."""
 
     bytes: int
     source: str
@@ -50,13 +50,13 @@ _GRAPHS_SOURCE: Final = (
     "has been off by three times (vllm-project/vllm#45178, #53013)"
 )
 _GRAPHS: Final = (GIB // 2, GIB // 10, 18 * GIB // 10)
-"""Expected, least and most bytes of CUDA graphs: an assumption within what was published, taken from no one row."""
+"""Expected, minimum and maximum bytes of CUDA graphs: an assumption within the published values."""
 _FORWARD_SHARE: Final = 0.25
-"""How far compiled layers may be from their tensors one by one: an assumption."""
+"""Assumed deviation of compiled layers from the sum of their tensors."""
 
 
 def forward_term(architecture: Architecture, setup: VllmSetup) -> Term:
-    """Return what one step of the most tokens holds.
+    """Return the memory of one step with the most tokens.
 
     **Formula**: T · w · max over layers of 2h + q + 2kv + q (attention) and 2h + 3i (feed-forward; 2i without a gate;
     experts k · (max(2i, h) + i) + h beside the shared one's).
@@ -82,7 +82,7 @@ def forward_term(architecture: Architecture, setup: VllmSetup) -> Term:
 
 
 def hidden_term(architecture: Architecture, setup: VllmSetup) -> Term:
-    """Return what is left of the step while its tokens are sampled: its output, and the rows to sample from."""
+    """Return what remains of the step during sampling: its output, and the rows to sample from."""
     rows = setup.tokens + 2 * setup.sequences
     return term(
         "activations",
@@ -100,10 +100,10 @@ def hidden_term(architecture: Architecture, setup: VllmSetup) -> Term:
 
 
 def sampler_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
-    """Return the logits of the most sequences with what sampling makes of them, or none without a vocabulary.
+    """Return the logits of the most sequences with the sampler's copies, or None without a vocabulary.
 
-    **Formula**: n · V · k, where k is w for the logits, 4 for their fp32 copy unless w is 4, and what the version's
-    sampler makes: 8, or 32 where it sorted.
+    **Formula**: n · V · k, where k is w for the logits, 4 for their fp32 copy unless w is 4, and the bytes of the
+    version's sampler: 8, or 32 if it sorts.
     """
     width = output_width(architecture)
     if not width:
@@ -125,7 +125,7 @@ def sampler_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
 
 
 def buffers_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
-    """Return the sampler's tables, which stay for good (0.33), and CUDA graphs."""
+    """Return the sampler's permanent tables (0.33) and the CUDA graphs."""
     width = output_width(architecture)
     tables = setup.sequences * _FLOAT * (width + ceil_div(width, _INT32_BITS)) if setup.version == "0.33" else 0
     expected, least, most = _GRAPHS if setup.graphs else (0, 0, 0)

@@ -1,4 +1,4 @@
-"""How vLLM is set up for a workload: its defaults by card, and what a step holds.
+"""Setup of vLLM for a workload: defaults by card, and the limits of a step.
 
 **Source**: vLLM 0.33: engine/arg_utils.py get_batch_defaults and the limits after it, config/cache.py
 (gpu_memory_utilization 0.92, pages of 16 tokens), config/vllm.py max_in_flight_tokens. 0.90 until 0.19.
@@ -16,11 +16,11 @@ from planner.workload.software.vllm import VllmSettings, VllmVersion
 from planner.workload.workload import Inference
 
 _STEPS_IN_FLIGHT: Final = 2
-"""Steps that are scheduled at once: scheduling does not wait for the step before (0.33; one before)."""
+"""Steps scheduled at once: scheduling does not wait for the previous step (0.33; one before)."""
 
 
 class CardClass(Enum):
-    """Cards whose servers start with the same limits: tokens in a step, and sequences in it."""
+    """Cards with the same default limits in the server: tokens per step, and sequences per step."""
 
     LARGEST = (16_384, 1_024)
     LARGE = (8_192, 1_024)
@@ -28,7 +28,7 @@ class CardClass(Enum):
 
 
 class VllmSetup(NamedTuple):
-    """The limits of vLLM's steps, and bytes of an element of activations."""
+    """Resolved limits of vLLM's steps, and bytes per element of activations."""
 
     version: VllmVersion
     sequences: int
@@ -43,7 +43,7 @@ class VllmSetup(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def class_of_card(gpu: Gpu) -> CardClass:
-    """Return the class of `gpu`: from 160 GiB, from 70 GiB apart from the A100 and the GB10, or any other."""
+    """Return the class of `gpu`: from 160 GiB, from 70 GiB except the A100 and the GB10, or any other."""
     memory = gpu.usable_memory_bytes or gpu.memory_bytes or 0
     if memory >= 160 * GIB:
         return CardClass.LARGEST
@@ -52,12 +52,12 @@ def class_of_card(gpu: Gpu) -> CardClass:
 
 
 def settings_of(workload: Inference) -> VllmSettings:
-    """Return the settings of vLLM that `workload` names; all open where it names none."""
+    """Return the vLLM settings of `workload`; all open if it has none."""
     return workload.engine if isinstance(workload.engine, VllmSettings) else VllmSettings()
 
 
 def setup_of(workload: Inference, card_class: Hashable) -> VllmSetup:
-    """Return how vLLM's server runs `workload` (defaults filled in) on a card of this class, or on any other."""
+    """Return the setup with which vLLM's server runs `workload` (defaults filled in) on a card of this class."""
     settings = settings_of(workload)
     version = settings.version or "0.33"
     limits = card_class if isinstance(card_class, CardClass) else CardClass.OTHER

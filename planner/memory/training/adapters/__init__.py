@@ -1,1 +1,1 @@
-"""Training of adapters, or of a part of a network: what is trained, and what its layers then keep."""
+"""Training of adapters or of part of a network: the trained tensors, and the activations that layers then save."""

@@ -1,20 +1,21 @@
-"""What one layer keeps for the backward pass where some of it is frozen, adapted, quantised or fused.
+"""Activations saved by one layer that is partly frozen, adapted, quantised or fused.
 
-A frozen projection does not keep what it reads, a frozen norm not what its weight multiplies; an adapter keeps a copy
-in the format that it computes in. With everything trained the result is that of `autograd.layer.saved_by_layer`.
+A frozen projection does not save its input, a frozen norm not the values that its weight scales; an adapter saves a
+copy in the format that it computes in. If everything is trained, the result is that of `autograd.layer.saved_by_layer`.
 """
 
 from functools import lru_cache
 
 from planner.memory.kernels import kernel_of
 from planner.memory.precision import Precision
-from planner.memory.training.adapters.settings import Formats, LayerSettings, Read, norm_kept, read_bytes
-from planner.memory.training.adapters.trained import LayerTuning, Sites, Uses, sites_of, uses
+from planner.memory.training.adapters.settings import Formats, LayerSettings, SavedInput, norm_saved_bytes, saved_input
+from planner.memory.training.adapters.trained import LayerTuning, ReaderCounts, Sites, count_readers, sites_of
 from planner.memory.training.autograd.layer import (
     KEPT_BY_ACTIVATION,
     STATISTIC,
     dropout_bytes,
     keeps_result,
+    mixer_output_width,
     position_bias_bytes,
     saved_by_cross_attention,
     saved_by_mixer,
@@ -26,8 +27,8 @@ from planner.models.architecture import Activation, Attention, LatentAttention, 
 def saved_by_mixers(
     layer: Layer, settings: LayerSettings, tuning: LayerTuning, sites: Sites, masked: bool
 ) -> SavedPerToken:
-    """Return what mixers keep, and their adapters."""
-    inside = uses(tuning, (*sites.mixer_in, *sites.inner))
+    """Return what mixers and their adapters save."""
+    inside = count_readers(tuning, (*sites.mixer_in, *sites.inner))
     if not (tuning.reached or inside.trained or inside.adapted or "trained" in tuning.statuses):
         return SavedPerToken(adapters=_output_of(layer.mixer, settings, tuning, sites, kept=False).adapters)
     saved = SavedPerToken()
@@ -41,19 +42,19 @@ def saved_by_mixers(
 
 
 def mixer_is_tuned(tuning: LayerTuning, sites: Sites) -> bool:
-    """Return whether what the mixer adds to the stream needs a derivative of its own."""
-    used = uses(tuning, (*sites.mixer_in, *sites.inner, *sites.mixer_out, *sites.cross))
+    """Return whether the mixer's output needs a gradient of its own."""
+    used = count_readers(tuning, (*sites.mixer_in, *sites.inner, *sites.mixer_out, *sites.cross))
     return used.trained + used.adapted > 0
 
 
 def _precision_of(mixer: Mixer, formats: Formats) -> Precision:
-    """Return the precision of the softmax: one that is told its format keeps to it under autocast (gpt-oss)."""
-    told = isinstance(mixer, Attention) and mixer.sinks and formats.parameter < 4
-    return formats.precision._replace(autocast=False) if told else formats.precision
+    """Return the softmax's precision: one with an explicit format keeps it even under autocast (gpt-oss)."""
+    keeps_format = isinstance(mixer, Attention) and mixer.sinks and formats.parameter < 4
+    return formats.precision._replace(autocast=False) if keeps_format else formats.precision
 
 
 def _keeps_output(mixer: Mixer, settings: LayerSettings, masked: bool) -> bool:
-    """Return whether the kernel keeps what it puts out, and as the output projection reads it."""
+    """Return whether the kernel saves its output in the form that the output projection reads."""
     if not isinstance(mixer, Attention | LatentAttention):
         return False
     kernel = kernel_of(mixer, settings.formats.precision, settings.attention, masked)
@@ -61,39 +62,31 @@ def _keeps_output(mixer: Mixer, settings: LayerSettings, masked: bool) -> bool:
 
 
 def _is_copied(mixer: Mixer, settings: LayerSettings, masked: bool) -> bool:
-    """Return whether flash attention's output is laid out head by head, and copied for the output projection."""
+    """Return whether flash attention's output is stored head by head, and so copied for the output projection."""
     return isinstance(mixer, Attention) and mixer.heads_first and settings.formats.computed < 4 and not masked
-
-
-def _output_width(mixer: Mixer | None) -> int:
-    if isinstance(mixer, Attention):
-        return mixer.q_dim
-    if isinstance(mixer, LatentAttention):
-        return mixer.heads * mixer.v_head_dim
-    return mixer.inner_dim if mixer is not None else 0
 
 
 def _output_of(
     mixer: Mixer | None, settings: LayerSettings, tuning: LayerTuning, sites: Sites, *, kept: bool
 ) -> SavedPerToken:
-    """Return what the output projection keeps of what it reads, and its adapter."""
-    read = read_bytes(settings, uses(tuning, sites.mixer_out), settings.formats.computed, is_kept=kept)
-    width = _output_width(mixer)
+    """Return what the output projection and its adapter save of their input."""
+    read = saved_input(settings, count_readers(tuning, sites.mixer_out), settings.formats.computed, is_kept=kept)
+    width = mixer_output_width(mixer)
     return SavedPerToken(attention=width * (read.whole + read.copies), adapters=width * read.adapters)
 
 
 def _untrained(
     mixer: Mixer, layer: Layer, settings: LayerSettings, tuning: LayerTuning, sites: Sites, masked: bool
 ) -> int:
-    """Return what the formulas for trained mixers count and the output projection, or a frozen norm, does not keep."""
+    """Return the bytes counted for a trained mixer that a frozen output projection or norm does not save."""
     formats = settings.formats
     kernel = "eager"
     if isinstance(mixer, Attention | LatentAttention):
         kernel = kernel_of(mixer, formats.precision, settings.attention, masked)
-    output = formats.computed * _output_width(mixer)
+    output = formats.computed * mixer_output_width(mixer)
     counted = output if kernel != "fused" or _is_copied(mixer, settings, masked) else 0
     if isinstance(mixer, LatentAttention):
-        return counted + _untrained_latents(mixer, layer, settings, tuning, uses(tuning, sites.inner))
+        return counted + _untrained_latents(mixer, layer, settings, tuning, count_readers(tuning, sites.inner))
     if not isinstance(mixer, Attention) or mixer.qk_norm in ("none", "bare") or layer.norm.native:
         return counted
     trained = any(
@@ -106,9 +99,9 @@ def _untrained(
 
 
 def _untrained_latents(
-    mixer: LatentAttention, layer: Layer, settings: LayerSettings, tuning: LayerTuning, used: Uses
+    mixer: LatentAttention, layer: Layer, settings: LayerSettings, tuning: LayerTuning, used: ReaderCounts
 ) -> int:
-    """Return what the formula for trained latents counts of their norms and of what reads them, and is not kept."""
+    """Return the bytes counted for trained latents that frozen norms and projections do not save."""
     formats = settings.formats
     latents = (mixer.q_lora_rank or 0) + mixer.kv_lora_rank
     norms = [
@@ -117,23 +110,23 @@ def _untrained_latents(
         if tensor.role == "norm" and tensor.shape[0] in (mixer.q_lora_rank, mixer.kv_lora_rank)
     ]
     counted = 0 if "trained" in norms else formats.computed * latents
-    each = Uses(*(min(count, 1) for count in used))
-    return counted + (formats.computed - read_bytes(settings, each, formats.computed).total) * latents
+    each = ReaderCounts(*(min(count, 1) for count in used))
+    return counted + (formats.computed - saved_input(settings, each, formats.computed).total) * latents
 
 
 def saved_by_tuned_cross_attention(
     layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, sites: Sites
 ) -> SavedPerToken:
-    """Count cross-attention; its keys and values keep a copy of the encoder's output each only if they are trained."""
+    """Return what cross-attention saves; only trained keys and values save copies of the encoder's output."""
     formats = settings.formats
     full = saved_by_cross_attention(layer.cross_attention, hidden, formats.precision, settings.attention)
     mixer = layer.cross_attention
     if mixer is None:
         return full
-    encoded = uses(tuning, sites.cross[1:3])
-    copies = read_bytes(settings, encoded, formats.stream)
+    encoded = count_readers(tuning, sites.cross[1:3])
+    copies = saved_input(settings, encoded, formats.stream)
     usual = 2 * formats.computed * hidden if formats.autocast else 0
-    written = read_bytes(settings, uses(tuning, sites.cross[3:]), formats.computed, is_kept=True)
+    written = saved_input(settings, count_readers(tuning, sites.cross[3:]), formats.computed, is_kept=True)
     return full._replace(
         attention=full.attention + mixer.q_dim * written.adapters,
         source=full.source - usual + hidden * (copies.copies + copies.adapters),
@@ -143,25 +136,25 @@ def saved_by_tuned_cross_attention(
 def saved_by_feed_forward(
     layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, sites: Sites
 ) -> SavedPerToken:
-    """Return what the feed-forward block keeps, and what the adapter of its last projection reads."""
+    """Return what the feed-forward block saves, and the input saved for its last projection's adapter."""
     block = layer.feed_forward
     if block is None:
         return SavedPerToken()
     if isinstance(block, Mlp):
-        into, out = uses(tuning, sites.forward_in), uses(tuning, sites.forward_out)
+        into, out = count_readers(tuning, sites.forward_in), count_readers(tuning, sites.forward_out)
         reached = tuning.reached or into.trained + into.adapted > 0
         reached = reached or (not layer.parallel and mixer_is_tuned(tuning, sites)) or "trained" in tuning.statuses
         dropped = block.dropout > 0
         return _dense(
             block.intermediate, block.gated, block.activation, settings, out, reached=reached, dropped=dropped
         )
-    routed = _experts(block, hidden, settings, uses(tuning, sites.experts))
-    router = _router(block, hidden, settings, uses(tuning, sites.router))
+    routed = _experts(block, hidden, settings, count_readers(tuning, sites.experts))
+    router = _router(block, hidden, settings, count_readers(tuning, sites.router))
     saved = SavedPerToken(feed_forward=routed + router)
     if not block.shared_intermediate:
         return saved
     gate = settings.formats.computed * hidden if block.shared_gate else 0
-    used = uses(tuning, sites.forward_out)
+    used = count_readers(tuning, sites.forward_out)
     shared = _dense(block.shared_intermediate, True, block.activation, settings, used)
     return saved + shared + SavedPerToken(feed_forward=gate)
 
@@ -171,12 +164,12 @@ def _dense(
     gated: bool,
     activation: Activation,
     settings: LayerSettings,
-    used: Uses,
+    used: ReaderCounts,
     *,
     reached: bool = True,
     dropped: bool = False,
 ) -> SavedPerToken:
-    """Count the tensors of the intermediate width: what the activation and the gate keep, and what is read at last."""
+    """Return what is saved of the intermediate width: for the activation, the gate and the last projection."""
     formats = settings.formats
     kept = KEPT_BY_ACTIVATION[activation]
     own_result = keeps_result(activation, gated=gated)
@@ -185,21 +178,21 @@ def _dense(
         tensors = 2
     in_fp32 = kept.fp32 + (1 if gated and kept.fp32 else 0)
     wider = in_fp32 * (4 - formats.computed) if formats.autocast and formats.projected < 4 else 0
-    read = read_bytes(
+    read = saved_input(
         settings, used, formats.projected, is_kept=own_result and reached and not dropped, reached=reached
     )
     if settings.fused.adapters and used.adapted:
-        read = Read(0, read.copies, read.adapters)
+        read = SavedInput(0, read.copies, read.adapters)
     if not reached:
         tensors = wider = 0
     held = width * (formats.projected * tensors + wider + read.whole + read.copies)
     return SavedPerToken(feed_forward=held, adapters=width * read.adapters)
 
 
-def _experts(block: Moe, hidden: int, settings: LayerSettings, used: Uses) -> int:
-    """Count the experts' input and output; frozen ones keep neither what they read nor what their last product reads.
+def _experts(block: Moe, hidden: int, settings: LayerSettings, used: ReaderCounts) -> int:
+    """Return the bytes saved for experts' input and output; frozen ones save no input of their products.
 
-    The output is kept for the router's weights.
+    The output is saved for the gradient of the router's weights.
     """
     size = settings.formats.stream
     kept = KEPT_BY_ACTIVATION[block.activation].tensors + (2 if block.gated else 0)
@@ -211,22 +204,22 @@ def _experts(block: Moe, hidden: int, settings: LayerSettings, used: Uses) -> in
     return block.visits * ((size + settings.formats.computed) * hidden + inner)
 
 
-def _router(block: Moe, hidden: int, settings: LayerSettings, used: Uses) -> int:
+def _router(block: Moe, hidden: int, settings: LayerSettings, used: ReaderCounts) -> int:
     copied = 4 * hidden if block.fp32_router and settings.formats.stream < 4 and used.trained else 0
     return copied + STATISTIC * block.experts
 
 
-def last_read(layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning) -> int:
-    """Return the bytes per element that the feed-forward block's last projection keeps of what it reads."""
-    used = uses(tuning, sites_of(layer, hidden).forward_out)
-    return read_bytes(settings, used, settings.formats.projected).total
+def last_projection_input(layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning) -> int:
+    """Return the bytes per element that the feed-forward block's last projection saves of its input."""
+    used = count_readers(tuning, sites_of(layer, hidden).forward_out)
+    return saved_input(settings, used, settings.formats.projected).total
 
 
 @lru_cache(maxsize=4096)
 def saved_by_tuned_layer(
     layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, masked: bool = False
 ) -> SavedPerToken:
-    """Return what one `layer` keeps under `settings` if it is trained as `tuning` says.
+    """Return what one `layer` saves under `settings` if it is trained as described by `tuning`.
 
     **Formula** (bf16, RMSNorm, gated MLP, flash; LoRA on all linears, fp32 adapters, autocast): 18h + 6q + 4kv + 8i +
     4a + 8 + 7 · 2r bytes per token: norms 2 · (4h + 4), copies 5 · 2h + 2q + 2i, attention 4q + 4kv + 4a, feed-forward
@@ -250,7 +243,7 @@ def saved_by_tuned_layer(
 
 
 def adapter_bytes(settings: LayerSettings, layer: Layer, tuning: LayerTuning) -> int:
-    """Return what adapters keep per token beside their input: what A put out, and with DoRA both results.
+    """Return the bytes that adapters save per token besides their input: A's output, and with DoRA both results.
 
     **Formula**: r for each adapted layer; DoRA out · (projected + result of B) more, since their magnitudes are
     trained. **Source**: `peft.tuners.lora.dora.DoraLinearLayer.forward`.
@@ -267,16 +260,18 @@ def adapter_bytes(settings: LayerSettings, layer: Layer, tuning: LayerTuning) ->
 
 
 def _norms(layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, sites: Sites) -> SavedPerToken:
-    """Count the norms over the hidden width, and what the projections behind them keep of what they put out."""
+    """Return the bytes of the norms over the hidden width, and of the inputs saved by the projections behind them."""
     formats = settings.formats
-    mixer = uses(tuning, sites.mixer_in)
-    forward = uses(tuning, (*sites.forward_in, *sites.shared_gate, *sites.router))
-    cross = uses(tuning, sites.cross[:1])
+    mixer = count_readers(tuning, sites.mixer_in)
+    forward = count_readers(tuning, (*sites.forward_in, *sites.shared_gate, *sites.router))
+    cross = count_readers(tuning, sites.cross[:1])
     between = tuning.reached or (not layer.parallel and mixer_is_tuned(tuning, sites))
     blocks = [(used, to) for used, to in ((mixer, tuning.reached), (forward, between), (cross, between)) if used.total]
     if layer.parallel and layer.norm_count < 2 and blocks:
-        blocks = [(Uses(*(sum(counts) for counts in zip(*(used for used, _ in blocks), strict=True))), tuning.reached)]
-    reads = [read_bytes(settings, used, formats.normed(layer.norm), reached=to) for used, to in blocks]
+        blocks = [
+            (ReaderCounts(*(sum(counts) for counts in zip(*(used for used, _ in blocks), strict=True))), tuning.reached)
+        ]
+    reads = [saved_input(settings, used, formats.normed(layer.norm), reached=to) for used, to in blocks]
     inputs = hidden * sum(read.whole + read.copies for read in reads)
     beside = hidden * sum(read.adapters for read in reads)
     norms = _stream_norms(layer, hidden, settings, tuning, len(blocks), between) + inputs
@@ -288,43 +283,43 @@ def _stream_norms(
 ) -> int:
     trained = _norms_are_trained(layer, hidden, tuning)
     if layer.post_norms:
-        each = norm_kept(layer.norm, hidden, settings.formats.stream, settings, trained=trained)
+        each = norm_saved_bytes(layer.norm, hidden, settings.formats.stream, settings, trained=trained)
         return each * (layer.norm_count if between or trained else 1)
     behind = 0 if layer.parallel else max(layer.norm_count - blocks, 0)
     before = layer.norm_count - behind
-    own = before * norm_kept(layer.norm, hidden, settings.formats.stream, settings, trained=trained)
-    own += behind * norm_kept(layer.norm, hidden, settings.formats.projected, settings, trained=trained)
+    own = before * norm_saved_bytes(layer.norm, hidden, settings.formats.stream, settings, trained=trained)
+    own += behind * norm_saved_bytes(layer.norm, hidden, settings.formats.projected, settings, trained=trained)
     if layer.parallel and layer.norm.native and not _casts_to_norm(settings):
         own -= (layer.norm_count - 1) * settings.formats.stream * hidden
     if tuning.reached or not before:
         return own
     if trained:
-        # Its input needs no derivative: only what the weight multiplies is kept, unless one kernel does it all.
+        # Its input needs no gradient: only what the weight scales is saved, unless one kernel does it all.
         return own if layer.norm.native else own - 4 * hidden - STATISTIC
     if layer.parallel or not between:
         return 0
-    return own - norm_kept(layer.norm, hidden, settings.formats.stream, settings, trained=False)
+    return own - norm_saved_bytes(layer.norm, hidden, settings.formats.stream, settings, trained=False)
 
 
 def _casts_to_norm(settings: LayerSettings) -> bool:
-    """Return whether autocast gives each fused norm a copy of the stream of its own, in fp32."""
+    """Return whether autocast gives each fused norm its own fp32 copy of the stream."""
     return settings.formats.autocast and settings.formats.stream < 4
 
 
 def _norms_are_trained(layer: Layer, hidden: int, tuning: LayerTuning) -> bool:
-    """Return whether the norms over the hidden width are trained; those without weights never are."""
+    """Return whether the norms over the hidden width are trained; norms without weights never are."""
     return any(
         status == "trained" and tensor.role == "norm" and tensor.shape == (hidden,)
         for tensor, status in zip(layer.tensors, tuning.statuses, strict=True)
     )
 
 
-def forward_norm_kept(layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning) -> int:
-    """Return what the norm before the feed-forward block, and the projections that read it, keep per token."""
+def feed_forward_norm_bytes(layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning) -> int:
+    """Return the bytes per token saved by the norm before the feed-forward block and by the projections after it."""
     if layer.parallel or layer.norm_count < 2:
         return 0
     sites = sites_of(layer, hidden)
-    used = uses(tuning, (*sites.forward_in, *sites.shared_gate, *sites.router))
+    used = count_readers(tuning, (*sites.forward_in, *sites.shared_gate, *sites.router))
     trained = _norms_are_trained(layer, hidden, tuning)
-    own = norm_kept(layer.norm, hidden, settings.formats.stream, settings, trained=trained)
-    return own + hidden * read_bytes(settings, used, settings.formats.normed(layer.norm)).total
+    own = norm_saved_bytes(layer.norm, hidden, settings.formats.stream, settings, trained=trained)
+    return own + hidden * saved_input(settings, used, settings.formats.normed(layer.norm)).total

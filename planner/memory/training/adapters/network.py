@@ -1,15 +1,16 @@
-"""What a forward pass keeps, over the whole network, where some of it is frozen, adapted, quantised or fused."""
+"""Activations saved by a network that is partly frozen, adapted, quantised or fused."""
 
 from planner.memory.kernels import MASK, is_masked, kernel_of, mask_bytes, softmax_bytes
-from planner.memory.training.adapters.layer import forward_norm_kept, last_read, saved_by_tuned_layer
-from planner.memory.training.adapters.settings import Formats, LayerSettings, norm_kept, read_bytes
-from planner.memory.training.adapters.trained import TunedLayers, Tuning, Uses, sites_of, uses
+from planner.memory.training.adapters.layer import feed_forward_norm_bytes, last_projection_input, saved_by_tuned_layer
+from planner.memory.training.adapters.settings import Formats, LayerSettings, norm_saved_bytes, saved_input
+from planner.memory.training.adapters.trained import ReaderCounts, TunedLayers, Tuning, count_readers, sites_of
 from planner.memory.training.autograd.backward import (
-    block_flight,
-    experts_flight,
+    SCORE_GRADIENTS,
+    expert_gradient_bytes,
+    expert_weighting_bytes,
+    feed_forward_gradient_bytes,
+    feed_forward_parameters,
     last_projection,
-    projections,
-    weighting_flight,
 )
 from planner.memory.training.autograd.layer import stack_positions
 from planner.memory.training.autograd.network import first_input, is_norm, shared_scores, trained_stacks
@@ -25,9 +26,6 @@ from planner.memory.training.saved import (
 from planner.models.architecture import Architecture, Attention, LatentAttention, Mlp, Moe, Stack
 from planner.units import ceil_div
 
-_SCORE_GRADIENTS = 3
-"""Of the softmax: its output's gradient, the product of both inside the kernel, and its input's gradient."""
-
 
 def tuned_backward_points(
     tuned: TunedLayers,
@@ -38,9 +36,9 @@ def tuned_backward_points(
     *,
     checkpointed: bool,
 ) -> tuple[BackwardPoint, ...]:
-    """Return the points at which the backward pass through a layer may hold most beside what it kept.
+    """Return the points of the backward pass through a layer at which memory may peak.
 
-    **Formula**: as `backward.backward_points`, with (n + 1) · p · i less what the last projection kept of its input
+    **Formula**: as `backward.backward_points`, with (n + 1) · p · i less what the last projection saved of its input
     (p bytes of a projection's output, n branches); where it is adapted at least the gradient of its input in the
     adapters' format; where its matrix is frozen there is no gradient of it.
     """
@@ -51,13 +49,13 @@ def tuned_backward_points(
     if settings.adapters is not None and isinstance(block, Mlp) and not settings.fused.adapters:
         stages.append(BackwardPoint(every * _computing(tuned, settings, block, checkpointed), 0, 0))
     if isinstance(block, Moe) and not block.every_expert:
-        flight = weighting_flight(block, hidden, formats.precision) + 2 * stream
+        flight = expert_weighting_bytes(block, hidden, formats.precision) + 2 * stream
         stages.append(BackwardPoint(every * flight, 0, 0))
     if checkpointed:
         stages.append(BackwardPoint(every * (3 * stream + formats.computed * hidden), 0, 0))
     scores = _in_scores(tuned, settings, ledger, tokens)
     if scores is not None:
-        trained = projections(block, hidden) if _forward_is_trained(tuned) else 0
+        trained = feed_forward_parameters(block, hidden) if _forward_is_trained(tuned) else 0
         stages.append(BackwardPoint(every * scores, trained, 0))
     return tuple(stages)
 
@@ -69,19 +67,19 @@ def _in_block(
     block = layer.feed_forward
     trained = last_projection(block, hidden) if _forward_is_trained(tuned) else 0
     if isinstance(block, Moe):
-        flight = experts_flight(block, hidden, formats.precision)
+        flight = expert_gradient_bytes(block, hidden, formats.precision)
         if not block.every_expert and not trained:
-            # What their last product reads was not kept.
+            # The input of their last product was not saved.
             flight += formats.stream * block.visits * block.intermediate
         return BackwardPoint(every * (flight + stream), trained, 0)
     if not isinstance(block, Mlp):
         return BackwardPoint(
-            every * (block_flight(block, hidden, formats.precision, checkpointed) + stream), trained, 0
+            every * (feed_forward_gradient_bytes(block, hidden, formats.precision, checkpointed) + stream), trained, 0
         )
     width = block.intermediate
-    kept = last_read(layer, hidden, settings, tuned.tuning)
+    kept = last_projection_input(layer, hidden, settings, tuned.tuning)
     as_projected = formats.precision._replace(compute_bytes=formats.projected)
-    whole = block_flight(block, hidden, as_projected, checkpointed)
+    whole = feed_forward_gradient_bytes(block, hidden, as_projected, checkpointed)
     flight = 0 if settings.fused.gates and block.gated else whole + width * (formats.projected - kept)
     if kept and settings.adapters is not None:
         flight = max(flight, width * max(settings.adapters.read, settings.adapters.parameter))
@@ -90,19 +88,19 @@ def _in_block(
 
 
 def _computing(tuned: TunedLayers, settings: LayerSettings, block: Mlp, checkpointed: bool) -> int:
-    """Return what the adapted feed-forward block holds while it is computed, beside what it keeps, per token.
+    """Return the bytes per token that the adapted feed-forward block holds while it runs, besides saved activations.
 
-    **Formula**: at its last projection i · (p + a): what it reads, and under autocast a copy in the adapters' format,
-    which is cast once more; without autocast, at the projection before, i · 2a for what B puts out, as it is and
+    **Formula**: at its last projection i · (p + a): its input, and under autocast a copy in the adapters' format,
+    which is cast once more; without autocast, at the projection before, i · 2a for B's output, as it is and
     scaled, before the last one has copied its input. The stream, its normed values, and the gradients that wait where
-    a checkpointed layer is computed again.
+    a checkpointed layer is recomputed.
     """
     formats, adapters, hidden = settings.formats, settings.adapters, tuned.stack.hidden
     sites = sites_of(tuned.layer, hidden)
-    out, into = uses(tuned.tuning, sites.forward_out), uses(tuned.tuning, sites.forward_in)
+    out, into = count_readers(tuned.tuning, sites.forward_out), count_readers(tuned.tuning, sites.forward_in)
     if adapters is None or not (out.adapted or into.adapted):
         return 0
-    kept = last_read(tuned.layer, hidden, settings, tuned.tuning)
+    kept = last_projection_input(tuned.layer, hidden, settings, tuned.tuning)
     normed = formats.normed(tuned.layer.norm)
     wide, narrow = 0, formats.stream + (0 if adapters.shares(normed) else normed)
     if out.adapted and formats.autocast:
@@ -130,8 +128,8 @@ def _in_scores(tuned: TunedLayers, settings: LayerSettings, ledger: SavedPerToke
         return None
     softmax = mixer.heads * softmax_bytes(mixer, kernel, formats.precision)
     capped = mixer.heads * formats.computed if isinstance(mixer, Attention) and mixer.softcap else 0
-    flight = tokens * (_SCORE_GRADIENTS * softmax - (ledger.scores - softmax - capped)) + formats.stream * hidden
-    freed = ledger.feed_forward + forward_norm_kept(layer, hidden, settings, tuned.tuning)
+    flight = tokens * (SCORE_GRADIENTS * softmax - (ledger.scores - softmax - capped)) + formats.stream * hidden
+    freed = ledger.feed_forward + feed_forward_norm_bytes(layer, hidden, settings, tuned.tuning)
     return flight - freed
 
 
@@ -143,7 +141,7 @@ def saved_by_tuned_network(
     length: int,
     checkpoints: Checkpoints,
 ) -> SavedActivations:
-    """Return what a forward pass over `sequences` × `length` tokens keeps where `tuning` is trained by `settings`."""
+    """Return what a forward pass over `sequences` × `length` tokens saves if only `tuning` is trained."""
     stacks: list[SavedByStack] = []
     tokens = 0
     for stack in trained_stacks(architecture):
@@ -162,7 +160,7 @@ def saved_by_tuned_network(
 
 
 def _formats_in(stack: Stack, formats: Formats) -> Formats:
-    """Return the formats within `stack`: a fused norm of the embedding puts the stream in fp32 under autocast."""
+    """Return the formats within `stack`: a fused norm of the embedding makes the stream fp32 under autocast."""
     normed = any(is_norm(tensor, stack.hidden) for tensor in stack.before)
     native = stack.groups[0].layer.norm.native
     return formats._replace(stream=4) if formats.autocast and normed and native else formats
@@ -180,9 +178,9 @@ def _edges(
     *,
     begins: bool,
 ) -> SavedByStack:
-    """Return what stands before the layers of `stack`, behind them, and is shared by them; no layer yet.
+    """Return what is saved before and behind the layers of `stack` and shared by them, without the layers.
 
-    `begins` says that nothing before it is kept.
+    `begins` means that nothing before it is saved.
     """
     formats, every, shards = settings.formats, sequences * tokens, stack.groups[0].layer.stream_shards
     checkpointed, starts = checkpoints.kind != "none", tuning.starts_before
@@ -212,7 +210,7 @@ def _with_layers(
     source: int,
     checkpoints: Checkpoints,
 ) -> SavedByStack:
-    """Return what is kept of a stack with all layers that a derivative goes through, those trained alike together."""
+    """Return `edges` with the activations of all layers that a gradient passes through, equal layers merged."""
     kept, largest, recomputed = edges.kept, 0, 0
     points: list[BackwardPoint] = []
     layers: list[tuple[int, SavedPerToken]] = []
@@ -250,10 +248,10 @@ def _with_layers(
 
 
 def _kept_input(stack: Stack) -> int:
-    """Return how often the embedding of frozen networks is kept beside the checkpoints.
+    """Return how many copies of a frozen network's embedding are kept besides the checkpoints.
 
-    With checkpoints transformers lets it need a gradient. It and its gradient live on with the graph of the last loss,
-    until the next one takes its name; where more is added to it, it is no checkpoint itself.
+    With checkpointing transformers marks it as requiring a gradient. It and its gradient live on with the last loss's
+    graph, until the next loss replaces that; if positions are added to it, it is no checkpoint itself.
 
     **Source**: transformers `PreTrainedModel.enable_input_require_grads`.
     """
@@ -261,13 +259,15 @@ def _kept_input(stack: Stack) -> int:
 
 
 def _edge_norm(stack: Stack, settings: LayerSettings, *, trained: bool) -> int:
-    return norm_kept(stack.groups[0].layer.norm, stack.hidden, settings.formats.stream, settings, trained=trained)
+    return norm_saved_bytes(
+        stack.groups[0].layer.norm, stack.hidden, settings.formats.stream, settings, trained=trained
+    )
 
 
 def _behind(architecture: Architecture, stack: Stack, tuning: Tuning, settings: LayerSettings) -> int:
-    """Return what is kept per token behind the last layer: norms, adapted or trained projections, the head's input."""
+    """Return the bytes saved per token behind the last layer: norms, trained or adapted projections, head input."""
     formats = settings.formats
-    head = Uses(trained=1) if tuning.head == "trained" else Uses(frozen=1)
+    head = ReaderCounts(trained=1) if tuning.head == "trained" else ReaderCounts(frozen=1)
     statuses = dict(tuning.behind)
     kept, size = 0, formats.projected
     projected, reached = False, bool(tuning.layers) or tuning.starts_before
@@ -278,11 +278,11 @@ def _behind(architecture: Architecture, stack: Stack, tuning: Tuning, settings: 
             size, projected = formats.normed(stack.groups[0].layer.norm), False
         elif tensor.role == "linear" and architecture.labels is None:
             status = statuses.get(tensor.name, "frozen")
-            used = Uses(int(status == "trained"), int(status == "adapted"), int(status == "frozen"))
-            kept += tensor.shape[1] * read_bytes(settings, used, size).total + formats.projected * tensor.shape[0]
+            used = ReaderCounts(int(status == "trained"), int(status == "adapted"), int(status == "frozen"))
+            kept += tensor.shape[1] * saved_input(settings, used, size).total + formats.projected * tensor.shape[0]
             size, projected = formats.projected, True
     if projected or architecture.labels is not None:
         return kept
-    read = read_bytes(settings._replace(adapters=None), head, size)
+    read = saved_input(settings._replace(adapters=None), head, size)
     is_encoder = stack is not architecture.main
     return kept + stack.hidden * (formats.stream if is_encoder and tuning.whole else read.total)

@@ -1,11 +1,11 @@
-"""How layers are computed and trained: formats, adapters, fused kernels; and what is kept of a tensor that is read."""
+"""Settings of a layer's computation (formats, adapters, fused kernels), and the bytes saved of a projection's input."""
 
 from typing import Literal, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES, SCHEMES
 from planner.memory.kernels import MASK, AttentionKind
 from planner.memory.precision import Precision
-from planner.memory.training.adapters.trained import Uses
+from planner.memory.training.adapters.trained import ReaderCounts
 from planner.memory.training.autograd.layer import STATISTIC
 from planner.memory.training.fused import FusedKernels
 from planner.models.architecture import Norm
@@ -13,10 +13,10 @@ from planner.workload.training import Lora, Training
 
 
 class Formats(NamedTuple):
-    """Bytes per element under a precision and a way to store the frozen network.
+    """Bytes per element, from the precision and the storage format of the frozen network.
 
     `stream` are those of the residual stream, `computed` what matrix products and attention read, `projected` what a
-    projection puts out; `parameter` those of the network's own weights. `base` says how its projections are stored.
+    projection outputs; `parameter` those of the network's own weights. `base` is the storage format of its projections.
     """
 
     stream: int
@@ -28,16 +28,16 @@ class Formats(NamedTuple):
 
     @property
     def precision(self) -> Precision:
-        """Return the same for formulas that know no adapters."""
+        """Return the same formats for formulas without adapters."""
         return Precision(self.parameter, self.computed, self.stream, self.autocast)
 
     def normed(self, norm: Norm) -> int:
-        """Return the bytes of what `norm` puts out: autocast computes fused norms in fp32."""
+        """Return the bytes per element of the output of `norm`: autocast computes fused norms in fp32."""
         return 4 if self.autocast and norm.native else self.stream
 
 
-class Adapters(NamedTuple):
-    """How adapters compute: rank, bytes of their parameters, and what their products read."""
+class AdapterSettings(NamedTuple):
+    """Settings of adapters: rank, bytes per parameter, bytes per element of the input of their products."""
 
     rank: int
     parameter: int
@@ -47,22 +47,22 @@ class Adapters(NamedTuple):
     converts: bool
 
     def shares(self, input_bytes: int) -> bool:
-        """Return whether they read a tensor of `input_bytes` an element as it is."""
+        """Return whether adapters read a tensor of `input_bytes` per element without a copy."""
         same = input_bytes == self.read
         return same and not self.dropout and (not self.converts or input_bytes == self.parameter)
 
 
 class LayerSettings(NamedTuple):
-    """How a layer is computed and trained, its own tuning aside."""
+    """Settings of a layer's computation, apart from which of its tensors are trained."""
 
     formats: Formats
     attention: AttentionKind
-    adapters: Adapters | None
+    adapters: AdapterSettings | None
     fused: FusedKernels = FusedKernels()
 
 
 def formats_of(workload: Training, kept_bytes: int = 4) -> Formats:
-    """Return the bytes of each kind of value; beside quantised parameters the others have `kept_bytes` each.
+    """Return the bytes of each kind of value; unquantised parameters beside quantised ones have `kept_bytes` each.
 
     **Source**: `peft.utils.other.prepare_model_for_kbit_training` casts what is not quantised to fp32.
     """
@@ -77,18 +77,18 @@ def formats_of(workload: Training, kept_bytes: int = 4) -> Formats:
     return Formats(parameter if autocast else computed, computed, computed, parameter, autocast)
 
 
-def adapters_of(lora: Lora, formats: Formats) -> Adapters:
-    """Return how the adapters `lora` compute beside a network in `formats`."""
+def adapter_settings(lora: Lora, formats: Formats) -> AdapterSettings:
+    """Return the settings of the adapters `lora` on a network in `formats`."""
     parameter = ELEMENT_BYTES[lora.adapter_dtype]
     converts = formats.base == "plain" or not formats.autocast
     read = formats.computed if formats.autocast else parameter
-    return Adapters(lora.rank, parameter, read, lora.dropout > 0, lora.dora, converts)
+    return AdapterSettings(lora.rank, parameter, read, lora.dropout > 0, lora.dora, converts)
 
 
-class Read(NamedTuple):
-    """Bytes per element of a tensor that are kept for the projections reading it, and for their adapters apart.
+class SavedInput(NamedTuple):
+    """Bytes per element of a tensor saved for the projections that read it, those for adapters apart.
 
-    `whole` of them are those of the tensor as it is.
+    `whole` are those of the tensor itself, without copies.
     """
 
     whole: int
@@ -97,17 +97,17 @@ class Read(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Return all of them."""
+        """Return the sum."""
         return self.whole + self.copies + self.adapters
 
 
-def read_bytes(
-    settings: LayerSettings, used: Uses, input_bytes: int, *, is_kept: bool = False, reached: bool = True
-) -> Read:
-    """Return what `used` projections keep of an element that they read, in `input_bytes`.
+def saved_input(
+    settings: LayerSettings, used: ReaderCounts, input_bytes: int, *, is_kept: bool = False, reached: bool = True
+) -> SavedInput:
+    """Return what `used` projections save of their input, in bytes per element of `input_bytes` bytes.
 
-    `is_kept` says that something else keeps the tensor anyway, `reached` that it needs a derivative itself, without
-    which adapters' dropout keeps no mask. Projections of LLM.int8 keep what they read, too.
+    `is_kept` means that something else saves the tensor anyway, `reached` that it needs a gradient itself, without
+    which adapters' dropout saves no mask. Projections of LLM.int8 save their input, too.
     """
     formats, adapters = settings.formats, settings.adapters
     own = input_bytes != formats.computed and formats.autocast
@@ -121,11 +121,11 @@ def read_bytes(
         else:
             beside = used.adapted * adapters.read
         beside += used.adapted * MASK if adapters.dropout and reached else 0
-    return Read(0 if is_kept or not whole else input_bytes, copies, beside)
+    return SavedInput(0 if is_kept or not whole else input_bytes, copies, beside)
 
 
-def norm_kept(norm: Norm, width: int, size: int, settings: LayerSettings, *, trained: bool) -> int:
-    """Count a norm of an input in `size` bytes an element, through which a derivative goes."""
+def norm_saved_bytes(norm: Norm, width: int, size: int, settings: LayerSettings, *, trained: bool) -> int:
+    """Return the bytes saved by a norm that a gradient passes through, with an input of `size` bytes per element."""
     if settings.fused.norms and norm.kind == "rms":
         return size * width + STATISTIC
     if norm.native:

@@ -1,4 +1,4 @@
-"""What a step trains: every parameter, those that patterns name, or adapters beside linear layers."""
+"""The trained tensors of a step: every parameter, those matched by patterns, or adapters of linear layers."""
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -13,8 +13,8 @@ from planner.workload.training import Lora, Training
 Status = Literal["frozen", "trained", "adapted"]
 
 
-class Uses(NamedTuple):
-    """How many projections read one tensor, by what becomes of them."""
+class ReaderCounts(NamedTuple):
+    """Number of projections that read one tensor, by training status."""
 
     trained: int = 0
     adapted: int = 0
@@ -22,15 +22,15 @@ class Uses(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Return all of them."""
+        """Return the number of all readers."""
         return self.trained + self.adapted + self.frozen
 
 
 class LayerTuning(NamedTuple):
-    """What is trained in a layer: the status of each of its tensors, in their order.
+    """Training status of each tensor of a layer, in order.
 
-    `reached` says whether the derivative goes on to what is before the layer, so that its first operations keep
-    something even where they are frozen.
+    `reached` means that the gradient continues to what is before the layer, so that its first operations save
+    activations even if they are frozen.
 
     **Source** for checkpoints: transformers `PreTrainedModel.enable_input_require_grads`.
     """
@@ -40,9 +40,9 @@ class LayerTuning(NamedTuple):
 
 
 class Sites(NamedTuple):
-    """The projections of a layer by where they stand: what reads the normed stream, and what writes back to it.
+    """Indices of a layer's projections by role: those that read the normed stream, and those that write to it.
 
-    `inner` are those in between, which read what another one put out: of latents, of the indexer.
+    `inner` are those in between, which read another projection's output: of latents, of the indexer.
     """
 
     mixer_in: tuple[int, ...]
@@ -58,10 +58,10 @@ class Sites(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def sites_of(layer: Layer, hidden: int) -> Sites:
-    """Return the places of `layer.tensors` at which each kind of projection stands.
+    """Return the indices in `layer.tensors` of each kind of projection.
 
-    **Assumes** what readers do: the mixer's projections come before the feed-forward block's, and each block's last
-    is the one that writes to the stream.
+    **Assumes** the order that model readers produce: the mixer's projections come before the feed-forward block's, and
+    each block's last is the one that writes to the stream.
     """
     every = [i for i, tensor in enumerate(layer.tensors) if tensor.role == "linear" and len(tensor.shape) == 2]
     indexing = [i for i in every if "indexer" in layer.tensors[i].name]
@@ -89,9 +89,9 @@ def sites_of(layer: Layer, hidden: int) -> Sites:
 
 
 def is_linear(tensor: Tensor) -> bool:
-    """Return whether `tensor` is the matrix of a linear layer inside the network, to which adapters can be added.
+    """Return whether `tensor` is a linear layer's matrix inside the network, to which adapters can be added.
 
-    Routers hold a plain parameter, but what weighs a shared expert is a linear layer with one output.
+    Routers hold a plain parameter, but the gate of a shared expert is a linear layer with one output.
 
     **Source**: transformers 5.23, `TopKRouter` classes and `Qwen2MoeSparseMoeBlock.shared_expert_gate`.
     """
@@ -108,17 +108,17 @@ def _forward_count(block: Mlp | Moe | None) -> int:
     return 3 if isinstance(block, Moe) and block.shared_intermediate else 0
 
 
-def uses(tuning: LayerTuning, places: tuple[int, ...]) -> Uses:
+def count_readers(tuning: LayerTuning, places: tuple[int, ...]) -> ReaderCounts:
     """Return how many of the projections at `places` are trained, adapted and frozen."""
     found = [tuning.statuses[place] for place in places]
-    return Uses(found.count("trained"), found.count("adapted"), found.count("frozen"))
+    return ReaderCounts(found.count("trained"), found.count("adapted"), found.count("frozen"))
 
 
 _TOWERS: Final = ("vision", "audio")
 
 
 class TunedLayers(NamedTuple):
-    """`number` layers of one kind that are trained alike; those that no derivative reaches are left out."""
+    """`number` equal layers that are trained alike; layers that no gradient reaches are left out."""
 
     stack: Stack
     layer: Layer
@@ -127,11 +127,11 @@ class TunedLayers(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    """What a step trains: its layers, and every trained tensor with its number.
+    """The trained part of a network: its layers, and every trained tensor with its count.
 
-    `adapters` are the trained tensors if they are beside the network's own. `behind` says what
-    becomes of the tensors behind the layers by their names, `head` of the output head. `whole` says that every
-    parameter is trained, `starts_before` that something before the layers is. `trained_parameters` have a gradient.
+    `adapters` are the trained tensors if they are adapters. `behind` is the status of the
+    tensors behind the layers by name, `head` that of the output head. `whole` means that every
+    parameter is trained, `starts_before` that a tensor before the layers is. `trained_parameters` is their number.
     """
 
     layers: tuple[TunedLayers, ...]
@@ -145,7 +145,7 @@ class Tuning(NamedTuple):
 
 
 def tuning_of(architecture: Architecture, workload: Training) -> Tuning:
-    """Return what `workload`, its defaults filled in, trains of `architecture`.
+    """Return the part of `architecture` that `workload` trains, its defaults filled in.
 
     Raises:
         SpecError: If no linear layer has one of the names, or no parameter matches one of the patterns.
@@ -163,14 +163,14 @@ def tuning_of(architecture: Architecture, workload: Training) -> Tuning:
 def _tuning(
     architecture: Architecture, method: Method, lora: Lora | None, patterns: tuple[str, ...], checkpointed: bool = False
 ) -> Tuning:
-    chosen = _Chosen(lora if method != "full" else None, patterns)
+    chosen = _TensorSelector(lora if method != "full" else None, patterns)
     layers: list[TunedLayers] = []
     trained = [item for stack in architecture.stacks for item in _outside(stack, chosen, behind=False)]
     starts_before = bool(trained)
-    # Checkpoints need an input with a derivative: transformers asks for one of the embedding.
+    # Checkpoints need an input that requires a gradient: transformers sets that on the embedding.
     reached = starts_before or checkpointed
     for stack in architecture.stacks:
-        # A decoder has an input of its own; the encoder's derivative comes in by cross-attention.
+        # A decoder has an input of its own; the encoder's gradient arrives through cross-attention.
         decodes = architecture.kind == "encoder-decoder" and stack is architecture.main
         entered = starts_before or checkpointed if decodes else reached
         tuned, reached, own = _stack(stack, chosen, entered, crossed=decodes and reached)
@@ -200,15 +200,15 @@ def _tuning(
     )
 
 
-class _Chosen:
-    """Tells what becomes of a tensor by its name, and which names and patterns were never met."""
+class _TensorSelector:
+    """Selector of the trained tensors by name, which records targets and patterns that never matched."""
 
     def __init__(self, lora: Lora | None, patterns: tuple[str, ...]) -> None:
         self.lora = lora
         self.patterns = patterns
-        self._unmet = set(patterns)
+        self._unmatched = set(patterns)
         if lora is not None and not isinstance(lora.targets, str):
-            self._unmet = set(lora.targets)
+            self._unmatched = set(lora.targets)
         self._seen: dict[str, None] = {}
 
     @property
@@ -217,13 +217,13 @@ class _Chosen:
         return bool(self.patterns)
 
     def status(self, path: str, tensor: Tensor) -> Status:
-        """Return what becomes of `tensor`, found at `path`."""
+        """Return the training status of `tensor`, found at `path`."""
         if self.lora is not None:
             return "adapted" if self._is_adapted(path, tensor) else "frozen"
         if not self.patterns:
             return "trained"
         met = [pattern for pattern in self.patterns if matches(path, pattern)]
-        self._unmet.difference_update(met)
+        self._unmatched.difference_update(met)
         self._seen.setdefault(path)
         return "trained" if met else "frozen"
 
@@ -234,14 +234,14 @@ class _Chosen:
         if isinstance(self.lora.targets, str):
             return True
         met = [target for target in self.lora.targets if f".{path}".removesuffix(".weight").endswith(f".{target}")]
-        self._unmet.difference_update(met)
+        self._unmatched.difference_update(met)
         return bool(met)
 
     def check(self) -> None:
-        """Raise an error if a name or a pattern was never met."""
-        if not self._unmet:
+        """Raise an error if a target or a pattern never matched."""
+        if not self._unmatched:
             return
-        first = sorted(self._unmet)[0]
+        first = sorted(self._unmatched)[0]
         known = list(self._seen)
         if self.lora is not None:
             raise SpecError("lora.targets", f"no linear layer is named {first!r}", f"There are {', '.join(known)}.")
@@ -249,22 +249,22 @@ class _Chosen:
 
 
 def matches(path: str, pattern: str) -> bool:
-    """Return whether `pattern` describes whole parts of the dotted `path`: `layers.3`, `lm_head` or `*norm*`."""
+    """Return whether `pattern` matches whole parts of the dotted `path`: `layers.3`, `lm_head` or `*norm*`."""
     return fnmatchcase(f".{path}.", f"*.{pattern}.*")
 
 
-def _outside(stack: Stack, chosen: _Chosen, *, behind: bool) -> list[tuple[Tensor, int]]:
-    """Return what is trained of the tensors before, or behind, the layers."""
+def _outside(stack: Stack, chosen: _TensorSelector, *, behind: bool) -> list[tuple[Tensor, int]]:
+    """Return the trained tensors before, or behind, the layers."""
     tensors = stack.after if behind else stack.before
     return [item for tensor in tensors for item in _trained_of(tensor, chosen.status(tensor.name, tensor), chosen)]
 
 
 def _stack(
-    stack: Stack, chosen: _Chosen, reached: bool, *, crossed: bool
+    stack: Stack, chosen: _TensorSelector, reached: bool, *, crossed: bool
 ) -> tuple[list[TunedLayers], bool, list[tuple[Tensor, int]]]:
-    """Return the layers that a derivative goes through, whether it goes beyond them, and what is trained of them.
+    """Return the layers that a gradient passes through, whether it continues beyond them, and their trained tensors.
 
-    `crossed` says that one comes in by cross-attention.
+    `crossed` means that a gradient enters through cross-attention.
     """
     runs: dict[tuple[Layer, LayerTuning], int] = {}
     trained: dict[Tensor, int] = {}
@@ -284,7 +284,7 @@ def _stack(
 
 
 def _in_order(stack: Stack, one_by_one: bool) -> Iterator[tuple[LayerGroup, int, int]]:
-    """Yield groups with a place and the number of layers: each layer alone where their places matter."""
+    """Yield groups with their position and number of layers: each layer alone where positions matter."""
     if not one_by_one:
         yield from ((group, group.places[0] if group.places else 0, group.count) for group in stack.groups)
         return
@@ -292,14 +292,14 @@ def _in_order(stack: Stack, one_by_one: bool) -> Iterator[tuple[LayerGroup, int,
     yield from ((group, place, 1) for place, group in sorted(placed, key=lambda item: item[0]))
 
 
-def _trained_of(tensor: Tensor, status: Status, chosen: _Chosen) -> list[tuple[Tensor, int]]:
+def _trained_of(tensor: Tensor, status: Status, chosen: _TensorSelector) -> list[tuple[Tensor, int]]:
     if status == "adapted" and chosen.lora is not None:
         return [(made, tensor.copies) for made in adapter_tensors(tensor, chosen.lora)]
     return [(tensor.evolve(copies=1), tensor.copies)] if status == "trained" else []
 
 
 def adapter_tensors(tensor: Tensor, lora: Lora) -> tuple[Tensor, ...]:
-    """Return the adapters beside the linear layer of `tensor`.
+    """Return the adapter tensors of the linear layer `tensor`.
 
     **Formula**: r · (in + out) parameters; DoRA adds a magnitude for each output.
 

@@ -1,1 +1,1 @@
-"""What PyTorch's autograd keeps for the backward pass, and holds during it, where every parameter is trained."""
+"""Memory that PyTorch's autograd uses in full fine-tuning: saved activations and gradients in flight."""

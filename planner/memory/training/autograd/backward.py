@@ -1,21 +1,28 @@
-"""What the backward pass through one layer holds beside what the forward pass kept: the gradients in flight."""
+"""Gradients in flight during the backward pass through one layer, in full fine-tuning."""
 
 from functools import lru_cache
 from typing import Final
 
 from planner.memory.kernels import AttentionKind, is_masked, kernel_of, softmax_bytes
 from planner.memory.precision import Precision
-from planner.memory.training.autograd.layer import forward_norms, freed_before_experts, norms_behind, saved_by_layer
+from planner.memory.training.autograd.layer import (
+    feed_forward_norm_saved,
+    freed_before_experts,
+    mixer_output_width,
+    norms_behind,
+    saved_by_layer,
+)
 from planner.memory.training.saved import BackwardPoint, SavedPerToken
 from planner.models.architecture import Activation, Attention, LatentAttention, Layer, Mlp, Moe
 
 _TWO_BRANCHES: Final[tuple[Activation, ...]] = ("gelu-new", "quick-gelu")
-"""Activations that Python computes step by step, where two branches meet in a product.
+"""Activations computed step by step in Python, where two branches meet in a product.
 
-ReLU counts as two, too: its result is also what the next projection read, and stays while its gradient is made.
+ReLU counts as two as well: its result is also the next projection's input and stays alive while its gradient is
+computed.
 """
-_SCORE_GRADIENTS: Final = 3
-"""Of the softmax: its output's gradient, the product of both inside the kernel, and its input's gradient."""
+SCORE_GRADIENTS: Final = 3
+"""Score-sized tensors of the softmax's backward pass: output gradient, product in the kernel, input gradient."""
 
 
 @lru_cache(maxsize=4096)
@@ -28,10 +35,10 @@ def backward_points(
     attention: AttentionKind,
     checkpointed: bool,
 ) -> tuple[BackwardPoint, ...]:
-    """Return the points at which the backward pass through `layer` may hold most: in each of its blocks.
+    """Return the points of the backward pass through `layer` at which memory may peak: one or more per block.
 
-    **Formula**: in the feed-forward block w · n · i + r · h, with the gradients of its n branches (two where a gate or
-    an activation computed step by step makes them), and its last projection's gradient; before that, where experts'
+    **Formula**: in the feed-forward block w · n · i + r · h: the gradients of its n branches (two where a gate or
+    an activation computed step by step creates them) and of its last projection; before that, where experts'
     outputs are weighted, 3 · k · h · w for what k experts put out; in the scores of attention 3 · a · s · f, with f
     bytes of the softmax, less everything behind attention, which is freed by then. Once a checkpointed layer has been
     computed again, its output and that of its last block, the stream beside it and the gradient: 3 · r · h + w · h.
@@ -43,18 +50,18 @@ def backward_points(
     every, stream = sequences * tokens, precision.residual_bytes * hidden
     points = [
         _point(
-            every * (block_flight(block, hidden, precision, checkpointed) + stream),
+            every * (feed_forward_gradient_bytes(block, hidden, precision, checkpointed) + stream),
             block,
             last_projection(block, hidden),
         )
     ]
     if isinstance(block, Moe) and not block.every_expert:
-        points.append(BackwardPoint(every * (weighting_flight(block, hidden, precision) + 2 * stream), 0, 0))
+        points.append(BackwardPoint(every * (expert_weighting_bytes(block, hidden, precision) + 2 * stream), 0, 0))
     if checkpointed:
         points.append(BackwardPoint(every * (3 * stream + precision.compute_bytes * hidden), 0, 0))
     in_scores = _score_flight(layer, hidden, tokens, precision, attention)
     if in_scores is not None:
-        points.append(_point(every * in_scores, block, projections(block, hidden)))
+        points.append(_point(every * in_scores, block, feed_forward_parameters(block, hidden)))
     return tuple(points)
 
 
@@ -73,49 +80,41 @@ def _score_flight(layer: Layer, hidden: int, tokens: int, precision: Precision, 
     ledger = saved_by_layer(layer, hidden, precision, attention, masked)
     softmax = mixer.heads * softmax_bytes(mixer, kernel, precision)
     capped = mixer.heads * precision.compute_bytes if isinstance(mixer, Attention) and mixer.softcap else 0
-    scores = tokens * (_SCORE_GRADIENTS * softmax - (ledger.scores - softmax - capped))
+    scores = tokens * (SCORE_GRADIENTS * softmax - (ledger.scores - softmax - capped))
     return scores + precision.residual_bytes * hidden - _freed_before_attention(layer, hidden, ledger, precision)
 
 
 def _freed_before_attention(layer: Layer, hidden: int, ledger: SavedPerToken, precision: Precision) -> int:
-    """Return the bytes per token of the feed-forward block, of its norm and those behind, and attention's output."""
-    norms = forward_norms(layer, hidden, precision) + norms_behind(layer, hidden, precision)
-    return ledger.feed_forward + norms + precision.compute_bytes * _output(layer)
+    """Return the bytes per token freed before attention: the feed-forward block, its norms and attention's output."""
+    norms = feed_forward_norm_saved(layer, hidden, precision) + norms_behind(layer, hidden, precision)
+    return ledger.feed_forward + norms + precision.compute_bytes * mixer_output_width(layer.mixer)
 
 
-def _output(layer: Layer) -> int:
-    """Return the width of what attention puts out."""
-    mixer = layer.mixer
-    if isinstance(mixer, LatentAttention):
-        return mixer.heads * mixer.v_head_dim
-    return mixer.q_dim if isinstance(mixer, Attention) else 0
-
-
-def block_flight(block: Mlp | Moe | None, hidden: int, precision: Precision, checkpointed: bool) -> int:
-    """Return the gradients in flight per token while the backward pass goes through `block`."""
+def feed_forward_gradient_bytes(block: Mlp | Moe | None, hidden: int, precision: Precision, checkpointed: bool) -> int:
+    """Return the bytes of gradients in flight per token during the backward pass through `block`."""
     size = precision.compute_bytes
     if block is None:
         return size * hidden
     if isinstance(block, Moe):
-        return experts_flight(block, hidden, precision)
+        return expert_gradient_bytes(block, hidden, precision)
     if block.activation == "gelu-new" and precision.autocast:
         # Three gradients in fp32, while the product's copy is freed. One of them is then copied to the computing
-        # format, where no checkpoint lets go of the values that it was made from.
+        # format; without checkpointing the values that it was computed from are still alive.
         return (3 * 4 - (size if checkpointed else 0)) * block.intermediate
     branches = block.gated or block.activation in _TWO_BRANCHES or (block.activation == "relu" and not block.dropout)
     return size * block.intermediate * (2 if branches else 1)
 
 
-def experts_flight(block: Moe, hidden: int, precision: Precision) -> int:
-    """Return the gradients of gate and up, while the experts' outputs and what ran behind them are freed."""
+def expert_gradient_bytes(block: Moe, hidden: int, precision: Precision) -> int:
+    """Return the bytes per token of the gate and up gradients, once the experts' outputs have been freed."""
     freed = freed_before_experts(block, hidden, precision)
     if block.every_expert:
         return precision.compute_bytes * block.visits * block.intermediate * 2 - freed
     return precision.residual_bytes * block.visits * (2 * block.intermediate - hidden) - freed
 
 
-def weighting_flight(block: Moe, hidden: int, precision: Precision) -> int:
-    """Return the gradients of the weighted outputs: of their sum, put back in order, and of each.
+def expert_weighting_bytes(block: Moe, hidden: int, precision: Precision) -> int:
+    """Return the bytes per token of the weighted outputs' gradients: of their sum, reordered, and of each.
 
     **Source**: transformers `integrations.moe.grouped_mm_experts_forward`; an fp32 router's weights are in fp32, and so
     is what they are multiplied with.
@@ -125,7 +124,7 @@ def weighting_flight(block: Moe, hidden: int, precision: Precision) -> int:
 
 
 def last_projection(block: Mlp | Moe | None, hidden: int) -> int:
-    """Return the parameters of the projection that the backward pass goes through first."""
+    """Return the parameters of the projection that the backward pass reaches first."""
     if block is None:
         return 0
     if not isinstance(block, Moe):
@@ -134,8 +133,8 @@ def last_projection(block: Mlp | Moe | None, hidden: int) -> int:
     return hidden * (block.intermediate * block.experts + behind)
 
 
-def projections(block: Mlp | Moe | None, hidden: int) -> int:
-    """Return the parameters of all projections of the block."""
+def feed_forward_parameters(block: Mlp | Moe | None, hidden: int) -> int:
+    """Return the parameters of all projections of the feed-forward block."""
     if block is None:
         return 0
     every = block.intermediate * (block.experts if isinstance(block, Moe) else 1) * (3 if block.gated else 2)

@@ -1,7 +1,7 @@
-"""What the forward pass keeps for the backward pass, operation by operation.
+"""Activations of one transformer layer saved for the backward pass, operation by operation.
 
-Each operation of a layer saves what its derivative needs: bytes per token, apart for norms, attention, feed-forward
-and dropout, so that every share has its own formula.
+Each operation of a layer saves what its derivative needs: bytes per token, kept apart for norms, attention,
+feed-forward and dropout, so that every share has its own formula.
 
 **Source**: the saved tensors of PyTorch 2.13's operators and of the step-by-step modules of transformers 5.23,
 checked by `tests/memory/test_formulas_against_traces.py` against traces, operator by operator.
@@ -13,14 +13,25 @@ from typing import Final, NamedTuple
 from planner.memory.kernels import MASK, AttentionKind, kernel_of, repeats_heads, softmax_bytes
 from planner.memory.precision import Precision
 from planner.memory.training.saved import SavedPerToken
-from planner.models.architecture import Activation, Attention, LatentAttention, Layer, Mlp, Moe, Norm, Stack, StateMixer
+from planner.models.architecture import (
+    Activation,
+    Attention,
+    LatentAttention,
+    Layer,
+    Mixer,
+    Mlp,
+    Moe,
+    Norm,
+    Stack,
+    StateMixer,
+)
 
 STATISTIC: Final = 4
 """Bytes of one fp32 statistic: a mean, a reciprocal deviation, a log-sum-exp."""
 
 
 class _ActivationTensors(NamedTuple):
-    """Tensors of the intermediate width that an activation function and the product after it keep.
+    """Tensors of the intermediate width saved by an activation function and the product after it.
 
     `fp32` of them are in fp32 under autocast, which computes powers there (`pow` is in CUDA's list, not in the CPU's).
     """
@@ -43,12 +54,12 @@ KEPT_BY_ACTIVATION: Final[dict[Activation, _ActivationTensors]] = {
 
 
 def keeps_result(activation: Activation, *, gated: bool) -> bool:
-    """Return whether an activation keeps what it puts out; where that is dropped, what is left is kept beside it."""
+    """Return whether an activation saves its output; if that is dropped, the result of dropout is saved too."""
     return activation == "relu" and not gated
 
 
 def feed_forward_bytes(block: Mlp | Moe | None, hidden: int, precision: Precision) -> int:
-    """Count a feed-forward block. Routed experts run in the stream's format: grouped_mm knows no autocast."""
+    """Return the bytes saved by a feed-forward block. Routed experts run in the stream's format, without autocast."""
     if block is None:
         return 0
     size = precision.compute_bytes
@@ -61,9 +72,9 @@ def feed_forward_bytes(block: Mlp | Moe | None, hidden: int, precision: Precisio
 
 
 def freed_before_experts(block: Moe, hidden: int, precision: Precision) -> int:
-    """Return the bytes per token of a shared expert that runs after the routed ones: its backward pass comes first.
+    """Return the bytes per token of a shared expert that runs after the routed ones and is freed before them.
 
-    **Source**: transformers' DeepSeek. One whose output is weighted runs before them (Qwen2).
+    **Source**: transformers' DeepSeek. A shared expert whose output is weighted runs before the routed ones (Qwen2).
     """
     if not block.shared_intermediate or block.shared_gate:
         return 0
@@ -72,7 +83,7 @@ def freed_before_experts(block: Moe, hidden: int, precision: Precision) -> int:
 
 
 def _experts(block: Moe, hidden: int, precision: Precision) -> int:
-    """Count the experts' input and output (where all compute all tokens: the input and its weighted copy)."""
+    """Return the bytes that experts save: input and output, or input and weighted copy if all compute all tokens."""
     wide = 2 * hidden + block.intermediate * ((2 if block.gated else 0) + KEPT_BY_ACTIVATION[block.activation].tensors)
     if not (block.every_expert and precision.autocast):
         return block.visits * precision.residual_bytes * wide
@@ -87,7 +98,7 @@ def _router(block: Moe, hidden: int, precision: Precision) -> int:
 
 
 def _kept(gated: bool, activation: Activation, precision: Precision) -> int:
-    """Return the bytes per element of the intermediate width; a gate adds itself and the product.
+    """Return the bytes saved per element of the intermediate width; a gate adds itself and the product.
 
     A gate is multiplied with the activation as it is, in fp32 too.
     """
@@ -98,14 +109,14 @@ def _kept(gated: bool, activation: Activation, precision: Precision) -> int:
 
 
 INDEX: Final = 8
-"""Bytes of one index: a place of the largest, an expert, a bucket."""
+"""Bytes of one index: the position of a maximum, an expert, a bucket."""
 
 
 @lru_cache(maxsize=4096)
 def saved_by_layer(
     layer: Layer, hidden: int, precision: Precision, attention: AttentionKind, masked: bool = False
 ) -> SavedPerToken:
-    """Return what one `layer` keeps; `masked` says that the fused kernel is given a mask of its own.
+    """Return what one `layer` saves; `masked` means that the fused kernel receives an explicit mask.
 
     **Formula** (bf16, RMSNorm, gated MLP, flash): 16h + 4q + 4kv + 8i + 4a + 8 bytes per token, made of norms
     2 · (4h + 2h + 2h + 4), attention 2q + 2kv + 2kv + 2q + 4a, feed-forward 4 · 2i.
@@ -124,7 +135,7 @@ def saved_by_layer(
 
 
 def norm_bytes(norm: Norm, width: int, precision: Precision) -> int:
-    """Return what one norm over `width` elements keeps per token, its output not counted.
+    """Return the bytes that one norm over `width` elements saves per token, its output not counted.
 
     **Formula**: fused LayerNorm r·h + 8; fused RMSNorm r·h + 4; step-by-step RMSNorm 4h (fp32 input) + 4 (reciprocal
     root) + r·h (normalised input in the stream's format; 4h where the weight multiplies in fp32) + r·h where the input
@@ -139,7 +150,7 @@ def stack_positions(stack: Stack, tokens: int) -> int:
 
 
 def _mixer_readers(layer: Layer) -> int:
-    """Return how many projections read the normed input of the mixer."""
+    """Return how many projections read the mixer's normed input."""
     if isinstance(layer.mixer, Attention):
         return 1 if layer.mixer.fused_qkv else 3
     if isinstance(layer.mixer, LatentAttention):
@@ -148,7 +159,7 @@ def _mixer_readers(layer: Layer) -> int:
 
 
 def _forward_readers(block: Mlp | Moe | None) -> int:
-    """Return how many projections read the normed input of the feed-forward block; routed experts copy theirs."""
+    """Return how many projections read the feed-forward block's normed input; routed experts copy theirs."""
     if isinstance(block, Mlp):
         return 2 if block.gated and not block.fused_gate_up else 1
     if isinstance(block, Moe):
@@ -157,10 +168,10 @@ def _forward_readers(block: Mlp | Moe | None) -> int:
 
 
 def _norms(layer: Layer, hidden: int, precision: Precision) -> int:
-    """Count the norms and the normed values that projections read.
+    """Return the bytes of the norms and of the normed values that projections read.
 
     Without autocast the readers share the norm's output. Under autocast each of them keeps a cast copy of its own.
-    Norms side by side (parallel blocks) keep one input together. Norms behind a block read a projection's output.
+    Norms side by side (parallel blocks) share one input. Norms behind a block read a projection's output.
     """
     readers = (_mixer_readers(layer), _forward_readers(layer.feed_forward), 1 if layer.cross_attention else 0)
     inputs = sum(readers) if precision.autocast else sum(1 for count in readers if count)
@@ -181,12 +192,12 @@ def _behind(layer: Layer) -> int:
 
 
 def norms_behind(layer: Layer, hidden: int, precision: Precision) -> int:
-    """Return what norms of what blocks put out keep per token."""
+    """Return the bytes per token saved by norms that follow a block and normalise its output."""
     return _behind(layer) * _norm_bytes(layer.norm, hidden, precision.compute_bytes)
 
 
-def forward_norms(layer: Layer, hidden: int, precision: Precision) -> int:
-    """Return what the norm before the feed-forward block and its readers keep per token."""
+def feed_forward_norm_saved(layer: Layer, hidden: int, precision: Precision) -> int:
+    """Return the bytes per token saved by the norm before the feed-forward block and by its readers."""
     if layer.parallel or layer.norm_count < 2:
         return 0
     readers = _forward_readers(layer.feed_forward)
@@ -194,14 +205,23 @@ def forward_norms(layer: Layer, hidden: int, precision: Precision) -> int:
     return norm_bytes(layer.norm, hidden, precision) + inputs * precision.compute_bytes * hidden
 
 
+def mixer_output_width(mixer: Mixer | None) -> int:
+    """Return the width in elements of a mixer's output, before its output projection."""
+    if isinstance(mixer, Attention):
+        return mixer.q_dim
+    if isinstance(mixer, LatentAttention):
+        return mixer.heads * mixer.v_head_dim
+    return mixer.inner_dim if mixer is not None else 0
+
+
 def saved_by_mixer(
-    mixer: Attention | LatentAttention | StateMixer,
+    mixer: Mixer,
     precision: Precision,
     kind: AttentionKind,
     layer: Layer,
     masked: bool,
 ) -> SavedPerToken:
-    """Return what `mixer` keeps, as attention and scores."""
+    """Return what `mixer` saves, as attention and scores."""
     if isinstance(mixer, StateMixer):
         return SavedPerToken(attention=_state_mixer(mixer, precision))
     if isinstance(mixer, LatentAttention):
@@ -212,7 +232,7 @@ def saved_by_mixer(
 def _attention(
     mixer: Attention, precision: Precision, kind: AttentionKind, layer: Layer, masked: bool
 ) -> SavedPerToken:
-    """Return what attention keeps: per token and token of context the scores, or the kernel's mask."""
+    """Return what attention saves: per token, and per token and token of context the scores or the kernel's mask."""
     size = precision.compute_bytes
     kernel = kernel_of(mixer, precision, kind, masked)
     q, kv = mixer.q_dim, mixer.kv_dim
@@ -233,7 +253,7 @@ def _attention(
 
 
 def _fused_output(mixer: Attention, precision: Precision, masked: bool) -> int:
-    """Count the sums of each row, and the copy of flash attention's output where it is laid out head by head."""
+    """Return the bytes of the row sums, and of the copy of flash attention's output if it is stored head by head."""
     flash = precision.compute_bytes < 4 and not masked
     return STATISTIC * mixer.heads + (precision.compute_bytes * mixer.q_dim if mixer.heads_first and flash else 0)
 
@@ -241,9 +261,9 @@ def _fused_output(mixer: Attention, precision: Precision, masked: bool) -> int:
 def saved_by_cross_attention(
     mixer: Attention | None, hidden: int, precision: Precision, kind: AttentionKind
 ) -> SavedPerToken:
-    """Count cross-attention: its queries and output per token, its keys and values per token of the encoder.
+    """Return what cross-attention saves: queries and output per token, keys and values per encoder token.
 
-    Under autocast the projections of keys and values each keep a cast copy of what the encoder put out.
+    Under autocast the projections of keys and values each save a cast copy of the encoder's output.
     """
     if mixer is None:
         return SavedPerToken()
@@ -259,14 +279,14 @@ def saved_by_cross_attention(
 
 
 def position_bias_bytes(mixer: object, precision: Precision, kind: AttentionKind) -> int:
-    """Count the bias that each layer gives the fused kernel as its mask, one for all sequences."""
+    """Return the bytes of the bias that each layer passes to the fused kernel as its mask, shared by all sequences."""
     if not isinstance(mixer, Attention) or not mixer.position_bias or kind == "eager":
         return 0
     return mixer.heads * precision.compute_bytes
 
 
 def _norm_bytes(norm: Norm, width: int, size: int, groups: int = 1) -> int:
-    """Count a norm of `groups` normalised vectors, `width` elements together, whose input has `size` bytes each."""
+    """Return the bytes of a norm of `groups` vectors, `width` elements in total, whose input has `size` bytes each."""
     if norm.native:
         read = 4 if norm.upcast else size
         return read * width + STATISTIC * groups * (2 if norm.kind == "layer" else 1)
@@ -276,9 +296,9 @@ def _norm_bytes(norm: Norm, width: int, size: int, groups: int = 1) -> int:
 
 
 def _qk_norm(norm: Norm, mixer: Attention, precision: Precision) -> int:
-    """Count the norm of queries and keys: it reads a projection's output, which is in the computing format.
+    """Return the bytes saved by the norm of queries and keys, which reads a projection's output.
 
-    Without weights what it puts out is what attention keeps anyway.
+    Without weights its output is what attention saves anyway.
     """
     if mixer.qk_norm == "none":
         return 0
@@ -289,7 +309,7 @@ def _qk_norm(norm: Norm, mixer: Attention, precision: Precision) -> int:
 
 
 def _scores(mixer: Attention | LatentAttention, precision: Precision) -> int:
-    """Count eager attention's score matrix: the softmax's result, its cast, and dropout's mask and result."""
+    """Return the bytes of eager attention's score matrix: the softmax, its cast, and dropout's mask and result."""
     size = precision.compute_bytes
     softmax = softmax_bytes(mixer, "eager", precision)
     cast = 0 if softmax == size else size
@@ -313,18 +333,18 @@ def _latent(mixer: LatentAttention, precision: Precision, kind: AttentionKind, l
 
 
 def _state_mixer(mixer: StateMixer, precision: Precision) -> int:
-    """Count a scan's inputs: the expanded stream before and after the convolution, its gate, and the result."""
+    """Return the bytes of a scan's inputs: the expanded stream before and after the convolution, gate and result."""
     return 4 * precision.compute_bytes * mixer.inner_dim
 
 
 def scaled_bytes(layer: Layer, hidden: int, precision: Precision) -> int:
-    """Count what each block adds where a learned vector multiplies it: the vector's gradient reads it."""
+    """Return the bytes of each block's output where a learned vector scales it: the vector's gradient reads it."""
     blocks = sum(1 for part in (layer.mixer, layer.cross_attention, layer.feed_forward) if part is not None)
     return blocks * precision.compute_bytes * hidden if layer.scaled else 0
 
 
 def dropout_bytes(layer: Layer, hidden: int) -> int:
-    """Count the masks of what each block adds, and of the activated width where it is dropped."""
+    """Return the bytes of the dropout masks of each block's output, and of the activated width if it is dropped."""
     blocks = sum(1 for part in (layer.mixer, layer.cross_attention, layer.feed_forward) if part is not None)
     inner = 0
     block = layer.feed_forward

@@ -1,4 +1,4 @@
-"""What a forward pass keeps for the backward pass, over the whole network, with or without checkpoints."""
+"""Activations of a whole network saved for the backward pass, with or without checkpointing."""
 
 from functools import lru_cache
 from math import prod
@@ -27,9 +27,9 @@ def saved_by_network(
     attention: AttentionKind,
     checkpointed: bool,
 ) -> SavedActivations:
-    """Return what a forward pass over `sequences` × `length` tokens keeps where every parameter is trained.
+    """Return the activations saved by a forward pass over `sequences` × `length` tokens in full fine-tuning.
 
-    With checkpointing each layer keeps its input only, and one layer at a time is computed again in the backward pass.
+    With checkpointing each layer saves its input only, and one layer at a time is recomputed in the backward pass.
     """
     stacks: list[SavedByStack] = []
     tokens = 0
@@ -39,7 +39,7 @@ def saved_by_network(
     saved = saved_by_stacks(stacks[-1:], precision.parameter_bytes)
     if len(stacks) == 1:
         return saved
-    # The encoder stands before it: its layers, what is kept of them, and the gradient of what it put out.
+    # The encoder runs before it: its layers, their saved activations, and the gradient of its output.
     encoder, decoder = saved_by_stacks(stacks[:-1], precision.parameter_bytes), architecture.main
     output = sequences * source * decoder.hidden * precision.residual_bytes
     shared = shared_scores(decoder, sequences, tokens, source, precision, attention, checkpointed)
@@ -63,7 +63,7 @@ def _stack(
     attention: AttentionKind,
     checkpointed: bool,
 ) -> SavedByStack:
-    """Return what one stack keeps for `tokens` of each sequence, after an encoder's `source` tokens."""
+    """Return what one stack saves for `tokens` of each sequence, after an encoder's `source` tokens."""
     every, shards = sequences * tokens, stack.groups[0].layer.stream_shards
     before, behind = (every * kept // shards for kept in _edges(stack, architecture, precision))
     kept = SavedBytes(
@@ -94,7 +94,7 @@ def _stack(
 
 
 def trained_stacks(architecture: Architecture) -> tuple[Stack, ...]:
-    """Return the stacks that a step runs through: the towers of vision-language models see nothing."""
+    """Return the stacks that a training step runs through: vision and audio towers get no input."""
     if architecture.kind != "vision-language":
         return architecture.stacks
     return tuple(stack for stack in architecture.stacks if stack.name not in ("vision", "audio"))
@@ -109,7 +109,7 @@ def shared_scores(
     attention: AttentionKind,
     checkpointed: bool,
 ) -> int:
-    """Return the masks and biases that checkpointed layers share, and what position biases are made of.
+    """Return the bytes of masks and biases that checkpointed layers share, and of the inputs of position biases.
 
     **Formula**: 8 · s² for the bucket of each pair of positions; a · s · s' zeros where cross-attention has none; with
     checkpoints the biases of a · s² pairs.
@@ -125,9 +125,9 @@ def shared_scores(
 
 @lru_cache(maxsize=512)
 def _edges(stack: Stack, architecture: Architecture, precision: Precision) -> tuple[int, int]:
-    """Return what stands before and behind the layers and is kept per token.
+    """Return the bytes saved per token before and behind the layers.
 
-    What the first norms put out is counted with the layer that reads it.
+    The first norms' output is counted with the layer that reads it.
     """
     own = norm_bytes(stack.groups[0].layer.norm, stack.hidden, precision)
     before = sum(own for tensor in stack.before if is_norm(tensor, stack.hidden))
@@ -135,9 +135,9 @@ def _edges(stack: Stack, architecture: Architecture, precision: Precision) -> tu
 
 
 def _stem(stack: Stack, precision: Precision) -> int:
-    """Return what the convolutions before the layers keep per position: the image or the sound, and what is between.
+    """Return the bytes that the convolutions before the layers save per position: image or sound, and intermediates.
 
-    **Formula**: the elements that a position is made of, in the stream's format and under autocast once more; for
+    **Formula**: the elements of each position, in the stream's format and under autocast once more; for
     sound the first convolution's output and its GELU, twice as long, and the second one's output: 5 · h · w.
 
     **Source**: transformers `modeling_vit.ViTPatchEmbeddings`, `modeling_whisper.WhisperEncoder`.
@@ -153,16 +153,16 @@ def _stem(stack: Stack, precision: Precision) -> int:
 
 
 def first_input(stack: Stack, precision: Precision) -> int:
-    """Return the checkpoint of the first layer per token, unless its norm keeps it itself."""
+    """Return the bytes per token of the first layer's checkpoint, 0 if its norm saves the input anyway."""
     kept = stack.groups[0].layer.norm.native or precision.residual_bytes == 4
     return 0 if kept else precision.residual_bytes * stack.hidden
 
 
 def _behind(stack: Stack, architecture: Architecture, precision: Precision, norm: int) -> int:
-    """Return what is kept per token behind the last layer: norms, projections with their activation, the head's input.
+    """Return the bytes saved per token behind the last layer: norms, projections with activations, the head's input.
 
-    A projection keeps what it puts out for its activation, and what it reads unless a norm behind the layers put it
-    out. An encoder's output is also the model's own and stays in the stream's format.
+    A projection's output is saved for its activation, its input unless a norm behind the layers saves it as its
+    output. An encoder's output is also the model's own and stays in the stream's format.
     """
     is_output = architecture.kind == "encoder-decoder" and stack is not architecture.main
     read = (precision.residual_bytes if is_output else precision.compute_bytes) * stack.hidden

@@ -1,1 +1,1 @@
-"""Logs of other programs, read as recordings: nvidia-smi, its dmon, nvtop, DCGM and amd-smi."""
+"""Import of other programs' logs as recordings: nvidia-smi, its dmon, nvtop, DCGM and amd-smi."""

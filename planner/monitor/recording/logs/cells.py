@@ -1,4 +1,4 @@
-"""Single cells of logs: a number with or without its unit, a time, or why there is none."""
+"""Parsing of single log cells: numbers with or without units, times, and reasons for missing values."""
 
 import re
 from collections.abc import Mapping
@@ -6,9 +6,9 @@ from datetime import date, datetime, timedelta
 from math import isfinite
 from typing import Final
 
-from planner.monitor.readings.metrics import BY_NAME, judged
+from planner.monitor.readings.metrics import BY_NAME, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.monitor.recording.logs.names import UNITS, Field
+from planner.monitor.recording.logs.names import UNITS, LogField
 
 _NUMBER: Final = re.compile(r"(-?\d{1,30}(?:\.\d{0,30})?(?:e[+-]?\d{1,3})?)\s*(%|[a-z][a-z/]{0,8})?", re.IGNORECASE)
 _STATE: Final = re.compile(r"p(\d{1,2})", re.IGNORECASE)
@@ -36,8 +36,8 @@ _FIRST_YEAR: Final = 1971
 _LAST_YEAR: Final = 3000
 
 
-def reading_of(cell: str, field: Field) -> Reading | None:
-    """Return what a cell says of a quantity; none where it is blank or no number."""
+def parse_reading(cell: str, field: LogField) -> Reading | None:
+    """Return the reading in a cell; None if it is blank or not a number."""
     text = cell.strip().strip("[]").strip()
     if not text:
         return None
@@ -45,17 +45,17 @@ def reading_of(cell: str, field: Field) -> Reading | None:
     if cause is not None:
         return missing(cause)
     value = _value(text, field)
-    return None if value is None else judged(BY_NAME[field.metric], value)
+    return None if value is None else checked_reading(BY_NAME[field.metric], value)
 
 
-def unit_of(cell: str) -> str | None:
-    """Return the unit that a cell writes after its number, "" for a bare number, none where it is no number."""
+def parse_unit(cell: str) -> str | None:
+    """Return the unit after a cell's number, "" for a bare number, None if the cell is not a number."""
     match = _NUMBER.fullmatch(cell.strip())
     return None if match is None else (match[2] or "").lower()
 
 
-def moment_of(cell: str, day: date) -> datetime | None:
-    """Return the time that a cell holds, as its clock showed it; `day` is for one without a date."""
+def parse_time(cell: str, day: date) -> datetime | None:
+    """Return the local time in a cell; `day` dates a time without a date."""
     text = cell.strip()
     if _CLOCK.fullmatch(text):
         text = f"{day:%Y/%m/%d} {text}"
@@ -65,20 +65,20 @@ def moment_of(cell: str, day: date) -> datetime | None:
         except ValueError:
             continue
     try:
-        at = _of_number(float(text), day) if unit_of(text) == "" else _of_iso(text)
+        at = _of_number(float(text), day) if parse_unit(text) == "" else _of_iso(text)
     except (ValueError, OverflowError, OSError):
         return None
     return at if _FIRST_YEAR <= at.year <= _LAST_YEAR else None
 
 
-def readings_of(cells: Mapping[str, str], fields: Mapping[str, Field]) -> dict[str, Reading]:
-    """Return what cells by their names say; of two that say the same, the first that says anything."""
+def parse_readings(cells: Mapping[str, str], fields: Mapping[str, LogField]) -> dict[str, Reading]:
+    """Return the readings of cells by column name; of duplicates, the first with a value."""
     found: dict[str, Reading] = {}
     for name, cell in cells.items():
         field = fields.get(name)
         if field is None:
             continue
-        reading = reading_of(cell, field)
+        reading = parse_reading(cell, field)
         known = found.get(field.metric)
         if reading is not None and (known is None or known.value is None):
             found[field.metric] = reading
@@ -89,7 +89,7 @@ def _is_start(start: str, text: str) -> bool:
     return text == start if start == "-" else text.startswith(start)
 
 
-def _value(text: str, field: Field) -> float | None:
+def _value(text: str, field: LogField) -> float | None:
     if _BITS.fullmatch(text):
         return int(text, 16)
     if state := _STATE.fullmatch(text):

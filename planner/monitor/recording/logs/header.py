@@ -1,7 +1,7 @@
-"""What the columns of a log are: by their names, or where it has none, by their units.
+"""Recognition of log columns by their names, or by the units of their cells if there is no header.
 
-A name of people's own, `GPU Memory Used (MiB)` or `power_W`, is the words that it is made of, in any order and parted
-in any way; its unit is the last of them, or stands in brackets behind.
+A free-form name such as `GPU Memory Used (MiB)` or `power_W` is a set of words in any order with any separators; its
+unit is the last word, or stands in brackets after the name.
 """
 
 import re
@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Final, NamedTuple
 
-from planner.monitor.recording.logs.cells import moment_of, unit_of
-from planner.monitor.recording.logs.names import AMD_SMI, FIELDS, KNOWN, PERCENT, PROCESSES, TIMES, UNITS, Field
+from planner.monitor.recording.logs.cells import parse_time, parse_unit
+from planner.monitor.recording.logs.names import AMD_SMI, FIELDS, KNOWN, PERCENT, PROCESSES, TIMES, UNITS, LogField
 from planner.units import MIB
 
 _WORD: Final = re.compile(r"[a-z0-9]+|%")
 # Each word as the table below spells it; what says nothing is left out.
-_SAME: Final = {
+_SYNONYMS: Final = {
     "util": "utilization",
     "utilisation": "utilization",
     "usage": "used",
@@ -34,7 +34,7 @@ _SAME: Final = {
     "core": "gpu",
     "graphics": "sm",
 }
-_SAYING_NOTHING: Final = frozenset({"gpu", "nvidia", "current", "draw", "speed"})
+_FILLER_WORDS: Final = frozenset({"gpu", "nvidia", "current", "draw", "speed"})
 # As a name's last word or in brackets behind it, each as `UNITS` has it.
 _UNIT_WORDS: Final = {
     "%": "%",
@@ -62,51 +62,51 @@ _UNIT_WORDS: Final = {
 }
 _SIZES: Final = frozenset({"mib", "mb", "gib", "gb", "b"})
 _QUANTITIES: Final = {
-    frozenset({"utilization"}): Field("utilization_fraction", PERCENT),
-    frozenset({"utilization", "memory"}): Field("memory_controller_fraction", PERCENT),
-    frozenset({"utilization", "encoder"}): Field("encoder_fraction", PERCENT),
-    frozenset({"utilization", "decoder"}): Field("decoder_fraction", PERCENT),
-    frozenset({"memory", "used"}): Field("memory_used_bytes", MIB),
-    frozenset({"memory", "free"}): Field("memory_free_bytes", MIB),
-    frozenset({"memory", "total"}): Field("memory_total_bytes", MIB),
-    frozenset({"memory", "limit"}): Field("memory_total_bytes", MIB),
-    frozenset({"power"}): Field("power_watts"),
-    frozenset({"power", "used"}): Field("power_watts"),
-    frozenset({"power", "limit"}): Field("power_limit_watts"),
-    frozenset({"energy"}): Field("energy_joules"),
-    frozenset({"temperature"}): Field("temperature_celsius"),
-    frozenset({"temperature", "memory"}): Field("memory_temperature_celsius"),
-    frozenset({"clock"}): Field("sm_clock_mhz"),
-    frozenset({"clock", "sm"}): Field("sm_clock_mhz"),
-    frozenset({"clock", "memory"}): Field("memory_clock_mhz"),
-    frozenset({"fan"}): Field("fan_fraction", PERCENT),
+    frozenset({"utilization"}): LogField("utilization_fraction", PERCENT),
+    frozenset({"utilization", "memory"}): LogField("memory_controller_fraction", PERCENT),
+    frozenset({"utilization", "encoder"}): LogField("encoder_fraction", PERCENT),
+    frozenset({"utilization", "decoder"}): LogField("decoder_fraction", PERCENT),
+    frozenset({"memory", "used"}): LogField("memory_used_bytes", MIB),
+    frozenset({"memory", "free"}): LogField("memory_free_bytes", MIB),
+    frozenset({"memory", "total"}): LogField("memory_total_bytes", MIB),
+    frozenset({"memory", "limit"}): LogField("memory_total_bytes", MIB),
+    frozenset({"power"}): LogField("power_watts"),
+    frozenset({"power", "used"}): LogField("power_watts"),
+    frozenset({"power", "limit"}): LogField("power_limit_watts"),
+    frozenset({"energy"}): LogField("energy_joules"),
+    frozenset({"temperature"}): LogField("temperature_celsius"),
+    frozenset({"temperature", "memory"}): LogField("memory_temperature_celsius"),
+    frozenset({"clock"}): LogField("sm_clock_mhz"),
+    frozenset({"clock", "sm"}): LogField("sm_clock_mhz"),
+    frozenset({"clock", "memory"}): LogField("memory_clock_mhz"),
+    frozenset({"fan"}): LogField("fan_fraction", PERCENT),
 }
 
 
-def field_of(name: str, unit: str = "") -> Field | None:
-    """Return the quantity that a column is, with its unit; none where it is none, or its unit is not that of it.
+def parse_column(name: str, unit: str = "") -> LogField | None:
+    """Return the quantity in a column, with its unit; None if unknown, or if the unit does not fit it.
 
-    `name` is in small letters; `unit` is what stood in brackets behind it.
+    `name` is in lower case; `unit` is the text in brackets after it.
     """
     words, unit = _WORD.findall(name), _UNIT_WORDS.get(unit, unit)
     if not unit and len(words) > 1 and words[-1] in _UNIT_WORDS:
         unit = _UNIT_WORDS[words.pop()]
-    said = frozenset(_SAME.get(word, word) for word in words) - _SAYING_NOTHING
-    field = _QUANTITIES.get(_completed(said, unit))
+    words_known = frozenset(_SYNONYMS.get(word, word) for word in words) - _FILLER_WORDS
+    field = _QUANTITIES.get(_completed(words_known, unit))
     if field is None or not unit:
         return field
     return field._replace(per_one=UNITS[unit]) if unit in UNITS and _suits(field, unit) else None
 
 
-def _completed(said: frozenset[str], unit: str) -> frozenset[str]:
-    """Return the words with what only the unit tells: `memory_mb` is what is used, `gpu_usage_percent` the use."""
-    if said == {"memory"} and unit in _SIZES:
+def _completed(words_known: frozenset[str], unit: str) -> frozenset[str]:
+    """Return the words completed by the unit: `memory_mb` is memory used, `gpu_usage_percent` utilization."""
+    if words_known == {"memory"} and unit in _SIZES:
         return frozenset({"memory", "used"})
-    return frozenset({"utilization"}) if said == {"used"} and unit == "%" else said
+    return frozenset({"utilization"}) if words_known == {"used"} and unit == "%" else words_known
 
 
-def _suits(field: Field, unit: str) -> bool:
-    """Return whether a quantity is told in a unit: `memory_usage_percent` is no size, and `energy_kwh` no joules."""
+def _suits(field: LogField, unit: str) -> bool:
+    """Return whether a unit fits a quantity: `memory_usage_percent` is not a size, `energy_kwh` not joules."""
     if field.metric.endswith("_fraction"):
         return unit == "%"
     return (unit in _SIZES) == field.metric.endswith("_bytes") and unit != "%"
@@ -124,46 +124,46 @@ _BY_UNIT: Final = {
 }
 
 
-class Header(NamedTuple):
-    """The columns' names in small letters, and the quantities among them with the units that the header tells."""
+class LogHeader(NamedTuple):
+    """Column names in lower case, and the quantities among them with the units that the header states."""
 
     names: tuple[str, ...]
-    fields: dict[str, Field]
+    fields: dict[str, LogField]
 
     def first(self, wanted: frozenset[str]) -> int | None:
-        """Return the place of the first column of one of these names."""
+        """Return the index of the first column with one of these names."""
         return next((place for place, name in enumerate(self.names) if name in wanted), None)
 
     def times(self) -> tuple[int, ...]:
-        """Return the places of the time: one column, or a date and a time."""
+        """Return the indices of the time: one column, or a date and a time."""
         if {"date", "time"} <= set(self.names):
             return self.names.index("date"), self.names.index("time")
         place = self.first(TIMES)
         return () if place is None else (place,)
 
 
-def header_of(cells: Sequence[str]) -> Header | None:
-    """Return the header that a line is, none where it is no header; that of a log of processes has no fields."""
+def parse_header(cells: Sequence[str]) -> LogHeader | None:
+    """Return the header in a line, None if it is not a header; that of a log of processes has no fields."""
     if any(cell.lstrip()[:1].isdigit() for cell in cells):
         return None
     parted = list(map(_parted, cells))
     names = tuple(name for name, _ in parted)
     if not PROCESSES.isdisjoint(names):
-        return Header(names, {})
+        return LogHeader(names, {})
     known = FIELDS | AMD_SMI if _AMD_ONLY in names else FIELDS
-    told = {name: _with_unit(known[name], unit) if name in known else field_of(name, unit) for name, unit in parted}
+    told = {name: _with_unit(known[name], unit) if name in known else parse_column(name, unit) for name, unit in parted}
     fields = {name: field for name, field in told.items() if field is not None}
     is_header = len(fields.keys() | KNOWN.intersection(names)) >= min(2, len(names))
-    return Header(names, fields) if fields and is_header else None
+    return LogHeader(names, fields) if fields and is_header else None
 
 
-def guessed_header(rows: Sequence[Sequence[str]], day: date) -> Header | None:
-    """Return the header of rows without one, by the units in them; none where there are no units."""
-    if not rows or not any(unit_of(cell) for cell in rows[0]):
+def guess_header(rows: Sequence[Sequence[str]], day: date) -> LogHeader | None:
+    """Return a header for rows without one, guessed from their units; None if there are no units."""
+    if not rows or not any(parse_unit(cell) for cell in rows[0]):
         return None
     names = list(_guessed_names(rows[0], day))
-    _tell_memory(names, rows)
-    return Header(tuple(names), {name: FIELDS[name] for name in names if name in FIELDS})
+    _name_memory_columns(names, rows)
+    return LogHeader(tuple(names), {name: FIELDS[name] for name in names if name in FIELDS})
 
 
 def _parted(cell: str) -> tuple[str, str]:
@@ -173,14 +173,14 @@ def _parted(cell: str) -> tuple[str, str]:
     return (text, "") if match is None else (match[1], match[2].strip())
 
 
-def _with_unit(field: Field, unit: str) -> Field:
+def _with_unit(field: LogField, unit: str) -> LogField:
     return field._replace(per_one=UNITS[unit]) if unit in UNITS else field
 
 
 def _guessed_names(row: Sequence[str], day: date) -> Iterator[str]:
     seen: dict[str, int] = {}
     for cell in row:
-        unit = unit_of(cell)
+        unit = parse_unit(cell)
         names = _BY_UNIT.get(unit or "", ())
         count = seen[unit or ""] = seen.get(unit or "", -1) + 1
         if count < len(names):
@@ -194,15 +194,15 @@ def _guessed_names(row: Sequence[str], day: date) -> Iterator[str]:
 
 
 def _name_of_text(text: str, day: date) -> str:
-    if moment_of(text, day) is not None:
+    if parse_time(text, day) is not None:
         return "timestamp"
     if text.startswith(("GPU-", "MIG-")):
         return "uuid"
     return "pci.bus_id" if _PLACE.fullmatch(text) else "pstate" if _STATE.fullmatch(text) else "name"
 
 
-def _tell_memory(names: list[str], rows: Sequence[Sequence[str]]) -> None:
-    """Name the columns in MiB: one is what is used; of two, the second is what there is or what is free."""
+def _name_memory_columns(names: list[str], rows: Sequence[Sequence[str]]) -> None:
+    """Name the columns in MiB: the first is memory used; a second is the total or the free memory."""
     places = [place for place, name in enumerate(names) if name == "mib"]
     if len(places) > 2 or not places:
         return

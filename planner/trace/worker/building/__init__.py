@@ -1,1 +1,1 @@
-"""From a request to modules and inputs that are ready to run."""
+"""Modules and inputs of a request, ready to run."""

@@ -1,4 +1,4 @@
-"""From a request to modules and inputs that are ready to run."""
+"""Builds the modules and inputs of a request, ready to run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from torch import nn
 from planner.errors import TraceError
 from planner.trace.request import Precision, TraceRequest
 from planner.trace.worker.building import inputs, targets
-from planner.trace.worker.building.adapters import add_adapters
 from planner.trace.worker.building.checkpointing import enable_checkpointing
-from planner.trace.worker.building.targets import Made, Step
+from planner.trace.worker.building.lora import add_adapters
+from planner.trace.worker.building.targets import Step, TargetOutput
 from planner.trace.worker.hugging_face import networks as hugging_face
 from planner.trace.worker.hugging_face.inputs import make_inputs
 from planner.trace.worker.tensors import tensors_in
@@ -29,8 +29,8 @@ DTYPES: Final[Mapping[Precision, torch.dtype]] = {
 
 
 @dataclass
-class Built:
-    """What runs: modules by name, in the form in which the target gave them, with their inputs and, if any, a step."""
+class BuiltRun:
+    """Modules by name, in the structure that the target returned, with their inputs and an optional step."""
 
     modules: dict[str, nn.Module]
     given: Any
@@ -47,8 +47,8 @@ class Built:
         if len(self.modules) > 1:
             raise TraceError(
                 "load",
-                f"the target gives {len(self.modules)} modules, and it is not said how they run together",
-                "Write a function step(modules, inputs), and name it: --step file.py:step.",
+                f"the target returns {len(self.modules)} modules without a step that runs them",
+                "Write a function step(modules, inputs), and pass it: --step file.py:step.",
             )
         return next(iter(self.modules.values()))
 
@@ -57,32 +57,32 @@ class Built:
         return list({id(p): p for module in self.modules.values() for p in module.parameters()}.values())
 
     @property
-    def call(self) -> inputs.Call:
+    def call(self) -> inputs.ForwardCall:
         """Return the arguments of `forward`."""
-        return inputs.Call.of(self.inputs)
+        return inputs.ForwardCall.of(self.inputs)
 
 
-def build(request: TraceRequest, watcher: Watcher) -> Built:
-    """Make the modules and inputs of `request`, ready to run, and tell `watcher` what their storages are for.
+def build(request: TraceRequest, watcher: Watcher) -> BuiltRun:
+    """Build the modules and inputs of `request`, and report their storages to `watcher`.
 
     Raises:
-        TraceError: If something that the request names is not there or does not fit.
+        TraceError: If something that the request names does not exist or does not fit.
     """
     watcher.phase("load", 0)
     made = _made(request, watcher)
-    built = Built(made.named, made.modules, None, _step(request, made))
+    built = BuiltRun(made.named, made.modules, None, _step(request, made))
     _prepare(built, request, watcher)
     built.inputs = _inputs(built, made, request, watcher)
     watcher.modules(built.modules)
     watcher.label(tensors_in((built.call.args, built.call.kwargs)), "inputs")
-    if shapes := inputs.described(built.call):
+    if shapes := inputs.describe_inputs(built.call):
         watcher.note(f"Inputs: {shapes}.")
     return built
 
 
-def _made(request: TraceRequest, watcher: Watcher) -> Made:
+def _made(request: TraceRequest, watcher: Watcher) -> TargetOutput:
     if request.target.kind != "config":
-        made = targets.make(request.target, request.arguments)
+        made = targets.load_target(request.target, request.arguments)
         if request.dtype is not None:
             for own in made.named.values():
                 own.to(DTYPES[request.dtype])
@@ -91,21 +91,21 @@ def _made(request: TraceRequest, watcher: Watcher) -> Made:
     if dtype is None and request.autocast is not None:
         # Autocast is for parameters in fp32; a configuration's own format is that of stored weights.
         dtype = torch.float32
-    module = hugging_face.make(request, dtype)
+    module = hugging_face.build_network(request, dtype)
     watcher.note(f"Built as {type(module).__name__} in {str(module.dtype).removeprefix('torch.')}.")
     attention = module.config._attn_implementation
     if attention != request.attention and hasattr(module.config, "num_attention_heads"):
-        watcher.note(f"{type(module).__name__} offers no {request.attention} attention; its attention is {attention}.")
-    return Made(module)
+        watcher.note(f"{type(module).__name__} has no {request.attention} attention; {attention} is used.")
+    return TargetOutput(module)
 
 
-def _step(request: TraceRequest, made: Made) -> Step | None:
+def _step(request: TraceRequest, made: TargetOutput) -> Step | None:
     if request.step is not None:
         return targets.function(request.step)
     return made.step if request.task == "training" else None
 
 
-def _prepare(built: Built, request: TraceRequest, watcher: Watcher) -> None:
+def _prepare(built: BuiltRun, request: TraceRequest, watcher: Watcher) -> None:
     for module in built.modules.values():
         watcher.label(module.parameters(), "parameters")
         watcher.label(module.buffers(), "buffers")
@@ -120,7 +120,7 @@ def _prepare(built: Built, request: TraceRequest, watcher: Watcher) -> None:
 
 
 def _freeze(modules: Mapping[str, nn.Module], patterns: tuple[str, ...]) -> None:
-    """Keep parameters from being trained whose names, or the paths of modules around them, match a pattern."""
+    """Freeze parameters whose name, or the path of a module that contains them, matches a pattern."""
     named = dict(chain.from_iterable(module.named_parameters(prefix=name) for name, module in modules.items()))
     for pattern in patterns:
         frozen = [
@@ -128,23 +128,23 @@ def _freeze(modules: Mapping[str, nn.Module], patterns: tuple[str, ...]) -> None
         ]
         if not frozen:
             raise TraceError(
-                "load", f"no parameter matches {pattern!r}", f"Their names are such as {', '.join([*named][:3])}."
+                "load", f"no parameter matches {pattern!r}", f"Parameter names look like {', '.join([*named][:3])}."
             )
         for parameter in frozen:
             parameter.requires_grad_(False)
 
 
-def _inputs(built: Built, made: Made, request: TraceRequest, watcher: Watcher) -> Any:
+def _inputs(built: BuiltRun, made: TargetOutput, request: TraceRequest, watcher: Watcher) -> Any:
     if request.inputs:
-        found = inputs.from_shapes(request.inputs, built.modules)
+        found = inputs.inputs_from_shapes(request.inputs, built.modules)
     elif made.inputs is not None:
-        found = inputs.resized(made.inputs, request.batch, request.sequence_length)
+        found = inputs.resize_inputs(made.inputs, request.batch, request.sequence_length)
     elif len(built.modules) == 1 and hugging_face.is_hugging_face(built.module):
         return make_inputs(built.module, request, watcher.note)
     elif built.step is not None:
         return None
     else:
         raise TraceError(
-            "load", "what the module takes is not known", 'Write its inputs, such as --input "x=8x3x224x224:float32".'
+            "load", "the module's inputs are not known", 'Specify them, for example --input "x=8x3x224x224:float32".'
         )
     return found if request.dtype is None else inputs.cast(found, DTYPES[request.dtype])

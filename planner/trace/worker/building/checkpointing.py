@@ -1,4 +1,4 @@
-"""Activation checkpointing of modules that offer it, or that repeat."""
+"""Activation checkpointing of modules that support it, or of repeating blocks."""
 
 from functools import partial
 from typing import Any, Final
@@ -16,42 +16,42 @@ _aten = torch.ops.aten
 
 
 def enable_checkpointing(module: nn.Module, *, selective: bool = False) -> str:
-    """Let `module` compute activations again in the backward pass, and return how, in words.
+    """Enable activation checkpointing in `module`, and return a description of how.
 
-    With `selective` what products and attention put out is kept, every second plain product aside.
+    With `selective`, outputs of matrix products and attention are saved, except every second plain product.
 
     Raises:
-        TraceError: If it neither offers it nor has modules that repeat.
+        TraceError: If it neither supports it nor has repeating blocks.
     """
     arguments: dict[str, Any] = {"use_reentrant": False}
     beside = ""
     if selective:
         arguments["context_fn"] = lambda: create_selective_checkpoint_contexts(_Policy())
-        beside = ", but for what products and attention put out"
+        beside = ", except outputs of matrix products and attention"
     if hugging_face.is_hugging_face(module):
-        hugging_face.enable_checkpointing(module, arguments)
+        hugging_face.enable_network_checkpointing(module, arguments)
         return f"by the network's own method{beside}"
     own = getattr(module, "gradient_checkpointing_enable", None)
     if callable(own) and not selective:
         own()
         return "by the module's own method"
-    blocks = repeated(module)
+    blocks = repeating_blocks(module)
     if not blocks:
         raise TraceError(
             _STAGE,
-            f"{type(module).__name__} offers no activation checkpointing, and has no list of blocks that repeat",
-            "Give it a method gradient_checkpointing_enable().",
+            f"{type(module).__name__} supports no activation checkpointing, and has no list of repeating blocks",
+            "Add a method gradient_checkpointing_enable() to it.",
         )
     for block in blocks:
         _checkpoint(block, arguments)
-    return f"on {len(blocks)} modules that repeat{beside}"
+    return f"on {len(blocks)} repeating modules{beside}"
 
 
 class _Policy:
-    """Which operators' results are kept, as torchtitan decides for each block anew.
+    """Policy of operators whose results are saved, as torchtitan applies it to each block.
 
     **Source**: torchtitan `distributed/activation_checkpoint.py` (b5bcd76, 2026-08), `_get_default_save_ops` and
-    `SelectiveAC`: the compute-intensive operators of `torch._functorch.partitioners`, every second `mm` aside.
+    `SelectiveAC`: the compute-intensive operators of `torch._functorch.partitioners`, except every second `mm`.
     """
 
     def __init__(self) -> None:
@@ -75,11 +75,11 @@ class _Policy:
         return CheckpointPolicy.MUST_SAVE
 
 
-def repeated(module: nn.Module) -> list[nn.Module]:
-    """Return the modules that repeat: two or more of one class in a list or a sequence; not those inside them."""
+def repeating_blocks(module: nn.Module) -> list[nn.Module]:
+    """Return the outermost repeating modules: two or more of one class in a list or a sequence."""
     children = list(module.children())
     blocks = _blocks(children) if isinstance(module, nn.ModuleList | nn.Sequential) else []
-    return blocks + [inner for child in children if child not in blocks for inner in repeated(child)]
+    return blocks + [inner for child in children if child not in blocks for inner in repeating_blocks(child)]
 
 
 def _blocks(children: list[nn.Module]) -> list[nn.Module]:

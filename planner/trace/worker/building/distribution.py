@@ -1,7 +1,7 @@
-"""One rank of several: a process group that only pretends, and a module that is replicated or sharded over it.
+"""One rank of several: a fake process group, and a module replicated (DDP) or sharded (FSDP) over it.
 
-Nothing is launched and nothing is sent. What a rank holds follows from its own code: buckets of gradients, shards,
-and the whole parameters of the units that run.
+Nothing is launched and nothing is sent. A rank's memory follows from its own code: gradient buckets, shards, and the
+gathered parameters of the running units.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,8 +19,8 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from planner.errors import TraceError
 from planner.trace.request import Parallel
-from planner.trace.worker.building.checkpointing import repeated
-from planner.trace.worker.ledger import Ledger
+from planner.trace.worker.building.checkpointing import repeating_blocks
+from planner.trace.worker.ledger import AllocationLedger
 
 _PLANNING: Final = "_propagate_tensor_meta_non_cached"
 
@@ -28,13 +28,13 @@ Distribute = Callable[[nn.Module], nn.Module]
 
 
 @contextmanager
-def fake_ranks(parallel: Parallel, ledger: Ledger) -> Iterator[Distribute]:
-    """Be rank 0 of several that do not exist, and yield what spreads a module over them."""
+def fake_ranks(parallel: Parallel, ledger: AllocationLedger) -> Iterator[Distribute]:
+    """Act as rank 0 of a fake process group, and yield the function that distributes a module over it."""
     dist.init_process_group("fake", rank=0, world_size=parallel.ranks, store=FakeStore())
     mesh = init_device_mesh("cpu", (parallel.ranks,))
     try:
         with ExitStack() as stack:
-            for context in (_booking_resizes(ledger), _planning_unwatched(ledger), _without_agreement()):
+            for context in (_recording_resizes(ledger), _unrecorded_planning(ledger), _without_agreement()):
                 stack.enter_context(context)
             yield _replicated if parallel.strategy == "ddp" else partial(_sharded, parallel=parallel, mesh=mesh)
     finally:
@@ -42,8 +42,8 @@ def fake_ranks(parallel: Parallel, ledger: Ledger) -> Iterator[Distribute]:
 
 
 @contextmanager
-def _booking_resizes(ledger: Ledger) -> Iterator[None]:
-    """Sharding frees its buffers by resizing storages to zero: book that."""
+def _recording_resizes(ledger: AllocationLedger) -> Iterator[None]:
+    """Record storages that sharding frees by resizing them to zero."""
     original = torch.UntypedStorage.resize_
 
     def resize(storage: torch.UntypedStorage, size: int) -> Any:
@@ -56,23 +56,23 @@ def _booking_resizes(ledger: Ledger) -> Iterator[None]:
 
 
 @contextmanager
-def _planning_unwatched(ledger: Ledger) -> Iterator[None]:
-    """Sharded tensors find out their shapes by running operators on fake tensors, even in a real run."""
+def _unrecorded_planning(ledger: AllocationLedger) -> Iterator[None]:
+    """Exclude the fake operators by which sharded tensors infer shapes, even in a real run."""
     from torch.distributed.tensor._sharding_prop import ShardingPropagator
 
     original = getattr(ShardingPropagator, _PLANNING)
 
-    def unwatched(*args: Any, **kwargs: Any) -> Any:
-        with ledger.unwatched():
+    def unrecorded(*args: Any, **kwargs: Any) -> Any:
+        with ledger.unrecorded():
             return original(*args, **kwargs)
 
-    with patch.object(ShardingPropagator, _PLANNING, unwatched):
+    with patch.object(ShardingPropagator, _PLANNING, unrecorded):
         yield
 
 
 @contextmanager
 def _without_agreement() -> Iterator[None]:
-    """Skip what replicas compare before they start: there is nobody to agree with."""
+    """Skip the consistency checks between replicas: there are no other ranks."""
     place = "torch.nn.parallel.distributed."
     with ExitStack() as stack:
         for name in ("_verify_param_shape_across_processes", "_sync_module_states"):
@@ -83,7 +83,7 @@ def _without_agreement() -> Iterator[None]:
 
 
 def _replicated(module: nn.Module) -> nn.Module:
-    """Return `module` as one of the replicas that average their gradients."""
+    """Return `module` as one of several replicas that average their gradients."""
     replica = nn.parallel.DistributedDataParallel(module)
     # The pretended ranks return no sum; the bucket is what an all-reduce in place would leave.
     replica.register_comm_hook(None, _as_if_reduced)
@@ -100,7 +100,7 @@ def _sharded(module: nn.Module, parallel: Parallel, mesh: DeviceMesh) -> nn.Modu
     """Return `module` with its parameters sharded, unit by unit.
 
     Raises:
-        TraceError: If no module is of a class that is named as a unit.
+        TraceError: If no module has the class of a named unit.
     """
     from torch.distributed.fsdp import fully_shard
 
@@ -112,7 +112,7 @@ def _sharded(module: nn.Module, parallel: Parallel, mesh: DeviceMesh) -> nn.Modu
 
 def _units(module: nn.Module, names: tuple[str, ...]) -> list[nn.Module]:
     if not names:
-        return repeated(module)
+        return repeating_blocks(module)
     units = [inner for inner in module.modules() if type(inner).__name__ in names and inner is not module]
     if not units:
         classes = sorted({type(inner).__name__ for inner in module.modules()})

@@ -1,4 +1,4 @@
-"""The inputs of a run: made from shapes, or those that a target brings."""
+"""Inputs of a run: generated from shapes, or returned by the target."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,44 +13,44 @@ from planner.trace.worker.tensors import tensors_in, with_tensors
 _SEED: Final = 0
 _MOST_DESCRIBED: Final = 8
 _BYTE_VALUES: Final = 128
-"""Random integers stay below it, so that each element type can hold them."""
+"""Upper bound of random integers of one byte, so that every such type can hold them."""
 
 
 @dataclass
-class Call:
-    """The arguments of one call of `forward`."""
+class ForwardCall:
+    """Arguments of one call of `forward`."""
 
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
 
     def named(self, names: Sequence[str]) -> dict[str, Any]:
-        """Return all arguments by name; `names` are those of `forward`, in their order."""
+        """Return all arguments by name; `names` are the parameters of `forward`, in order."""
         return dict(zip(names, self.args, strict=False)) | self.kwargs
 
     @classmethod
-    def of(cls, inputs: Any) -> "Call":
-        """Return the call with `inputs` as a target gives them: a tuple by place, a dictionary by name."""
+    def of(cls, inputs: Any) -> "ForwardCall":
+        """Return the call for a target's `inputs`: a tuple is positional, a dictionary by name."""
         if inputs is None:
             return cls()
-        if isinstance(inputs, Call):
+        if isinstance(inputs, ForwardCall):
             return inputs
         if isinstance(inputs, Mapping):
             return cls(kwargs=dict(inputs))
         return cls(args=tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,))
 
 
-def from_shapes(inputs: Sequence[Input], modules: Mapping[str, nn.Module]) -> Any:
-    """Make the inputs that a person wrote: a tuple if none has a name, a dictionary if all have, else a call."""
+def inputs_from_shapes(inputs: Sequence[Input], modules: Mapping[str, nn.Module]) -> Any:
+    """Generate the user's inputs: a tuple if none is named, a dictionary if all are, else a call."""
     generator = torch.Generator().manual_seed(_SEED)
     high = _classes(modules)
     args = tuple(_made(one.value, high, generator) for one in inputs if not one.name)
     kwargs = {one.name: _made(one.value, high, generator) for one in inputs if one.name}
     if args and kwargs:
-        return Call(args, kwargs)
+        return ForwardCall(args, kwargs)
     return kwargs or args
 
 
-def resized(inputs: Any, batch: int | None, sequence_length: int | None) -> Any:
+def resize_inputs(inputs: Any, batch: int | None, sequence_length: int | None) -> Any:
     """Return `inputs` with `batch` as the first and `sequence_length` as the second dimension of each tensor."""
     if batch is None and sequence_length is None:
         return inputs
@@ -70,8 +70,8 @@ def cast(inputs: Any, dtype: torch.dtype) -> Any:
     return with_tensors(inputs, lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
 
 
-def described(call: Call) -> str:
-    """Return the shapes of the tensors of `call`, in words, up to some."""
+def describe_inputs(call: ForwardCall) -> str:
+    """Return the shapes of the first tensors of `call` as text."""
     named = {**{str(place): value for place, value in enumerate(call.args)}, **call.kwargs}
     words = []
     for name, value in named.items():
@@ -85,7 +85,7 @@ def described(call: Call) -> str:
 def random_integers(
     shape: Sequence[int], high: int, dtype: torch.dtype = torch.int64, generator: torch.Generator | None = None
 ) -> torch.Tensor:
-    """Return integers from 0 up to, but without, `high`: always the same, unless a `generator` is given."""
+    """Return integers from 0 up to, but excluding, `high`: always the same, unless a `generator` is given."""
     generator = generator or torch.Generator().manual_seed(_SEED)
     return torch.randint(0, high, tuple(shape), dtype=dtype, generator=generator)
 
@@ -110,7 +110,7 @@ def _tensor(value: TensorInput, high: int, generator: torch.Generator) -> torch.
 
 
 def _classes(modules: Mapping[str, nn.Module]) -> int:
-    """Return how many entries the first embedding has: integers below it are valid; else 2."""
+    """Return the number of entries of the first embedding, below which integers are valid; else 2."""
     for module in modules.values():
         for inner in module.modules():
             if isinstance(inner, nn.Embedding):

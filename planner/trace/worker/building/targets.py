@@ -1,4 +1,4 @@
-"""Finding what a target names, and making modules from it."""
+"""Loading of targets: files and imports, and the modules that they define or return."""
 
 import difflib
 import importlib
@@ -27,8 +27,8 @@ Step = Callable[..., object]
 
 
 @dataclass
-class Made:
-    """What a target made: its modules in the form in which it gave them, with inputs and a step if it brings any."""
+class TargetOutput:
+    """Modules of a target, in the structure that it returned, with optional inputs and step."""
 
     modules: Any
     inputs: Any = None
@@ -36,7 +36,7 @@ class Made:
 
     @property
     def named(self) -> dict[str, nn.Module]:
-        """Return the modules by name; a single one has the empty name, those of a list their place in it."""
+        """Return the modules by name; a single one has an empty name, those of a list their index."""
         if isinstance(self.modules, nn.Module):
             return {"": self.modules}
         if isinstance(self.modules, Mapping):
@@ -44,23 +44,23 @@ class Made:
         return {str(place): module for place, module in enumerate(self.modules)}
 
 
-def make(target: Target, arguments: Sequence[Argument]) -> Made:
-    """Make what `target`, a file or an import path, names.
+def load_target(target: Target, arguments: Sequence[Argument]) -> TargetOutput:
+    """Load `target`, a file or an import path, and call it if it is a class or function.
 
     Raises:
-        TraceError: If it cannot be found, does not take `arguments`, or makes something that is no module.
+        TraceError: If it cannot be found, rejects `arguments`, or does not return a module.
     """
     module = _from_file(target.place) if target.kind == "file" else _from_import(target.place)
     found = _named(module, target.name, target.place)
     if isinstance(found, nn.Module) or not callable(found):
         if arguments:
-            raise TraceError(_STAGE, f"{target.title} takes no arguments: it is made already", _FORMS)
+            raise TraceError(_STAGE, f"{target.title} takes no arguments: it is already a module", _FORMS)
         return _made(found, target.title)
     return _made(_called(found, arguments, target.title), target.title)
 
 
 def function(place: str) -> Callable[..., Any]:
-    """Return the function that `place`, such as `losses.py:focal`, names.
+    """Return the function named by `place`, such as `losses.py:focal`.
 
     Raises:
         TraceError: If there is none.
@@ -68,20 +68,20 @@ def function(place: str) -> Callable[..., Any]:
     file, _, name = place.rpartition(":")
     found = _named(_from_file(file), name, file)
     if not callable(found):
-        raise TraceError(_STAGE, f"{place} is not a function", "Name a function, such as losses.py:focal.")
+        raise TraceError(_STAGE, f"{place} is not a function", "Give a function, such as losses.py:focal.")
     return found  # type: ignore[no-any-return]  # a person's own object: that it can be called is all that is known
 
 
 def _from_file(place: str) -> ModuleType:
     path = Path(place).expanduser().resolve()
     if not path.is_file():
-        raise TraceError(_STAGE, f"there is no file {place}", "Check its spelling, or name its whole path.")
+        raise TraceError(_STAGE, f"there is no file {place}", "Check the spelling, or give the full path.")
     name = _module_name(path)
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise TraceError(_STAGE, f"{place} is not a Python file", "Its name must end in .py.")
+        raise TraceError(_STAGE, f"{place} is not a Python file", "The name must end in .py.")
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
@@ -90,7 +90,7 @@ def _from_file(place: str) -> ModuleType:
 
 
 def _module_name(path: Path) -> str:
-    """Return the name under which the file is loaded: its own, unless that belongs to another module."""
+    """Return the name under which the file is imported: its own, unless another module has it."""
     loaded = sys.modules.get(path.stem)
     taken = path.stem in sys.stdlib_module_names or (
         loaded is not None and getattr(loaded, "__file__", None) != str(path)
@@ -107,7 +107,7 @@ def _from_import(place: str) -> ModuleType:
         if error.name is None or not f"{place}.".startswith(f"{error.name}."):
             raise
         raise TraceError(
-            _STAGE, f"there is no module {error.name!r}", "Install it, or run from the folder that has it."
+            _STAGE, f"there is no module {error.name!r}", "Install it, or run from the folder that contains it."
         ) from error
 
 
@@ -118,14 +118,14 @@ def _named(module: ModuleType, name: str, place: str) -> Any:
     if found is not None and name:
         return found
     offered = ", ".join(_offered(module, name)) or "nothing that can be traced"
-    reason = f"{place} has no {name!r}" if name else f"which part of {place} to trace is not said"
-    raise TraceError(_STAGE, reason, f"It has: {offered}. Write it as {place}:NAME.")
+    reason = f"{place} has no {name!r}" if name else f"no part of {place} was named"
+    raise TraceError(_STAGE, reason, f"Available are: {offered}. Write {place}:NAME.")
 
 
 def _offered(module: ModuleType, name: str) -> list[str]:
-    """Return what `module` has that may be a target: its own classes and functions, then modules from elsewhere.
+    """Return possible targets in `module`: its own classes and functions, then imported modules.
 
-    Those that are spelt like `name` come first; of very many, a few.
+    Names similar to `name` come first; the list is short.
     """
     public = {key: value for key, value in vars(module).items() if not key.startswith("_")}
     own = [key for key, value in public.items() if getattr(value, "__module__", None) == module.__name__]
@@ -151,7 +151,7 @@ def _called(found: Callable[..., Any], arguments: Sequence[Argument], title: str
         raise TraceError(
             _STAGE,
             f"{title}: {error}",
-            f"It takes {signature.replace(return_annotation=signature.empty)}; give them with --arg NAME=VALUE.",
+            f"Its arguments: {signature.replace(return_annotation=signature.empty)}; pass them with --arg NAME=VALUE.",
         ) from error
     return found(**given)
 
@@ -160,14 +160,14 @@ def _listed(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _made(result: Any, title: str) -> Made:
+def _made(result: Any, title: str) -> TargetOutput:
     if _are_modules(result):
-        return Made(result)
+        return TargetOutput(result)
     if isinstance(result, tuple) and len(result) in (2, 3) and _are_modules(result[0]):
         step = result[2] if len(result) == 3 else None
         if step is None or callable(step):
-            return Made(result[0], result[1], step)
-    raise TraceError(_STAGE, f"{title} gave {_described(result)}, not a module", _FORMS)
+            return TargetOutput(result[0], result[1], step)
+    raise TraceError(_STAGE, f"{title} returned {_described(result)}, not a module", _FORMS)
 
 
 def _are_modules(value: Any) -> bool:

@@ -1,1 +1,1 @@
-"""Memory that the CPU's kernels hold while they run."""
+"""Temporary memory of the CPU's kernels."""

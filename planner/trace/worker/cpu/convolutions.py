@@ -1,4 +1,4 @@
-"""What a convolution holds on the CPU while it runs: oneDNN's copies of its operands in layouts of its own."""
+"""Temporary memory of convolutions on the CPU: oneDNN's copies of operands in its own layouts."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -14,7 +14,7 @@ _HALF: Final = (torch.bfloat16, torch.float16)
 
 
 def bytes_of(tensor: torch.Tensor, itemsize: int | None = None) -> int:
-    """Return the bytes of a tensor of the shape of `tensor`, with elements of `itemsize` if given."""
+    """Return the bytes of a tensor of this shape, with elements of `itemsize` if given."""
     return int(tensor.numel()) * (itemsize or tensor.element_size())
 
 
@@ -29,7 +29,7 @@ def bytes_of_copies(values: Iterable[Any]) -> int:
 
 
 class VectorUnits(NamedTuple):
-    """What the processor's vector units decide: channels in a block, and whether matrix tiles are there."""
+    """Properties of the processor's vector units: channels per block, AVX-512, matrix tiles, threads."""
 
     block: int
     has_avx512: bool
@@ -39,7 +39,7 @@ class VectorUnits(NamedTuple):
 
 @cache
 def vector_units() -> VectorUnits:
-    """Return what this process runs on."""
+    """Return the vector units of this processor."""
     has_avx512 = torch.backends.cpu.get_cpu_capability() == "AVX512"
     return VectorUnits(16 if has_avx512 else 8, has_avx512, torch.cpu._is_amx_tile_supported(), torch.get_num_threads())
 
@@ -102,7 +102,7 @@ def of(tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor], places: tuple[A
 
 
 def uses_onednn(given: torch.Tensor, weight: torch.Tensor, places: tuple[Any, ...], threads: int) -> bool:
-    """Return whether PyTorch hands the convolution to oneDNN rather than to its own kernels.
+    """Return whether PyTorch uses oneDNN for the convolution rather than its own kernels.
 
     **Source**: `ConvParams::use_mkldnn` in aten/src/ATen/native/Convolution.cpp.
     """
@@ -123,21 +123,21 @@ def uses_onednn(given: torch.Tensor, weight: torch.Tensor, places: tuple[Any, ..
 
 
 def forward_bytes(conv: Convolution) -> int:
-    """Return the bytes that the forward pass holds at most beside its output.
+    """Return the maximum bytes held by the forward pass in addition to its output.
 
     **Formula**: max(copies of source, weight and destination, destination + result) - result. Each is copied unless it
-    comes in oneDNN's layout already; a destination with its channels last is laid out twice more.
-    **Source**: `mkldnn_convolution` and `mkldnn_to_dense` of PyTorch; measured with the profiler.
+    has oneDNN's layout already; a destination with channels last is reordered twice more. **Source**:
+    `mkldnn_convolution` and `mkldnn_to_dense` of PyTorch; measured with the profiler.
     """
     moments = _gradient_moments(conv) if conv.transposed else _forward_moments(conv)
     return max(moments) - (conv.source if conv.transposed else conv.target)
 
 
 def backward_bytes(conv: Convolution, wants: tuple[bool, bool]) -> int:
-    """Return the bytes that the backward pass holds at most beside the gradients that it returns.
+    """Return the maximum bytes held by the backward pass in addition to the gradients that it returns.
 
-    `wants` says whether the gradient of the input and that of the weight are asked for. The gradient of the input comes
-    first, and stays while that of the weight is computed.
+    `wants` are flags for the gradients of the input and of the weight. The gradient of the input is computed first, and
+    stays while that of the weight is computed.
 
     **Source**: `mkldnn_convolution_backward` of PyTorch; measured with the profiler.
     """
@@ -152,10 +152,10 @@ def backward_bytes(conv: Convolution, wants: tuple[bool, bool]) -> int:
 
 
 def columns_bytes(conv: Convolution) -> int:
-    """Return the bytes of the unfolded input that PyTorch's own kernels make, for the whole batch.
+    """Return the bytes of the unfolded input (im2col) of PyTorch's own kernels, for the whole batch.
 
-    **Formula**: batch x channels x kernel x pixels of the output; none for a kernel of one pixel.
-    **Source**: `slow_conv2d_forward` in aten/src/ATen/native/ConvolutionMM2d.cpp.
+    **Formula**: batch x channels x kernel x pixels of the output; none for a kernel of one pixel. **Source**:
+    `slow_conv2d_forward` in aten/src/ATen/native/ConvolutionMM2d.cpp.
     """
     if prod(conv.kernel) == 1 or conv.depthwise:
         return 0
@@ -216,10 +216,10 @@ def _weight_moments(conv: Convolution) -> list[int]:
 
 
 def _weight_moments_channels_last(conv: Convolution) -> list[int]:
-    """Return what is held while the weight's gradient comes: oneDNN's, then two copies in the order of PyTorch's.
+    """Return the bytes held for the weight's gradient: oneDNN's, then two copies in PyTorch's layout.
 
-    Without a kernel of its own for wide filters of single channels, each of these fills a whole block of 16 × 16; in
-    half precision there is a second one in float32, and an image with as many channels as blocks, measured on 7 shapes
+    Without a specialized kernel for wide depthwise filters, each filter is padded to a whole block of 16 × 16; in half
+    precision there is a second copy in float32, and an image with as many channels as blocks; measured on 7 shapes
     within 5 %.
     """
     if not conv.depthwise or conv.kernel[-1] <= 3:
@@ -238,7 +238,7 @@ def _by_tiles(conv: Convolution) -> bool:
 
 
 def _laid_out_anew(size: int, channels: int, pixels: int) -> int:
-    """Return the bytes of a result of `size` bytes with channels last, a tensor of that order, and the last copy."""
+    """Return the bytes of a channels-last result of `size` bytes, a reordered tensor, and the final copy."""
     # With one channel or one pixel, channels last is the same order as channels first.
     return size * (2 if channels == 1 or pixels == 1 else 3)
 
@@ -255,7 +255,7 @@ def _weight(conv: Convolution, source_multiple: int, target_multiple: int) -> in
 
 
 def _strided_rows(conv: Convolution) -> int:
-    """Return the bytes into which a strided convolution of one pixel gathers what it reads of an image."""
+    """Return the bytes of the buffer in which a strided 1×1 convolution gathers its input."""
     if not conv.strided or prod(conv.kernel) != 1 or conv.itemsize != 4:
         return 0
     return vector_units().threads * (conv.source_channels * conv.target_pixels * conv.itemsize + 128)
@@ -266,7 +266,7 @@ def _is_channels_last(tensor: torch.Tensor) -> bool:
 
 
 def _copied(conv: Convolution, tensors: tuple[torch.Tensor, ...]) -> int:
-    """Return the bytes of copies of those `tensors` that are not in the order that the convolution wants."""
+    """Return the bytes of copies of those `tensors` that do not have the convolution's memory format."""
     order = torch.channels_last if conv.channels_last else torch.contiguous_format
     return sum(bytes_of(tensor) for tensor in tensors if not tensor.is_contiguous(memory_format=order))
 

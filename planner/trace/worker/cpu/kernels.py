@@ -1,4 +1,4 @@
-"""What operators hold on the CPU while they run, which no dispatcher sees: copies, tables, buffers for each thread."""
+"""Temporary memory of the CPU's kernels, invisible to the dispatcher: copies, tables, per-thread buffers."""
 
 from collections.abc import Callable, Iterator
 from math import prod
@@ -20,11 +20,10 @@ Formula = Callable[[tuple[Any, ...], dict[str, Any], Any], int]
 
 
 def hidden_bytes(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the bytes that the CPU's kernel of `func` holds at most beside its inputs and `result`.
+    """Return the maximum bytes held by the CPU's kernel of `func` in addition to its inputs and `result`.
 
-    **Source**: PyTorch's and oneDNN's sources, as said at each formula; all are measured with the profiler's `[memory]`
-    events by `benchmarks/real_peaks.py`.
-    **Assumes** as many threads as this process has, and its processor.
+    **Source**: PyTorch's and oneDNN's sources, as cited at each formula; all are measured with the profiler's
+    `[memory]` events by `benchmarks/real_peaks.py`. **Assumes** this process's number of threads, and its processor.
     """
     try:
         formula = _known[func]
@@ -34,7 +33,7 @@ def hidden_bytes(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], resul
 
 
 def _promoted(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Operands of another type than the common one are converted as a whole before an elementwise kernel runs.
+    """Return the bytes of operands converted to the common type before an elementwise kernel.
 
     **Source**: `TensorIteratorBase::compute_types` in aten/src/ATen/TensorIterator.cpp.
     """
@@ -54,7 +53,7 @@ def _nothing(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
 
 
 def _reduction_in_float32(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """The mean in half precision is that of a copy in float32.
+    """Return the bytes of the float32 copy from which a half-precision mean is computed.
 
     **Source**: `mean` in aten/src/ATen/native/ReduceOps.cpp.
     """
@@ -64,7 +63,7 @@ def _reduction_in_float32(args: tuple[Any, ...], kwargs: dict[str, Any], result:
 
 
 def _sum(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
-    """A sum in half precision over dimensions with a kept one between them, or into another type, copies the input.
+    """Return the bytes of the input's copy for a half-precision sum over non-adjacent dimensions or to another type.
 
     **Source**: `sum_kernel_impl` in aten/src/ATen/native/cpu/SumKernel.cpp; measured on 10 patterns of dimensions.
     """
@@ -79,7 +78,7 @@ def _sum(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) ->
 
 
 def _safe_softmax(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
-    """Where an entry is minus infinity, whether a whole row is, and a zero.
+    """Return the bytes of the masks of minus-infinite entries and rows, and a zero.
 
     **Source**: `_safe_softmax` in aten/src/ATen/native/transformers/attention.cpp.
     """
@@ -88,7 +87,7 @@ def _safe_softmax(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.T
 
 
 def _batch_norm_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """A second gradient of the input's size; in half precision in float32, if the first has other strides.
+    """Return the bytes of a second gradient of the input's size, or of float32 buffers in half precision.
 
     **Source**: `batch_norm_backward_cpu_template` in aten/src/ATen/native/Normalization.cpp, measured.
     """
@@ -99,7 +98,7 @@ def _batch_norm_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: 
 
 
 def _batch_norm(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """A scale and a shift of each channel.
+    """Return the bytes of a scale and a shift per channel.
 
     **Source**: `batch_norm_cpu_transform_input_template` in aten/src/ATen/native/Normalization.cpp.
     """
@@ -107,7 +106,7 @@ def _batch_norm(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> i
 
 
 def _layer_norm_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """For each thread, the gradients of weight and bias; gradient and input in one piece.
+    """Return the bytes of per-thread gradients of weight and bias, and of contiguous copies.
 
     **Source**: `LayerNormBackwardKernelImplInternal` in aten/src/ATen/native/cpu/layer_norm_kernel.cpp.
     """
@@ -115,7 +114,7 @@ def _layer_norm_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: 
 
 
 def _layer_norm(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """The input in one piece.
+    """Return the bytes of a contiguous copy of the input.
 
     **Source**: `layer_norm_cpu` in aten/src/ATen/native/layer_norm.cpp.
     """
@@ -123,7 +122,7 @@ def _layer_norm(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> i
 
 
 def _softmax(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Inputs in one piece: scores, or the gradient and the result of softmax.
+    """Return the bytes of contiguous copies of the inputs: scores, or the gradient and the result of softmax.
 
     **Source**: `softmax_cpu_out` and its like in aten/src/ATen/native/SoftMax.cpp.
     """
@@ -131,7 +130,7 @@ def _softmax(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
 
 
 def _pooling(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """The input in one piece, channels first or last.
+    """Return the bytes of a contiguous copy of the input, unless it is channels last.
 
     **Source**: `max_pool2d_kernel_impl` in aten/src/ATen/native/cpu/MaxPoolKernel.cpp, and its like.
     """
@@ -139,7 +138,7 @@ def _pooling(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
 
 
 def _group_norm_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """For each image and channel, two sums.
+    """Return the bytes of two sums per image and channel.
 
     **Source**: `GroupNormBackwardKernelImpl` in aten/src/ATen/native/cpu/group_norm_kernel.cpp.
     """
@@ -147,7 +146,7 @@ def _group_norm_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: 
 
 
 def _dropout(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """The mask in the input's type.
+    """Return the bytes of the mask in the input's type.
 
     **Source**: `native_dropout_cpu` in aten/src/ATen/native/Dropout.cpp.
     """
@@ -155,7 +154,7 @@ def _dropout(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
 
 
 def _loss(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """The loss of each element, before the mean or the sum; the mean of half precision in float32.
+    """Return the bytes of the elementwise loss before its reduction; a half-precision mean uses float32.
 
     **Source**: `mse_loss` and its like in aten/src/ATen/native/Loss.cpp.
     """
@@ -165,7 +164,7 @@ def _loss(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
 
 
 def _binary_cross_entropy(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Two more of the input's size.
+    """Return the bytes of two temporaries of the input's size.
 
     **Source**: `binary_cross_entropy_with_logits` in aten/src/ATen/native/Loss.cpp.
     """
@@ -173,7 +172,7 @@ def _binary_cross_entropy(args: tuple[Any, ...], kwargs: dict[str, Any], result:
 
 
 def _roll(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """What is rolled along one dimension, before it is rolled along the next.
+    """Return the bytes of the intermediate result of a roll along several dimensions.
 
     **Source**: `roll_common` in aten/src/ATen/native/TensorTransformations.h.
     """
@@ -181,7 +180,7 @@ def _roll(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
 
 
 def _logsumexp(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """The exponentials.
+    """Return the bytes of the exponentials.
 
     **Source**: `logsumexp_out_impl` in aten/src/ATen/native/ReduceOps.cpp.
     """
@@ -189,7 +188,7 @@ def _logsumexp(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> in
 
 
 def _upsample(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
-    """Small images are enlarged with their channels last: the input, and the output, are laid out anew.
+    """Return the bytes of channels-last copies of input and output, with which small images are enlarged.
 
     **Source**: `_use_vectorized_kernel_cond_2d` in aten/src/ATen/native/cpu/UpSampleKernel.cpp.
     """
@@ -200,7 +199,7 @@ def _upsample(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tenso
 
 
 _PACKED_BYTES: Final = 1_441_792
-"""The most that a product was seen to lay out anew at once, with 2 MiB of second-level cache."""
+"""Most bytes that a matrix product was measured to pack at once, with 2 MiB of second-level cache."""
 
 
 def _splits(queries: int, keys: int) -> tuple[int, int]:
@@ -209,10 +208,10 @@ def _splits(queries: int, keys: int) -> tuple[int, int]:
 
 
 def attention(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """For each thread, a block of scores, its maxima and sums, and a block of the result.
+    """Return the bytes of each thread's block of scores, its maxima and sums, and a block of the result.
 
-    In half precision also that block, and keys and values in the order that matrix tiles want, where that pays.
-    **Source**: `cpu_flash_attention` in aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
+    In half precision also a converted block, and keys and values packed for matrix tiles if that pays off. **Source**:
+    `cpu_flash_attention` in aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
     """
     query, key = args[0], args[1]
     batch, heads, queries, width = map(int, query.shape)
@@ -231,7 +230,7 @@ def attention(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int
 
 
 def attention_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """For each thread, two blocks of scores, in half precision in that too; the gradient with heads after positions.
+    """Return the bytes of each thread's two blocks of scores, also in half precision, and of a gradient copy.
 
     **Source**: `cpu_flash_attention_backward` in aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
     """
@@ -243,12 +242,11 @@ def attention_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: An
 
 
 def product(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
-    """Matrices in one piece that lie neither by rows nor by columns, such as those that repeat one number.
+    """Return the bytes of contiguous copies of matrices that are neither row- nor column-major.
 
-    In half precision also the second matrix in the order that matrix tiles want, as much as the cache holds of it.
-    **Source**: measured by `benchmarks/real_peaks.py --operators`; the layouts are those that oneDNN's brgemm_matmul
-    wants.
-    **Assumes** blocks as they were seen; the bound of what may be missing is in `cpu_bounds`.
+    In half precision also the part of the second matrix that is packed for matrix tiles, limited by the cache.
+    **Source**: measured by `benchmarks/real_peaks.py --operators`; the layouts are those of oneDNN's brgemm_matmul.
+    **Assumes** the measured block sizes; the bound on the error is in `differences`.
     """
     left, right = args[-2:]
     apart = sum(
@@ -314,17 +312,17 @@ _known: dict[Any, Formula | None] = {
 
 _HALF: Final = ("bf16", "fp16")
 _CONVOLUTION_SCRATCH: Final = 2355 * KIB
-"""The most that a convolution in half precision was seen to hold beside the formulas: one with a stride, forward."""
+"""Largest measured excess of a half-precision convolution over the formulas: one with a stride, forward."""
 _PRODUCT_SCRATCH: Final = MIB
-"""The most by which the formula of a product in half precision was seen to miss."""
+"""Largest measured error of the formula for a half-precision matrix product."""
 _CHECKED_ON: Final = ("AVX512", "AVX2")
 
 
 def differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterator[Difference]:
     """Yield what a trace with the CPU's operators may miss, by the operators that ran.
 
-    **Source**: `benchmarks/real_peaks.py --operators` and `benchmarks/trace_accuracy.py`, which put kernels and whole
-    runs beside the profiler's events.
+    **Source**: `benchmarks/real_peaks.py --operators` and `benchmarks/trace_accuracy.py`, which compare kernels and
+    whole runs with the profiler's events.
     """
     names = {name.partition(".")[0] for name in operators}
     half = request.autocast in _HALF or request.dtype in _HALF
@@ -343,7 +341,7 @@ def differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterator[D
 def _scratch(name: str, most: int, low: int = 0) -> Difference:
     return Difference(
         name=name,
-        explanation="no dispatcher sees it; taken as the formulas say, and at most as much off as was measured",
+        explanation="invisible to the dispatcher; computed by formula, with the largest measured error as bound",
         source="measured with the profiler: benchmarks/real_peaks.py --operators",
         low_bytes=low,
         high_bytes=most,

@@ -1,4 +1,4 @@
-"""What an LSTM layer keeps and holds on the CPU: the workspace, the weights in oneDNN's order, and its scratch."""
+"""Memory of LSTM layers on the CPU: oneDNN's workspace, reordered weights, and scratchpad."""
 
 from typing import Any, Final, NamedTuple
 
@@ -9,11 +9,11 @@ from planner.units import round_up
 _PAGE: Final = 4096
 _GATES: Final = 4
 _ALIGNMENT: Final = 4664
-"""What oneDNN adds to a scratchpad to align its parts; measured, the same on every shape."""
+"""Bytes that oneDNN adds to a scratchpad for alignment; measured, the same on every shape."""
 
 
-class Layer(NamedTuple):
-    """One layer in one direction: steps, batch, width of the input and of the state, bytes of an element."""
+class RnnLayer(NamedTuple):
+    """Sizes of one layer in one direction: steps, batch, input width, state width, bytes per element."""
 
     steps: int
     batch: int
@@ -27,13 +27,13 @@ class Layer(NamedTuple):
         return self.batch * self.hidden * self.itemsize
 
 
-def _layer(given: torch.Tensor, hidden: int) -> Layer:
+def _layer(given: torch.Tensor, hidden: int) -> RnnLayer:
     steps, batch, inputs = given.shape
-    return Layer(steps, batch, inputs, hidden, given.element_size())
+    return RnnLayer(steps, batch, inputs, hidden, given.element_size())
 
 
 def _row(elements: int, itemsize: int) -> int:
-    """Return the elements of a row of a matrix as oneDNN lays it out, so that rows do not fall on the same cache lines.
+    """Return the padded row length of a matrix in oneDNN, in elements, which avoids cache conflicts between rows.
 
     **Source**: `get_good_ld` in oneDNN's src/cpu/rnn/rnn_utils.cpp.
     """
@@ -45,13 +45,12 @@ def _pages(size: int) -> int:
     return round_up(size, _PAGE)
 
 
-def workspace_bytes(given: torch.Tensor, hidden: int) -> int:
-    """Return the bytes of the workspace that the forward pass leaves for the backward pass.
+def rnn_workspace_bytes(given: torch.Tensor, hidden: int) -> int:
+    """Return the bytes of the workspace saved by the forward pass for the backward pass.
 
     **Formula**: gates, outputs, states, cell states, and the gradients of all kinds of state, each on whole pages:
     steps x batch x row(4 x hidden); steps x batch x row(hidden); then 2 x (steps + 1) x batch x row for each of the
-    states; gradients in float32.
-    **Source**: `init_conf` and `set_offsets` in oneDNN's src/cpu/rnn/rnn_utils.
+    states; gradients in float32. **Source**: `init_conf` and `set_offsets` in oneDNN's src/cpu/rnn/rnn_utils.
     """
     layer = _layer(given, hidden)
     cells = layer.steps * layer.batch
@@ -70,7 +69,7 @@ def workspace_bytes(given: torch.Tensor, hidden: int) -> int:
 
 
 def forward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the hidden bytes of `aten.mkldnn_rnn_layer`: one bias, the weights laid out anew, and scratch.
+    """Return the hidden bytes of `aten.mkldnn_rnn_layer`: one bias, reordered weights, and scratch.
 
     **Source**: `mkldnn_rnn_layer` in aten/src/ATen/native/mkldnn/RNN.cpp; measured with the profiler.
     """
@@ -92,9 +91,9 @@ def forward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
 def backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
     """Return the hidden bytes of `aten.mkldnn_rnn_layer_backward`.
 
-    **Formula**: gradients of states that are zero because nobody asked for them, the bias, weights and their gradients
-    in oneDNN's order, scratch; in half precision also the incoming gradients in float32.
-    **Source**: `mkldnn_rnn_layer_backward` in aten/src/ATen/native/mkldnn/RNN.cpp; measured with the profiler.
+    **Formula**: zero gradients of states that were not computed, the bias, weights and their gradients in oneDNN's
+    layout, scratch; in half precision also the incoming gradients in float32. **Source**: `mkldnn_rnn_layer_backward`
+    in aten/src/ATen/native/mkldnn/RNN.cpp; measured with the profiler.
     """
     layer = _layer(args[0], args[15])
     hidden = layer.hidden
@@ -111,8 +110,8 @@ def backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
     return held + _scratch(layer, merged=True)
 
 
-def _scratch(layer: Layer, *, merged: bool) -> int:
-    """Return the scratch for gates (of all steps at once if `merged`, in float32 only) and for two states."""
+def _scratch(layer: RnnLayer, *, merged: bool) -> int:
+    """Return the bytes of scratch for gates (of all steps at once if `merged`, in float32 only) and for two states."""
     cells = layer.batch * (layer.steps if merged and layer.itemsize == 4 else 1)
     gates = cells * _row(_GATES * layer.hidden, 4) * 4
     return _pages(gates) + 2 * _pages(layer.batch * _row(layer.hidden, 4) * 4) + _ALIGNMENT

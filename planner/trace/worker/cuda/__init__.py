@@ -1,1 +1,1 @@
-"""Operators as a CUDA build of PyTorch runs them, on the CPU's tensors."""
+"""Emulation of a CUDA build's operators on CPU tensors."""

@@ -1,4 +1,4 @@
-"""Scaled dot product attention as a CUDA build runs it: which kernel it chooses, and what that kernel is given."""
+"""Scaled dot product attention as in a CUDA build: choice of the kernel and preparation of its inputs."""
 
 import math
 from collections.abc import Callable
@@ -23,8 +23,8 @@ _LARGEST_CUDNN_HEAD: Final = 128
 _LARGEST_CUDNN_SIDE: Final = 65_535
 
 
-class Attention(NamedTuple):
-    """The arguments of one call."""
+class AttentionCall(NamedTuple):
+    """Arguments of one attention call."""
 
     query: Tensor
     key: Tensor
@@ -40,17 +40,17 @@ class Attention(NamedTuple):
         return torch.is_grad_enabled() and any(t.requires_grad for t in (self.query, self.key, self.value))
 
 
-def choose_backend(call: Attention, capability: Capability) -> Backend:
-    """Return the kernel that a card of `capability` runs `call` with.
+def choose_backend(call: AttentionCall, capability: Capability) -> Backend:
+    """Return the kernel that a card of `capability` uses for `call`.
 
-    The first in order of priority whose conditions hold; what a person switched off by
-    `torch.backends.cuda.enable_…_sdp` or `torch.nn.attention.sdpa_kernel` is passed over.
+    It is the first in order of priority whose conditions hold; kernels disabled by `torch.backends.cuda.enable_…_sdp`
+    or `torch.nn.attention.sdpa_kernel` are skipped.
 
     **Source**: `select_sdp_backend`, `check_prefer_cudnn_attention` and the `can_use_…_attention` functions of
     aten/src/ATen/native/transformers/cuda/sdp_utils.cpp.
 
-    **Assumes**: cuDNN from 9.15.1 on, as the packages of PyTorch for CUDA 13 bring it; tensors that are not nested;
-    no environment variable that changes the order.
+    **Assumes**: cuDNN 9.15.1 or later, as in PyTorch's packages for CUDA 13; no nested tensors; no environment variable
+    that changes the order.
     """
     order: tuple[Backend, ...] = ("flash", "efficient", "math")
     if capability in {(9, 0), (10, 0), (10, 3)}:
@@ -58,7 +58,7 @@ def choose_backend(call: Attention, capability: Capability) -> Backend:
     return next((backend for backend in order if _CAN_USE[backend](call, capability)), "math")
 
 
-def _can_use_flash(call: Attention, capability: Capability) -> bool:
+def _can_use_flash(call: AttentionCall, capability: Capability) -> bool:
     head = call.query.shape[-1]
     return (
         _switches.flash_sdp_enabled()
@@ -76,7 +76,7 @@ def _can_use_flash(call: Attention, capability: Capability) -> bool:
     )
 
 
-def _flash_trains(call: Attention, capability: Capability) -> bool:
+def _flash_trains(call: AttentionCall, capability: Capability) -> bool:
     # The backward kernel for large heads needs more shared memory than these consumer cards have.
     if not call.trains or not ((8, 6) <= capability <= (8, 9) or (12, 0) <= capability <= (12, 1)):
         return True
@@ -84,7 +84,7 @@ def _flash_trains(call: Attention, capability: Capability) -> bool:
     return head <= 192 or (call.dropout == 0 and head > 224)
 
 
-def _can_use_efficient(call: Attention, capability: Capability) -> bool:
+def _can_use_efficient(call: AttentionCall, capability: Capability) -> bool:
     head, value_head = call.query.shape[-1], call.value.shape[-1]
     alignment = _gemm_alignment(call.query.dtype, capability)
     dtypes = (torch.float16, torch.float32, torch.bfloat16) if capability >= (8, 0) else (torch.float16, torch.float32)
@@ -104,7 +104,7 @@ def _can_use_efficient(call: Attention, capability: Capability) -> bool:
     )
 
 
-def _can_use_cudnn(call: Attention, capability: Capability) -> bool:
+def _can_use_cudnn(call: AttentionCall, capability: Capability) -> bool:
     return (
         _switches.cudnn_sdp_enabled()
         and _four_dimensions(call)
@@ -120,7 +120,7 @@ def _can_use_cudnn(call: Attention, capability: Capability) -> bool:
     )
 
 
-def _cudnn_shapes(call: Attention) -> bool:
+def _cudnn_shapes(call: AttentionCall) -> bool:
     batch, heads, queries, head = call.query.shape
     keys, value_head = call.key.shape[2], call.value.shape[3]
     largest = 192 if (head, value_head) == (192, 128) else _LARGEST_CUDNN_HEAD
@@ -134,7 +134,7 @@ def _cudnn_shapes(call: Attention) -> bool:
     )
 
 
-def _cudnn_mask(call: Attention) -> bool:
+def _cudnn_mask(call: AttentionCall) -> bool:
     if call.mask is None:
         return True
     full = (*call.query.shape[:3], call.key.shape[2])
@@ -145,11 +145,11 @@ def _cudnn_mask(call: Attention) -> bool:
     )
 
 
-def _can_use_math(_call: Attention, _capability: Capability) -> bool:
+def _can_use_math(_call: AttentionCall, _capability: Capability) -> bool:
     return bool(_switches.math_sdp_enabled())
 
 
-_CAN_USE: Final[dict[Backend, Callable[[Attention, Capability], bool]]] = {
+_CAN_USE: Final[dict[Backend, Callable[[AttentionCall, Capability], bool]]] = {
     "cudnn": _can_use_cudnn,
     "flash": _can_use_flash,
     "efficient": _can_use_efficient,
@@ -157,15 +157,15 @@ _CAN_USE: Final[dict[Backend, Callable[[Attention, Capability], bool]]] = {
 }
 
 
-def _four_dimensions(call: Attention) -> bool:
+def _four_dimensions(call: AttentionCall) -> bool:
     return call.query.dim() == call.key.dim() == call.value.dim() == 4
 
 
-def _same_dtype(call: Attention, allowed: tuple[torch.dtype, ...]) -> bool:
+def _same_dtype(call: AttentionCall, allowed: tuple[torch.dtype, ...]) -> bool:
     return call.query.dtype == call.key.dtype == call.value.dtype and call.query.dtype in allowed
 
 
-def _heads_match(call: Attention, grouped: bool, same_key_and_value: bool = True) -> bool:
+def _heads_match(call: AttentionCall, grouped: bool, same_key_and_value: bool = True) -> bool:
     if not call.query.shape[0] == call.key.shape[0] == call.value.shape[0]:
         return False
     query, key, value = (tensor.shape[-3] for tensor in (call.query, call.key, call.value))
@@ -176,16 +176,16 @@ def _heads_match(call: Attention, grouped: bool, same_key_and_value: bool = True
     return query % key == 0 and query % value == 0
 
 
-def _not_empty(call: Attention) -> bool:
+def _not_empty(call: AttentionCall) -> bool:
     return call.query.shape[-2] > 0 and call.key.shape[-2] > 0
 
 
-def _last_stride_is_one(call: Attention) -> bool:
+def _last_stride_is_one(call: AttentionCall) -> bool:
     tensors = (call.query, call.key, call.value)
     return all(tensor.stride(-1) == 1 for tensor in tensors) and _mask_stride_is_one(call)
 
 
-def _mask_stride_is_one(call: Attention) -> bool:
+def _mask_stride_is_one(call: AttentionCall) -> bool:
     return call.mask is None or call.mask.stride(-1) == 1
 
 
@@ -196,12 +196,12 @@ def _gemm_alignment(dtype: torch.dtype, capability: Capability) -> int:
     return max(least, 128 // (16 if half else 32)) if tensor_cores else least
 
 
-def attend(call: Attention, scale: float | None, backend: Backend) -> Tensor:
-    """Run `call` by `backend` as `scaled_dot_product_attention` of a CUDA build does.
+def attend(call: AttentionCall, scale: float | None, backend: Backend) -> Tensor:
+    """Run `call` with `backend` as `scaled_dot_product_attention` of a CUDA build does.
 
-    **Source**: aten/src/ATen/native/transformers/attention.cpp: flash pads the heads to a multiple of 8, the
-    memory-efficient kernel takes an additive mask padded to a multiple of 8, and both keep the log of the sums of
-    exponentials in fp32 for the backward pass.
+    **Source**: aten/src/ATen/native/transformers/attention.cpp: flash pads the heads to a multiple of 8, the memory-
+    efficient kernel takes an additive mask padded to a multiple of 8, and both save the log-sum-exp in fp32 for the
+    backward pass.
     """
     query, key, value, mask, dropout, is_causal, _ = call
     if backend == "math":
@@ -218,7 +218,7 @@ def attend(call: Attention, scale: float | None, backend: Backend) -> Tensor:
     return _first(operator(query, key, value, mask, call.trains, dropout, is_causal, scale=scale))
 
 
-def _attend_by_flash(call: Attention, scale: float | None) -> Tensor:
+def _attend_by_flash(call: AttentionCall, scale: float | None) -> Tensor:
     head = call.query.shape[-1]
     query, key, value = (_padded(tensor, 8) for tensor in (call.query, call.key, call.value))
     result = _first(
@@ -229,7 +229,7 @@ def _attend_by_flash(call: Attention, scale: float | None) -> Tensor:
     return result if result.shape[-1] == head else result[..., :head]
 
 
-def _attend_by_math(call: Attention, scale: float | None) -> Tensor:
+def _attend_by_math(call: AttentionCall, scale: float | None) -> Tensor:
     # Composed here, since PyTorch's own composition adds the mask out of place when it is given fake tensors.
     dtype = call.query.dtype
     reduced = dtype in _HALF and not _switches.fp16_bf16_reduction_math_sdp_allowed()
@@ -253,7 +253,7 @@ def _attend_by_math(call: Attention, scale: float | None) -> Tensor:
 
 
 def additive_mask(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    """Return `mask` as what is added to the scores: a boolean mask becomes zeros and minus infinities."""
+    """Return `mask` as an additive one: a boolean mask becomes zeros and minus infinities."""
     if mask is None or mask.dtype != torch.bool:
         return mask
     zero = torch.scalar_tensor(0.0, dtype=dtype, device=mask.device)
@@ -277,7 +277,7 @@ def _repeated(tensor: Tensor, heads: int) -> Tensor:
     return tensor if tensor.shape[-3] == heads else tensor.repeat_interleave(heads // tensor.shape[-3], -3)
 
 
-def _scale(call: Attention, scale: float | None) -> float:
+def _scale(call: AttentionCall, scale: float | None) -> float:
     return 1 / math.sqrt(call.query.shape[-1]) if scale is None else scale
 
 

@@ -1,4 +1,4 @@
-"""Autocast by the lists of operators that CUDA has, on the CPU's tensors."""
+"""Autocast with CUDA's operator lists, on CPU tensors."""
 
 import contextlib
 import weakref
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch._C import DispatchKey
 
-from planner.trace.worker.cuda.dispatch import Kernel, attributes, exists, kernels, overload
+from planner.trace.worker.cuda.dispatch import Kernel, exists, kernels, overload, patched_attributes
 from planner.trace.worker.cuda.rnn import autocast_kernels
 from planner.trace.worker.tensors import tensors_in, with_tensors
 
@@ -39,16 +39,16 @@ FULL_PRECISION_RESULT: Final = (
     "prod prod.dim_int softmax.int log_softmax.int cumprod cumsum linalg_vector_norm linalg_matrix_norm "
     "linalg_matrix_norm.str_ord sum sum.dim_IntList"
 )
-"""Operators that take their inputs as they are and answer in fp32, unless they are asked for another type."""
+"""Operators that keep their inputs' types and return fp32, unless another type is requested."""
 
 NORMS: Final = "norm.Scalar norm.ScalarOpt_dim"
-"""As the above, by overloads that take the type as one argument more."""
+"""Like the above, but through overloads with an additional dtype argument."""
 
 WIDEST: Final = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add"
-"""Operators whose inputs are copied to the widest of their types."""
+"""Operators whose inputs are converted to the widest of their types."""
 
 BANNED: Final = "binary_cross_entropy"
-"""Refused within autocast."""
+"""Operator that raises an error within autocast."""
 
 _KEY: Final = "AutocastCPU"
 _EXCLUDED: Final = torch._C.DispatchKeySet(DispatchKey.AutocastCPU)
@@ -56,9 +56,9 @@ _EXCLUDED: Final = torch._C.DispatchKeySet(DispatchKey.AutocastCPU)
 
 @contextlib.contextmanager
 def autocast_as_on_cuda() -> Iterator[None]:
-    """Give autocast the lists of CUDA, and let `torch.autocast("cuda")` do on the CPU's tensors what it does there.
+    """Use CUDA's autocast lists, and make `torch.autocast("cuda")` work on CPU tensors.
 
-    Operators that only the CPU lists run as they are. The copies of weights are kept until the outermost autocast ends.
+    Operators that only the CPU lists run unchanged. Copies of weights are cached until the outermost autocast ends.
 
     **Source**: aten/src/ATen/autocast_mode.h and autocast_mode.cpp.
     """
@@ -77,7 +77,7 @@ def autocast_as_on_cuda() -> Iterator[None]:
 
 
 class _Casts:
-    """The lower-precision copies of fp32 weights, each made once within the outermost autocast.
+    """Cache of lower-precision copies of fp32 weights, valid within the outermost autocast.
 
     **Source**: `cached_cast` of aten/src/ATen/autocast_mode.cpp.
     """
@@ -193,7 +193,7 @@ def _is_eligible(tensor: Tensor) -> bool:
 
 @contextlib.contextmanager
 def _same_as_cuda(clear: Callable[[], None]) -> Iterator[None]:
-    """Let autocast's own functions answer for the CPU when they are asked about CUDA."""
+    """Make autocast's functions return the CPU's state when queried about CUDA."""
     begin, forget, dtype_of = torch.autocast.__init__, torch.clear_autocast_cache, torch.get_autocast_dtype
 
     def autocast(
@@ -209,10 +209,10 @@ def _same_as_cuda(clear: Callable[[], None]) -> Iterator[None]:
 
     is_enabled = torch.is_autocast_enabled
     with (
-        attributes(torch.autocast, __init__=autocast),
-        attributes(torch, clear_autocast_cache=clear_autocast_cache),
-        attributes(torch, is_autocast_enabled=lambda *_: is_enabled("cpu")),
-        attributes(torch, get_autocast_dtype=lambda _: dtype_of("cpu")),
-        attributes(torch, get_autocast_gpu_dtype=lambda: dtype_of("cpu")),
+        patched_attributes(torch.autocast, __init__=autocast),
+        patched_attributes(torch, clear_autocast_cache=clear_autocast_cache),
+        patched_attributes(torch, is_autocast_enabled=lambda *_: is_enabled("cpu")),
+        patched_attributes(torch, get_autocast_dtype=lambda _: dtype_of("cpu")),
+        patched_attributes(torch, get_autocast_gpu_dtype=lambda: dtype_of("cpu")),
     ):
         yield

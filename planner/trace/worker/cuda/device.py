@@ -1,4 +1,4 @@
-"""A card that is not there: what asks for a CUDA device gets the CPU's tensors, and a plausible card's answers."""
+"""Simulated CUDA card: requests for a CUDA device get CPU tensors, and queries plausible answers."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -12,13 +12,13 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.optim import optimizer
 from torch.utils import _foreach_utils
 
-from planner.trace.worker.cuda.dispatch import Kernel, attributes, overload
+from planner.trace.worker.cuda.dispatch import Kernel, overload, patched_attributes
 
 _CPU: Final = torch.device("cpu")
 
 
-def moves() -> dict[str, Kernel]:
-    """Return how tensors are moved: to a card means to stay where they are."""
+def device_move_kernels() -> dict[str, Kernel]:
+    """Return kernels for tensor moves, which leave tensors where they are."""
     return {name: _stays(overload(name)) for name in ("to.device", "to.dtype_layout")}
 
 
@@ -39,17 +39,17 @@ def _is_cuda(value: Any) -> bool:
 
 
 @contextlib.contextmanager
-def pretended_card(capability: tuple[int, int]) -> Iterator[None]:
-    """Let code that was written for CUDA run on the CPU's fake tensors, as with one card of `capability`.
+def simulated_card(capability: tuple[int, int]) -> Iterator[None]:
+    """Let code written for CUDA run on CPU fake tensors, as with one card of `capability`.
 
-    What is made on a card is made on the CPU, `torch.cuda` answers for the card, and optimizers choose as they do for
-    CUDA tensors.
+    Tensors made on a card are made on the CPU, `torch.cuda` describes the simulated card, and optimizers choose as they
+    do for CUDA tensors.
 
-    **Source**: torch/optim/optimizer.py: on CUDA tensors, optimizers use the `_foreach_` operators unless told
+    **Source**: torch/optim/optimizer.py: on CUDA tensors, optimizers use the `_foreach_` operators unless configured
     otherwise.
     """
     replaced: tuple[tuple[Any, dict[str, Any]], ...] = (
-        (torch.cuda, _answers(capability)),
+        (torch.cuda, _device_functions(capability)),
         (nn.Module, {"cuda": _same, "to": _module_to}),
         (Tensor, {"cuda": _same, "to": _tensor_to, "pin_memory": _same, "is_cuda": True}),
         (FakeTensorMode, {"dispatch": _dispatch_on_the_cpu(FakeTensorMode.dispatch)}),
@@ -58,7 +58,7 @@ def pretended_card(capability: tuple[int, int]) -> Iterator[None]:
     )
     with contextlib.ExitStack() as stack:
         for owner, values in replaced:
-            stack.enter_context(attributes(owner, **values))
+            stack.enter_context(patched_attributes(owner, **values))
         yield
 
 
@@ -105,7 +105,7 @@ def _module_to(module: nn.Module, *args: Any, **kwargs: Any) -> nn.Module:
 
 
 def _numbers_named(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Name the card where it is given by its number, which only builds with cards understand."""
+    """Replace a card's number by the device `cuda`, as CPU builds do not accept numbers."""
     if args and type(args[0]) is int:
         args = ("cuda", *args[1:])
     if type(kwargs.get("device")) is int:
@@ -113,7 +113,7 @@ def _numbers_named(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple
     return args, kwargs
 
 
-def _answers(capability: tuple[int, int]) -> dict[str, Any]:
+def _device_functions(capability: tuple[int, int]) -> dict[str, Any]:
     major, minor = capability
     properties = SimpleNamespace(name="NVIDIA", major=major, minor=minor, multi_processor_count=108, warp_size=32)
 

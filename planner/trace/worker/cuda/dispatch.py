@@ -1,4 +1,4 @@
-"""Putting Python kernels in the place of the dispatcher's, for as long as a context lasts."""
+"""Temporary replacement of the dispatcher's kernels by Python functions."""
 
 import contextlib
 import warnings
@@ -17,20 +17,20 @@ _COMPOSITE: Final = DispatchKey.CompositeImplicitAutograd
 
 
 def overload(name: str) -> Any:
-    """Return the operator `name` of ATen, such as `softmax.int`."""
+    """Return ATen's operator `name`, such as `softmax.int`."""
     packet, _, rest = name.partition(".")
     return getattr(getattr(torch.ops.aten, packet), rest or "default")
 
 
 def exists(name: str) -> bool:
-    """Return whether this version of PyTorch has the operator `name` of ATen."""
+    """Return whether this version of PyTorch has ATen's operator `name`."""
     packet, _, rest = name.partition(".")
     return (rest or "default") in getattr(getattr(torch.ops.aten, packet, None), "overloads", list)()
 
 
 @contextlib.contextmanager
 def kernels(key: str, replacements: Mapping[str, Kernel]) -> Iterator[None]:
-    """Run `replacements` where the dispatcher would run what it has for `key`; the old kernels come back afterwards."""
+    """Replace the dispatcher's kernels for `key` within the context."""
     library = _library.Library("aten", "IMPL")
     try:
         with warnings.catch_warnings():
@@ -46,7 +46,7 @@ def kernels(key: str, replacements: Mapping[str, Kernel]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def compositions(replacements: Mapping[str, Kernel]) -> Iterator[None]:
-    """Compose the operators of `replacements` by them, whatever records gradients or not."""
+    """Replace the composition of operators within the context, with and without gradient recording."""
     present = {overload(name): kernel for name, kernel in replacements.items() if exists(name)}
     with kernels("AutogradCPU", replacements):
         try:
@@ -62,7 +62,7 @@ def compositions(replacements: Mapping[str, Kernel]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def fake_results(replacements: Mapping[str, Kernel]) -> Iterator[None]:
-    """Answer operators on fake tensors by `replacements`, which take the mode, the operator and its arguments."""
+    """Replace fake-tensor implementations; a replacement takes the mode, the operator and its arguments."""
     known = fake_impls.op_implementations_dict
     present = {overload(name): kernel for name, kernel in replacements.items() if exists(name)}
     before = {operator: known[operator] for operator in present if operator in known}
@@ -78,8 +78,8 @@ def fake_results(replacements: Mapping[str, Kernel]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def attributes(owner: Any, **values: Any) -> Iterator[None]:
-    """Set attributes of `owner`; what it had of its own comes back afterwards."""
+def patched_attributes(owner: Any, **values: Any) -> Iterator[None]:
+    """Set attributes of `owner` within the context; its own attributes are restored afterwards."""
     before = {name: vars(owner)[name] for name in values if name in vars(owner)}
     for name, value in values.items():
         setattr(owner, name, value)

@@ -1,4 +1,4 @@
-"""What CUDA's kernels take from the caching allocator while they run, beside their inputs and outputs."""
+"""Temporary memory of CUDA kernels from the caching allocator, in addition to inputs and outputs."""
 
 from collections.abc import Callable
 from math import prod
@@ -24,17 +24,17 @@ _MOST_SPLITS: Final = 200
 
 
 def hidden_bytes(func: Any, args: Arguments, result: Any, capability: Capability) -> int:
-    """Return the bytes that CUDA's kernel of `func` holds at most while it runs, beside its inputs and `result`.
+    """Return the maximum bytes held by CUDA's kernel of `func` in addition to its inputs and `result`.
 
-    **Source**: PyTorch 2.13, as said at each formula; 0 for what has none. cuBLAS's workspace is counted elsewhere, and
-    what depends on closed libraries is in `cuda_bounds`.
+    **Source**: PyTorch 2.13, as cited at each formula; 0 without a formula. cuBLAS's workspace is counted elsewhere,
+    and bounds for closed libraries are in `uncertainty`.
     """
     formula = _FORMULAS.get(func)
     return formula(args, result, capability) if formula is not None else 0
 
 
 def flash_backward_bytes(query: Tensor, key: Tensor) -> int:
-    """Return the fp32 sums for the gradient of queries, the sums of each row, and gradients of keys for each head.
+    """Return the bytes of fp32 sums of query gradients, row sums, and per-head key gradients.
 
     **Formula**: b·h·(s + s·d)·4 with s rounded up to 128 and d to 32 (64 above 128); for grouped queries 2·b·h·k·d.
     **Source**: `mha_bwd` of aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp.
@@ -52,7 +52,7 @@ def _flash_backward(args: Arguments, _result: Any, _capability: Capability) -> i
 
 
 def _efficient(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the fp32 output in which half-precision results with wide heads are summed.
+    """Return the bytes of the fp32 accumulator for half-precision results with wide heads.
 
     **Source**: `kNeedsOutputAccumulatorBuffer` of …/mem_eff_attention/kernel_forward.h.
     """
@@ -63,7 +63,7 @@ def _efficient(args: Arguments, _result: Any, _capability: Capability) -> int:
 
 
 def _efficient_backward(args: Arguments, _result: Any, capability: Capability) -> int:
-    """Return the workspace for the gradient of queries in fp32 tiles, and what the sums of each row need.
+    """Return the bytes of the workspace for the query gradient in fp32 tiles, and of the row sums.
 
     **Source**: `workspace_size` and `kKernelComputesDelta` of …/mem_eff_attention/kernel_backward.h and
     `_efficient_attention_backward` of …/transformers/cuda/attention_backward.cu. **Assumes** tiles of 64 × 64, and of
@@ -86,7 +86,7 @@ def _efficient_backward(args: Arguments, _result: Any, capability: Capability) -
 
 
 def _softmax_backward(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the product of gradient and output.
+    """Return the bytes of the product of gradient and output.
 
     **Source**: `softmax_backward_cuda_out` of aten/src/ATen/native/cuda/SoftMax.cu.
     """
@@ -95,7 +95,7 @@ def _softmax_backward(args: Arguments, _result: Any, _capability: Capability) ->
 
 
 def _safe_softmax(_args: Arguments, result: Tensor, _capability: Capability) -> int:
-    """Return the softmax itself, and one byte for each score and each row that says whether it is masked.
+    """Return the bytes of the softmax, and of one-byte masks for each score and each row.
 
     **Source**: `_safe_softmax` of aten/src/ATen/native/transformers/attention.cpp.
     """
@@ -103,7 +103,7 @@ def _safe_softmax(_args: Arguments, result: Tensor, _capability: Capability) -> 
 
 
 def _embedding_backward(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the sorted indices, and fp32 sums of up to ten rows for each part of each index.
+    """Return the bytes of sorted indices, and of fp32 partial sums of up to ten rows per index.
 
     **Source**: `embedding_dense_backward_cuda` of aten/src/ATen/native/cuda/Embedding.cu and
     `embedding_backward_cuda_kernel` of EmbeddingBackwardKernel.cu.
@@ -119,9 +119,9 @@ def _embedding_backward(args: Arguments, _result: Any, _capability: Capability) 
 
 
 def _index_put(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the flat indices, their sorted order and the sort's own copies, where values are added up.
+    """Return the bytes of flat indices, their sorted order and the sort's own copies, for accumulating puts.
 
-    **Source**: `index_put_with_sort_kernel` of aten/src/ATen/native/cuda/Indexing.cu; CUB's radix sort takes another
+    **Source**: `index_put_with_sort_kernel` of aten/src/ATen/native/cuda/Indexing.cu; CUB's radix sort needs another
     key and value for each item.
     """
     indices, values = args[1], args[2]
@@ -132,7 +132,7 @@ def _index_put(args: Arguments, _result: Any, _capability: Capability) -> int:
 
 
 def _group_norm(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return a scale and a shift for each channel of each sample.
+    """Return the bytes of a scale and a shift per channel and sample.
 
     **Source**: `GroupNormKernelImplInternal` of aten/src/ATen/native/cuda/group_norm_kernel.cu.
     """
@@ -141,7 +141,7 @@ def _group_norm(args: Arguments, _result: Any, _capability: Capability) -> int:
 
 
 def _group_norm_backward(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return three values for each channel of each sample, and two for each group.
+    """Return the bytes of three values per channel and sample, and two per group.
 
     **Source**: `GroupNormBackwardKernelImplInternal` of aten/src/ATen/native/cuda/group_norm_kernel.cu.
     """
@@ -150,7 +150,7 @@ def _group_norm_backward(args: Arguments, _result: Any, _capability: Capability)
 
 
 def _each_loss(args: Arguments, result: Tensor, _capability: Capability) -> int:
-    """Return the loss of each element, before it is reduced to one number.
+    """Return the bytes of the elementwise loss before its reduction.
 
     **Source**: `mse_loss_out`, `smooth_l1_loss_out` and `huber_loss` of aten/src/ATen/native/Loss.cpp.
     """
@@ -158,7 +158,7 @@ def _each_loss(args: Arguments, result: Tensor, _capability: Capability) -> int:
 
 
 def _cross_entropy_with_logits(args: Arguments, result: Tensor, _capability: Capability) -> int:
-    """Return the logarithms of the sigmoid, and the loss of each element.
+    """Return the bytes of the log-sigmoid, and of the elementwise loss.
 
     **Source**: `binary_cross_entropy_with_logits` of aten/src/ATen/native/Loss.cpp.
     """
@@ -166,7 +166,7 @@ def _cross_entropy_with_logits(args: Arguments, result: Tensor, _capability: Cap
 
 
 def _logsumexp(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the exponentials before they are summed.
+    """Return the bytes of the exponentials before they are summed.
 
     **Source**: `logsumexp_out_impl` of aten/src/ATen/native/ReduceOps.cpp.
     """
@@ -174,7 +174,7 @@ def _logsumexp(args: Arguments, _result: Any, _capability: Capability) -> int:
 
 
 def _roll(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the tensor rolled over the first of several dimensions.
+    """Return the bytes of the tensor rolled over the first of several dimensions.
 
     **Source**: `roll_common` of aten/src/ATen/native/TensorTransformations.h.
     """
@@ -182,7 +182,7 @@ def _roll(args: Arguments, _result: Any, _capability: Capability) -> int:
 
 
 def _product(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return copies of matrices in neither of whose dimensions the elements lie side by side.
+    """Return the bytes of contiguous copies of matrices that are neither row- nor column-major.
 
     **Source**: `prepare_matrix_for_cublas` of aten/src/ATen/native/cuda/Blas.cpp.
     """
@@ -196,7 +196,7 @@ def _suits_cublas(matrix: Tensor) -> bool:
 
 
 def _convolution(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return copies of what is not laid out as cuDNN is called: channels last if one of both is, else contiguous.
+    """Return the bytes of copies to cuDNN's memory format: channels last if input or weight is, else contiguous.
 
     **Source**: `cudnn_conv_suggest_memory_format` of aten/src/ATen/native/ConvUtils.h.
     """
@@ -219,15 +219,15 @@ def _laid_out(given: Tensor, weight: Tensor, *others: Tensor) -> int:
 
 
 def _recurrent(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return cuDNN's workspace, and the input with its steps first, if it has them second.
+    """Return the bytes of cuDNN's workspace, and of a batch-first input transposed to steps first.
 
     **Source**: `_cudnn_rnn` of aten/src/ATen/native/cudnn/RNN.cpp.
     """
-    return cuda_rnn.workspace_bytes(cuda_rnn.Call.forward(args)) + _steps_first(args[0], args[10])
+    return cuda_rnn.workspace_bytes(cuda_rnn.RnnCall.forward(args)) + _steps_first(args[0], args[10])
 
 
 def _recurrent_backward(args: Arguments, _result: Any, _capability: Capability) -> int:
-    call, grad = cuda_rnn.Call.backward(args), args[7]
+    call, grad = cuda_rnn.RnnCall.backward(args), args[7]
     copies = sum(_steps_first(tensor, args[14]) for tensor in (args[0], grad) if tensor is not None)
     return cuda_rnn.workspace_bytes(call) + copies
 

@@ -1,4 +1,4 @@
-"""What a CUDA build of PyTorch does where it differs from a CPU build, on the CPU's fake tensors."""
+"""Emulation of CUDA operators that differ from the CPU's, on CPU fake tensors."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -11,20 +11,20 @@ from torch import Tensor
 from planner.trace.facts import Difference
 from planner.trace.worker.cuda import attention as cuda_attention
 from planner.trace.worker.cuda import kernels as cuda_kernels
-from planner.trace.worker.cuda.attention import Attention, Capability
+from planner.trace.worker.cuda.attention import AttentionCall, Capability
 from planner.trace.worker.cuda.autocast import autocast_as_on_cuda
-from planner.trace.worker.cuda.bounds import Bounds
-from planner.trace.worker.cuda.device import moves, pretended_card
+from planner.trace.worker.cuda.device import device_move_kernels, simulated_card
 from planner.trace.worker.cuda.dispatch import Kernel, compositions, fake_results, kernels
-from planner.trace.worker.cuda.rnn import compositions_of_rnns, fake_rnns
+from planner.trace.worker.cuda.rnn import fake_rnns, rnn_compositions
+from planner.trace.worker.cuda.uncertainty import UncertaintyBounds
 
 _HALF: Final = (torch.float16, torch.bfloat16)
 
 
 def fake_norms() -> dict[str, Kernel]:
-    """Return what CUDA's kernels of normalization give on fake tensors.
+    """Return fake implementations of CUDA's normalization kernels.
 
-    **Source**: `layer_norm_cuda` and `_fused_rms_norm_cuda` of aten/src/ATen/native/cuda/layer_norm_kernel.cu. A CPU
+    **Source**: `layer_norm_cuda` and `_fused_rms_norm_cuda` of aten/src/ATen/native/cuda/layer_norm_kernel.cu. The CPU
     keeps the statistics in the input's type.
     """
     return {
@@ -34,10 +34,10 @@ def fake_norms() -> dict[str, Kernel]:
     }
 
 
-def kernels_of_norms() -> dict[str, Kernel]:
-    """Return the operators that only CUDA has a kernel for, so that their own derivatives are used.
+def norm_kernels() -> dict[str, Kernel]:
+    """Return placeholders for kernels that only CUDA has, so that their own derivatives are used.
 
-    Fake tensors never get as far as these.
+    Fake tensors never reach these kernels.
     """
 
     def unreached(*_: object, **__: object) -> None:
@@ -46,7 +46,7 @@ def kernels_of_norms() -> dict[str, Kernel]:
     return {"_fused_rms_norm": unreached}
 
 
-def accumulated(dtype: torch.dtype) -> torch.dtype:
+def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:
     """Return the type in which CUDA's kernels accumulate values of `dtype`."""
     return torch.float32 if dtype in _HALF else dtype
 
@@ -54,7 +54,7 @@ def accumulated(dtype: torch.dtype) -> torch.dtype:
 def _statistics(given: Tensor, normalized: Sequence[int]) -> Tensor:
     kept = given.dim() - len(normalized)
     shape = (*given.shape[:kept], *(1 for _ in normalized))
-    return given.new_empty(shape, dtype=accumulated(given.dtype))
+    return given.new_empty(shape, dtype=accumulation_dtype(given.dtype))
 
 
 def _layer_norm(_mode: Any, _func: Any, given: Tensor, normalized: Sequence[int], *_: Any) -> tuple[Tensor, ...]:
@@ -87,28 +87,28 @@ _aten: Final = torch.ops.aten
 
 
 class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
-    """Runs a person's code as on a card of `compute_capability`, though its tensors are the CPU's.
+    """Context that runs the user's code as on a card of `compute_capability`, with CPU tensors.
 
-    Entered inside a `FakeTensorMode`, around the whole run. Operators that a CUDA build composes otherwise, or runs by
-    kernels of its own, are replaced in the dispatcher; what asks for a CUDA device gets the CPU's tensors. `note` is
-    told of each assumption when all is over.
+    Enter it inside a `FakeTensorMode`, around the whole run. Operators that a CUDA build composes differently, or runs
+    by its own kernels, are replaced in the dispatcher; requests for a CUDA device get CPU tensors. `note` receives each
+    assumption on exit.
     """
 
     def __init__(self, compute_capability: Capability | None, note: Callable[[Difference], None]) -> None:
         self.capability = compute_capability or ASSUMED_CAPABILITY
         self._is_known = compute_capability is not None
         self._note = note
-        self._bounds = Bounds()
+        self._bounds = UncertaintyBounds()
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         stack = self._stack
         stack.enter_context(autocast_as_on_cuda())
-        stack.enter_context(kernels("CPU", kernels_of_norms()))
+        stack.enter_context(kernels("CPU", norm_kernels()))
         stack.enter_context(fake_results(fake_norms() | fake_rnns()))
         own = {"scaled_dot_product_attention": self._attend}
-        stack.enter_context(compositions(_COMPOSED | moves() | compositions_of_rnns() | own))
-        stack.enter_context(pretended_card(self.capability))
+        stack.enter_context(compositions(_COMPOSED | device_move_kernels() | rnn_compositions() | own))
+        stack.enter_context(simulated_card(self.capability))
         return self
 
     def __exit__(
@@ -119,8 +119,8 @@ class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
             self._note(difference)
 
     def hidden_bytes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-        """Return the bytes that CUDA's kernel of `func` takes while it runs, beside its inputs and `result`."""
-        self._bounds.look(func, args, result)
+        """Return the maximum bytes held by CUDA's kernel of `func` in addition to its inputs and `result`."""
+        self._bounds.note_operator(func, args, result)
         return cuda_kernels.hidden_bytes(func, args, result, self.capability)
 
     def _attend(
@@ -135,9 +135,9 @@ class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> Tensor:
-        call = Attention(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
+        call = AttentionCall(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
         backend = cuda_attention.choose_backend(call, self.capability)
-        self._bounds.within(_attention_difference(backend, self.capability, self._is_known))
+        self._bounds.note_difference(_attention_difference(backend, self.capability, self._is_known))
         return cuda_attention.attend(call, scale, backend)
 
 
@@ -149,7 +149,7 @@ def _attention_difference(backend: str, capability: Capability, is_known: bool) 
         "math": "attention by matrix products",
     }[backend]
     card = f"compute capability {capability[0]}.{capability[1]}"
-    assumed = "" if is_known else ", which was assumed"
+    assumed = "" if is_known else " (assumed)"
     return Difference(
         name=name,
         explanation=f"scaled_dot_product_attention runs as {name} on a card of {card}{assumed}",
@@ -158,7 +158,7 @@ def _attention_difference(backend: str, capability: Capability, is_known: bool) 
 
 
 def _dropout(tensor: Tensor, p: float, train: bool) -> Tensor:
-    """Drop elements by the kernel that keeps a mask of one byte each, where a CPU keeps factors in the input's type.
+    """Drop elements with the kernel that saves a one-byte mask; the CPU saves factors in the input's type.
 
     **Source**: `is_fused_kernel_acceptable` of aten/src/ATen/native/Dropout.cpp.
     """
@@ -171,7 +171,7 @@ def _dropout(tensor: Tensor, p: float, train: bool) -> Tensor:
 
 
 def _softmax(tensor: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
-    """Compute the softmax, in fp32 straight from half-precision inputs if asked for, where a CPU copies them first.
+    """Compute the softmax, directly to fp32 from half-precision inputs; the CPU copies them first.
 
     **Source**: `softmax` of aten/src/ATen/native/SoftMax.cpp.
     """
@@ -179,7 +179,7 @@ def _softmax(tensor: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tens
 
 
 def _log_softmax(tensor: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
-    """Compute the logarithm of the softmax, with the inputs taken as `_softmax` takes them.
+    """Compute the log-softmax, with inputs handled as by `_softmax`.
 
     **Source**: `log_softmax` of aten/src/ATen/native/SoftMax.cpp.
     """

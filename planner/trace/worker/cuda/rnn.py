@@ -1,4 +1,4 @@
-"""Recurrent networks as cuDNN runs them: one operator for all layers and steps, which keeps a reserve for gradients."""
+"""Recurrent networks in cuDNN: one operator for all layers and steps, which saves a reserve for gradients."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,10 +23,10 @@ _KEPT_VALUES: Final = {0: 1, 1: 1, 2: 5, 3: 6}
 _GATES: Final = {0: 1, 1: 1, 2: 4, 3: 3}
 
 
-def compositions_of_rnns() -> dict[str, Kernel]:
-    """Return how recurrent operators are composed where cuDNN takes their inputs.
+def rnn_compositions() -> dict[str, Kernel]:
+    """Return the compositions of recurrent operators for cuDNN.
 
-    **Source**: aten/src/ATen/native/RNN.cpp and `_cudnn_impl` of aten/src/ATen/native/cudnn/RNN.cpp. The weights lie in
+    **Source**: aten/src/ATen/native/RNN.cpp and `_cudnn_impl` of aten/src/ATen/native/cudnn/RNN.cpp. The weights are in
     one buffer, since modules flatten them on CUDA, so none are copied.
     """
     whole: dict[str, Kernel] = {f"{name}.input": partial(_whole, name) for name in _MODES}
@@ -35,7 +35,7 @@ def compositions_of_rnns() -> dict[str, Kernel]:
 
 
 def autocast_kernels(lower: Callable[[Tensor], Tensor]) -> dict[str, Kernel]:
-    """Return cuDNN's operator within autocast, where all weights are copied by `lower` anew at each call.
+    """Return cuDNN's operator within autocast, which copies all weights by `lower` at each call.
 
     **Source**: aten/src/ATen/cudnn/AutocastRNN.cpp.
     """
@@ -49,7 +49,7 @@ def autocast_kernels(lower: Callable[[Tensor], Tensor]) -> dict[str, Kernel]:
 
 
 def fake_rnns() -> dict[str, Kernel]:
-    """Return what cuDNN's operators and the fused cells give on fake tensors, with their reserves and workspaces."""
+    """Return fake implementations of cuDNN's operators and the fused cells, with reserves and workspaces."""
     return {
         "_cudnn_rnn": _fake_rnn,
         "_cudnn_rnn_backward": _fake_rnn_backward,
@@ -103,7 +103,7 @@ def _lstm_cell(
     b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Run one step by a fused kernel that keeps the gates.
+    """Run one step with a fused kernel that saves the gates.
 
     **Source**: `CellParams` and `LSTMCell` of aten/src/ATen/native/RNN.cpp.
     """
@@ -120,8 +120,8 @@ def _gru_cell(
     return hidden
 
 
-class Call(NamedTuple):
-    """The sizes of one call of cuDNN; `steps` are counted over the whole batch."""
+class RnnCall(NamedTuple):
+    """Sizes of one cuDNN call; `steps` are counted over the whole batch."""
 
     mode: int
     weights: Sequence[Tensor]
@@ -134,12 +134,12 @@ class Call(NamedTuple):
 
     @classmethod
     def forward(cls, args: tuple[Any, ...]) -> Self:
-        """Read the arguments of `_cudnn_rnn`."""
+        """Parse the arguments of `_cudnn_rnn`."""
         return cls._of(args[0], args[1], *args[6:15])
 
     @classmethod
     def backward(cls, args: tuple[Any, ...]) -> Self:
-        """Read the arguments of `_cudnn_rnn_backward`."""
+        """Parse the arguments of `_cudnn_rnn_backward`."""
         return cls._of(args[0], args[1], *args[10:19])
 
     @classmethod
@@ -150,32 +150,32 @@ class Call(NamedTuple):
         return cls(mode, weights, batch, steps, width, layers, 2 if both_ways else 1, trains)
 
 
-def reserve_bytes(call: Call) -> int:
-    """Return the bytes that cuDNN keeps for the backward pass.
+def reserve_bytes(call: RnnCall) -> int:
+    """Return the bytes that cuDNN saves for the backward pass.
 
     **Formula**: steps × width × directions × (k × layers + layers − 1) × itemsize, with k = 5 for an LSTM (four gates
-    and the cell), 6 for a GRU and 1 for plain networks.
-    **Source**: `RESERVE_SOURCE`. **Assumes** the same of other versions of cuDNN and of other formats.
+    and the cell), 6 for a GRU and 1 for plain networks. **Source**: `RESERVE_SOURCE`. **Assumes** the same for other
+    versions of cuDNN and other dtypes.
     """
     return _kept(call, _KEPT_VALUES[call.mode], 1) if call.trains else 0
 
 
-def reserve_bounds(call: Call) -> tuple[int, int]:
-    """Return the least and the most that the reserve may be: one value less or more in each layer and between them."""
+def reserve_bounds(call: RnnCall) -> tuple[int, int]:
+    """Return the bounds of the reserve: one value less or more in each layer and between layers."""
     values = _KEPT_VALUES[call.mode]
     return (_kept(call, max(1, values - 1), 0), _kept(call, values + 1, 2)) if call.trains else (0, 0)
 
 
-def _kept(call: Call, in_layers: int, between: int) -> int:
+def _kept(call: RnnCall, in_layers: int, between: int) -> int:
     values = in_layers * call.layers + between * (call.layers - 1)
     return call.steps * call.width * call.directions * values * call.weights[0].element_size()
 
 
-def workspace_bytes(call: Call, times: int = 1) -> int:
-    """Return the bytes of cuDNN's workspace: the matrices of weights, and some values for each unit of a step.
+def workspace_bytes(call: RnnCall, times: int = 1) -> int:
+    """Return the bytes of cuDNN's workspace: the weight matrices, and some values per unit of a step.
 
-    **Formula**: (w + `times` × (3 g − 1) × layers × directions × batch × width) × itemsize with g gates.
-    **Source**: `WORKSPACE_SOURCE`. **Assumes** a batch of 100 there, which is not told; were it 50, `times` would be 2.
+    **Formula**: (w + `times` × (3 g − 1) × layers × directions × batch × width) × itemsize with g gates. **Source**:
+    `WORKSPACE_SOURCE`. **Assumes** a batch of 100 there, which is not stated; if it were 50, `times` would be 2.
     """
     matrices = sum(weight.numel() for weight in call.weights if weight.dim() == 2)
     units = call.layers * call.directions * call.batch * call.width
@@ -183,7 +183,7 @@ def workspace_bytes(call: Call, times: int = 1) -> int:
 
 
 def _fake_rnn(_mode: Any, _func: Any, *args: Any, **_: Any) -> tuple[Tensor, ...]:
-    call, given, hx, cx = Call.forward(args), args[0], args[4], args[5]
+    call, given, hx, cx = RnnCall.forward(args), args[0], args[4], args[5]
     output = given.new_empty((*given.shape[:-1], hx.shape[-1] * call.directions))
     cell = hx.new_empty((0,) if cx is None else cx.shape)
     reserve = given.new_empty((reserve_bytes(call),), dtype=torch.uint8)

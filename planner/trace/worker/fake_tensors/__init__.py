@@ -1,1 +1,1 @@
-"""Fake tensors made to behave as real ones: known values, assumed values, storages of the true size."""
+"""Fake tensors that behave like real ones: known values, assumed values, true storage sizes."""

@@ -1,7 +1,7 @@
-"""Operators on fake tensors, with the values of small tensors where they are known.
+"""Operators on fake tensors, with real values of small tensors where they are known.
 
-A fake tensor has no data. But masks, positions, lengths and labels are small, and a network may ask for their values:
-those that follow from constants and from the inputs are computed for real beside the fake ones.
+A fake tensor has no data. But masks, positions, lengths and labels are small, and a network may read their values:
+those that follow from constants and from the inputs are computed for real along with the fake ones.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,14 +18,14 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from planner.trace.worker.fake_tensors.assumed import Assumptions
+from planner.trace.worker.fake_tensors.assumptions import Assumptions
 
 _PLAIN: Final = frozenset((int, float, bool, str, type(None), torch.dtype, torch.layout, torch.memory_format))
 _CPU: Final = torch.device("cpu")
 
 
-class Rule(NamedTuple):
-    """What an operator gives: a tensor of its own, or a view of its first argument that begins at `offset`."""
+class ShapeRule(NamedTuple):
+    """Output of an operator: a new tensor, or a view of its first argument that begins at `offset`."""
 
     shape: tuple[int, ...]
     stride: tuple[int, ...]
@@ -34,20 +34,20 @@ class Rule(NamedTuple):
 
 
 class ShapeRules:
-    """Remembers the shape, stride and type that an operator gives for those of its arguments.
+    """Cache of the shape, stride and dtype of an operator's output, by its arguments.
 
-    Only for operators that return one tensor and change none; everything unusual is left to `FakeTensorMode`, whose own
-    cache is several times slower because it has to hold for symbolic shapes too.
+    Only for operators that return one tensor and mutate none; everything else is left to `FakeTensorMode`, whose own
+    cache is several times slower because it supports symbolic shapes too.
     """
 
     def __init__(self) -> None:
-        self._rules: dict[Any, Rule] = {}
+        self._rules: dict[Any, ShapeRule] = {}
         self._gives_one_tensor: dict[Any, bool] = {}
 
     def dispatch(
         self, mode: FakeTensorMode, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Return what `func` returns in `mode`."""
+        """Return the result of `func` in `mode`."""
         if not self._applies(func):
             return mode.dispatch(func, types, args, kwargs)
         try:
@@ -73,13 +73,13 @@ class ShapeRules:
         return applies
 
 
-def _rule(result: Any, args: tuple[Any, ...]) -> Rule | None:
-    """Return the rule that `result` is an instance of, or none if it is unusual."""
+def _rule(result: Any, args: tuple[Any, ...]) -> ShapeRule | None:
+    """Return the rule for `result`, or None if it is unusual."""
     if type(result) is not FakeTensor or result.constant is not None or result.fake_device != _CPU:
         return None
     if result.layout is not torch.strided or result.is_conj() or result.is_neg():
         return None
-    rule = Rule(tuple(result.shape), result.stride(), result.dtype)
+    rule = ShapeRule(tuple(result.shape), result.stride(), result.dtype)
     storage = result.untyped_storage()._cdata
     given = [arg for arg in args if isinstance(arg, torch.Tensor) and arg.untyped_storage()._cdata == storage]
     if given:
@@ -87,7 +87,7 @@ def _rule(result: Any, args: tuple[Any, ...]) -> Rule | None:
     return rule if _is_whole(result) else None
 
 
-def _made(mode: FakeTensorMode, rule: Rule, args: tuple[Any, ...]) -> FakeTensor:
+def _made(mode: FakeTensorMode, rule: ShapeRule, args: tuple[Any, ...]) -> FakeTensor:
     made = torch.empty_strided(rule.shape, rule.stride, dtype=rule.dtype, device="meta")
     if rule.offset is not None:
         with in_kernel_invocation_manager(mode):
@@ -96,7 +96,7 @@ def _made(mode: FakeTensorMode, rule: Rule, args: tuple[Any, ...]) -> FakeTensor
 
 
 class _UnusualError(Exception):
-    """An argument that no rule is kept for."""
+    """An argument for which results are not cached."""
 
 
 def _key(value: Any) -> Any:
@@ -115,7 +115,7 @@ def _key(value: Any) -> Any:
 
 
 def _is_whole(tensor: torch.Tensor) -> bool:
-    """Return whether `tensor` is all of its storage, in one of the layouts that an empty tensor can have."""
+    """Return whether `tensor` is all of its storage, in a layout that an empty tensor can have."""
     anew = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
     return tensor.storage_offset() == 0 and tensor.untyped_storage().nbytes() == anew.untyped_storage().nbytes()
 
@@ -144,7 +144,7 @@ _FACTORIES: Final = frozenset(
 
 
 class KnownValues:
-    """Runs operators on fake tensors, and remembers the real values of those that are small and known."""
+    """Runs operators on fake tensors, and tracks the real values of small, known ones."""
 
     def __init__(self, assumptions: Assumptions) -> None:
         self._real = WeakTensorKeyDictionary()
@@ -153,11 +153,11 @@ class KnownValues:
         self._mutates: dict[Any, bool] = {}
 
     def know(self, fake: torch.Tensor, real: torch.Tensor) -> None:
-        """Take `real` as the values of `fake`."""
+        """Set the real values of `fake`."""
         self._real[fake] = real
 
     def run(self, mode: FakeTensorMode, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return what `func` returns in `mode`; where that depends on values, from known or assumed ones."""
+        """Return the result of `func` in `mode`; if it depends on values, from known or assumed ones."""
         replacement = self._assumptions.replacement(func)
         if replacement is not None:
             with mode:
@@ -178,7 +178,7 @@ class KnownValues:
 
     def _by_value(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not self._all_known(args, kwargs):
-            return self._assumptions.answer(func, args, kwargs)
+            return self._assumptions.assume(func, args, kwargs)
         real = self._for_real(func, args, kwargs)
         if isinstance(real, tuple):
             return tuple(self._as_fake(value) for value in real)
@@ -220,7 +220,7 @@ class KnownValues:
         return known
 
     def _follow_change(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Make the change on the real values too, or forget them and all their views."""
+        """Apply a mutation to the real values too, or forget them and all their views."""
         changed = args[0] if args else None
         if not isinstance(changed, torch.Tensor) or changed not in self._real:
             return

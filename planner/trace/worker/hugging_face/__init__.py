@@ -1,1 +1,1 @@
-"""Networks of Hugging Face's transformers: made from configurations, given inputs, and run token by token."""
+"""Networks of Hugging Face transformers: built from configurations, given inputs, and run for generation."""

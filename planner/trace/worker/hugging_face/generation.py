@@ -1,4 +1,4 @@
-"""A network that answers token by token, as `generate` of transformers runs it."""
+"""Token-by-token generation, as `generate` of transformers runs it."""
 
 from contextlib import AbstractContextManager
 from typing import Any, Final
@@ -7,32 +7,32 @@ import torch
 
 from planner.errors import TraceError
 from planner.trace.request import TraceRequest
-from planner.trace.worker.building.build import Built
+from planner.trace.worker.building.build import BuiltRun
 from planner.trace.worker.hugging_face.networks import is_hugging_face, parameters_of_forward
 from planner.trace.worker.tensors import tensors_in
 from planner.trace.worker.watcher import Watcher
 
 _CACHES: Final = ("past_key_values", "cache_params")
-"""The names by which networks take their cache and give it back."""
+"""Names of networks' cache arguments and outputs."""
 
 
-def answers(built: Built, request: TraceRequest) -> bool:
-    """Return whether the request is for a prompt and tokens answered with a cache, rather than one forward pass.
+def generates_tokens(built: BuiltRun, request: TraceRequest) -> bool:
+    """Return whether the run is prefill and decoding with a cache, rather than one forward pass.
 
     Raises:
-        TraceError: If tokens are asked of a network that cannot generate.
+        TraceError: If tokens are requested of a network that cannot generate.
     """
     able = len(built.modules) == 1 and is_hugging_face(built.module) and _can_generate(built.module)
     if request.decode_tokens and not able:
-        raise TraceError("load", "only causal networks of transformers answer token by token", "Leave out the tokens.")
+        raise TraceError("load", "only causal networks of transformers generate tokens", "Omit the tokens.")
     return able and (request.target.kind == "config" or request.decode_tokens > 0)
 
 
-def generate(built: Built, request: TraceRequest, watcher: Watcher, autocast: AbstractContextManager[Any]) -> None:
-    """Run the prompt through the network, then `request.decode_tokens` single tokens, all with the cache.
+def generate(built: BuiltRun, request: TraceRequest, watcher: Watcher, autocast: AbstractContextManager[Any]) -> None:
+    """Run the prompt through the network, then `request.decode_tokens` single tokens, with the cache.
 
-    **Source**: `transformers.generation.utils.GenerationMixin._sample`: only the last logits are computed where the
-    network can do so, and they are copied to fp32.
+    **Source**: `transformers.generation.utils.GenerationMixin._sample`: only the last logits are computed if the
+    network supports it, and they are copied to fp32.
     """
     model: Any = built.module
     takes = parameters_of_forward(model)
@@ -60,7 +60,7 @@ def _encode(model: Any, inputs: dict[str, Any], decoder_tokens: str) -> Any:
 
 
 def _one_pass(model: Any, inputs: dict[str, Any], watcher: Watcher) -> tuple[dict[str, Any], torch.Tensor]:
-    """Return the cache after one pass, by the name under which the network takes it, and the token that it chose."""
+    """Return the cache after one pass, under its argument name, and the chosen token."""
     output = model(**inputs)
     cache = {name: value for name in _CACHES if (value := getattr(output, name, None)) is not None}
     watcher.label(tensors_in(cache), "kv_cache")

@@ -1,4 +1,4 @@
-"""The inputs that a network of transformers takes, from its configuration."""
+"""Inputs of transformers networks, derived from their configuration."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -16,9 +16,9 @@ _PROMPT_TOKENS: Final = 4_096
 """Both are the defaults of workloads."""
 _SECONDS: Final = 10
 _SAMPLES_PER_SECOND: Final = 16_000
-"""What speech networks of transformers are trained on, where the configuration names no rate."""
+"""Sampling rate that speech networks are trained on, if the configuration names none."""
 _PIXELS: Final = 224
-"""The size of ImageNet's crops, on which most networks whose configuration names none were trained."""
+"""Size of ImageNet's crops, on which most networks without a configured size were trained."""
 _COLOURS: Final = 3
 _POSITIONS: Final = (
     "max_position_embeddings",
@@ -34,21 +34,21 @@ _ONE_CLASS_EACH: Final = (
     "ForAudioClassification",
     "ForNextSentencePrediction",
 )
-"""Ends of the names of classes that take one label for each example; others take one for each token."""
+"""Suffixes of classes with one label per example; others take one per token."""
 
 
 def make_inputs(model: Any, request: TraceRequest, note: Callable[[str], None]) -> dict[str, Any]:
-    """Return the arguments for a call of `model`: with labels when training.
+    """Return the arguments of a call of `model`, with labels for training.
 
     Raises:
-        TraceError: If what the network takes is not known, or it has no positions for so many tokens.
+        TraceError: If the network's inputs are unknown, or it has too few positions for the tokens.
     """
     takes = parameters_of_forward(model)
     batch, length = request.batch or 1, _length(model, request)
     inputs = _main_inputs(model, takes, batch, length, note)
     if not inputs:
         raise TraceError(
-            "load", f"what {type(model).__name__} takes is not known", "Write its inputs: --input NAME=SHAPE:DTYPE."
+            "load", f"the inputs of {type(model).__name__} are not known", "Specify them: --input NAME=SHAPE:DTYPE."
         )
     if request.task == "training":
         return inputs | _labels(model, takes, batch, length)
@@ -68,7 +68,7 @@ def _main_inputs(model: Any, takes: list[str], batch: int, length: int, note: Ca
         inputs["input_values"] = _sound(model, batch, note)
     if "pixel_values" in takes:
         if "input_ids" in inputs and model.can_generate():
-            note("The network is given text only, no image.")
+            note("The network receives text only, no image.")
         else:
             inputs["pixel_values"] = _floats(model, batch, *_image(getattr(config, "vision_config", config), note))
     return inputs
@@ -84,14 +84,14 @@ def _length(model: Any, request: TraceRequest) -> int:
     if longest is not None and asked > longest and _learns_positions(model):
         raise TraceError(
             "load",
-            f"{type(model).__name__} has learned positions for {longest:,} tokens, not for {asked:,}",
-            f"Take at most {longest:,} tokens: --seq.",
+            f"{type(model).__name__} has learned positions for {longest:,} tokens, not {asked:,}",
+            f"Use at most {longest:,} tokens: --seq.",
         )
     return request.sequence_length
 
 
 def _longest(model: Any) -> int | None:
-    """Return how many tokens the network has positions for, or None if it sets no limit."""
+    """Return the number of positions that the network has, or None if it sets no limit."""
     config = model.config.get_text_config()
     limit = next((value for name in _POSITIONS if isinstance(value := getattr(config, name, None), int)), None)
     if limit is None:
@@ -102,7 +102,7 @@ def _longest(model: Any) -> int | None:
 
 
 def _learns_positions(model: nn.Module) -> bool:
-    """Return whether positions are rows of a table, by the names that networks of transformers give it."""
+    """Return whether positions are a learned embedding, by the usual names in transformers."""
     return any(
         isinstance(module, nn.Embedding) and path.rpartition(".")[2].startswith(("position", "embed_position", "wpe"))
         for path, module in model.named_modules()
@@ -133,15 +133,15 @@ def _start_token(config: Any) -> int:
 
 
 def _frames(config: Any) -> int:
-    """Return the frames of sound that the encoder takes: two for each of its positions, by its strided convolution."""
+    """Return the audio frames of the encoder: two per position, because of its strided convolution."""
     return 2 * int(config.max_source_positions)
 
 
 def _sound(model: Any, batch: int, note: Callable[[str], None]) -> torch.Tensor:
-    """Return a wave: one for each example, or one for each channel where the network says how many it takes."""
+    """Return a waveform per example, or per channel if the network has audio channels."""
     samples = _SECONDS * int(getattr(model.config, "sampling_rate", _SAMPLES_PER_SECOND))
     channels = getattr(model.config, "audio_channels", None)
-    note(f"No length of sound is stated, so that {_SECONDS} seconds are taken: --input input_values=… changes it.")
+    note(f"The audio length is not specified; {_SECONDS} seconds are assumed: --input input_values=… changes it.")
     return _floats(model, batch, *(() if channels is None else (int(channels),)), samples)
 
 
@@ -149,9 +149,7 @@ def _image(config: Any, note: Callable[[str], None]) -> tuple[int, int, int]:
     size = getattr(config, "image_size", None)
     if size is None:
         size = _PIXELS
-        note(
-            f"No size of images is stated, so that {size} × {size} pixels are taken: --input pixel_values=… changes it."
-        )
+        note(f"The image size is not specified; {size} × {size} pixels are assumed: --input pixel_values=… changes it.")
     height, width = size if isinstance(size, list | tuple) else (size, size)
     return int(getattr(config, "num_channels", _COLOURS)), height, width
 

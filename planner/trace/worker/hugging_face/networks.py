@@ -1,4 +1,4 @@
-"""Networks of Hugging Face's transformers, made from their configuration, never with weights or code of others."""
+"""Networks of Hugging Face transformers, built from their configuration, never with weights or remote code."""
 
 import inspect
 import json
@@ -25,16 +25,16 @@ _HEADS: Final = (
     "AutoModelForPreTraining",
     "AutoModel",
 )
-"""Tried in this order where a configuration names no class: encoders such as BERT are offered as decoders too."""
+"""Tried in this order if a configuration names no class: encoders such as BERT are available as decoders too."""
 _SEEN_AS_FAKE: Final = ("is_fake_tensor",)
-"""Functions of `transformers.utils.import_utils` by which it takes other ways for fake tensors than for real ones."""
+"""Functions of `transformers.utils.import_utils` that make transformers treat fake tensors differently."""
 
 
-def make(request: TraceRequest, dtype: torch.dtype | None) -> Any:
-    """Make the network that the configuration in `request` describes, with parameters in `dtype`, else in its own.
+def build_network(request: TraceRequest, dtype: torch.dtype | None) -> Any:
+    """Build the network that the configuration in `request` describes, in `dtype` or its own.
 
     Raises:
-        TraceError: If the configuration is of no kind that transformers knows, or does not make a network.
+        TraceError: If transformers does not know the configuration's type, or it does not describe a valid network.
     """
     transformers = _transformers()
     fields = _fields(request)
@@ -42,7 +42,7 @@ def make(request: TraceRequest, dtype: torch.dtype | None) -> Any:
     for part in (config, config.get_text_config()):
         part.use_cache = request.task == "inference"
     kind = _class(transformers, config, fields)
-    # Networks that have no sdpa attention take eager by themselves, if nothing is asked.
+    # Networks without sdpa attention fall back to eager only if nothing is requested.
     options: dict[str, Any] = {"attn_implementation": "eager"} if request.attention == "eager" else {}
     if dtype is not None:
         options["dtype"] = dtype
@@ -59,15 +59,15 @@ def is_hugging_face(module: nn.Module) -> bool:
 
 
 def parameters_of_forward(module: nn.Module) -> list[str]:
-    """Return the names of the arguments that `forward` of `module` takes, in their order."""
+    """Return the names of the parameters of the module's `forward`, in order."""
     return list(inspect.signature(module.forward).parameters)
 
 
-def enable_checkpointing(module: Any, arguments: dict[str, Any]) -> None:
-    """Switch on the checkpointing of a network of transformers with `arguments` of torch.utils.checkpoint.
+def enable_network_checkpointing(module: Any, arguments: dict[str, Any]) -> None:
+    """Enable the checkpointing of a transformers network with `arguments` of torch.utils.checkpoint.
 
     Raises:
-        TraceError: If the network offers none.
+        TraceError: If the network does not support it.
     """
     try:
         if hasattr(module, "activation_checkpointing_enable"):
@@ -79,8 +79,8 @@ def enable_checkpointing(module: Any, arguments: dict[str, Any]) -> None:
 
 
 @contextmanager
-def as_in_a_real_run() -> Iterator[None]:
-    """Keep transformers from noticing that tensors are fake: it would make masks that a real run does without."""
+def hide_fake_tensors() -> Iterator[None]:
+    """Hide from transformers that tensors are fake: it would create masks that a real run does without."""
     if "transformers" not in sys.modules:
         yield
         return
@@ -113,9 +113,9 @@ def _fields(request: TraceRequest) -> dict[str, Any]:
         raise TraceError(_STAGE, f"the configuration of {request.target.place} is not JSON: {error}") from error
     if not isinstance(fields, dict) or not isinstance(fields.get("model_type"), str):
         raise TraceError(
-            _STAGE, f"the configuration of {request.target.place} has no model_type", "Is it a config.json?"
+            _STAGE, f"the configuration of {request.target.place} has no model_type", "Check that it is a config.json."
         )
-    # What tells where own code or quantised weights lie is for loading them, which is never done here.
+    # References to remote code and quantized weights matter only for loading, which is never done here.
     return {name: value for name, value in fields.items() if name not in ("auto_map", "quantization_config")}
 
 
@@ -124,7 +124,7 @@ def _config(transformers: Any, fields: dict[str, Any], place: str) -> Any:
     if kind not in transformers.CONFIG_MAPPING:
         raise TraceError(
             _STAGE,
-            f"transformers {transformers.__version__} does not know the model type {kind!r} of {place}",
+            f"transformers {transformers.__version__} does not support the model type {kind!r} of {place}",
             "Update transformers, or trace the module from its own file.",
         )
     try:

@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtGui import QGuiApplication, QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip
 
-from planner.gui.monitor.plots.band_layout import TimeScale, event_rows, gaps_of, shape_words, shapes_of
+from planner.gui.monitor.plots.band_layout import TimeScale, band_items, event_lines, gap_spans, item_lines
 from planner.monitor.readings.events import Event, EventKind, Moment
 
 LABELS = {A: "0", B: "1"}
@@ -14,7 +14,7 @@ PLACE = TimeScale(0.0, 600.0, 10.0, 1.0)
 
 
 def lanes(history, place=PLACE, labels=LABELS):
-    return {(shape.lane, shape.text, shape.row): shape for shape in shapes_of(history, place, labels, 8)}
+    return {(shape.lane, shape.text, shape.row): shape for shape in band_items(history, place, labels, 8)}
 
 
 def test_everything_has_its_place(two_cards):
@@ -24,9 +24,9 @@ def test_everything_has_its_place(two_cards):
     hot = shapes["Slowed", "", 1]
     assert (hot.left, hot.right, hot.is_hatched) == (600, 609, True)
     assert shapes["Events", "X", 0].left == 356
-    assert shapes["Diagnosis", "waits for data", 0].right == 170
+    assert shapes["Diagnosis", "waiting for data", 0].right == 170
     assert shapes["Marks", "larger batch", 0].left == 410
-    assert gaps_of(two_cards, PLACE) == [(209, 270)]
+    assert gap_spans(two_cards, PLACE) == [(209, 270)]
 
 
 def test_events_of_cards_that_are_switched_off_are_left_out(two_cards):
@@ -35,11 +35,11 @@ def test_events_of_cards_that_are_switched_off_are_left_out(two_cards):
 
 def test_words_say_which_card_and_how_long(two_cards):
     shapes = lanes(two_cards)
-    (held,) = shape_words(shapes["Slowed", "", 0], two_cards, LABELS)
+    (held,) = item_lines(shapes["Slowed", "", 0], two_cards, LABELS)
     assert held.endswith("card 0: power limit, 30\u2009s")
-    (hot,) = shape_words(shapes["Slowed", "", 1], two_cards, LABELS)
+    (hot,) = item_lines(shapes["Slowed", "", 1], two_cards, LABELS)
     assert hot.endswith("card 1: slowed by the card for heat, 9\u2009s so far")
-    assert shape_words(shapes["Marks", "larger batch", 0], two_cards, LABELS)[0].endswith("larger batch")
+    assert item_lines(shapes["Marks", "larger batch", 0], two_cards, LABELS)[0].endswith("larger batch")
 
 
 def test_what_touches_becomes_one_sign_that_tells_all(two_cards):
@@ -58,7 +58,7 @@ def verdicts_on(history, *spans):
     for uuid, what, began, ended in spans:
         moments = (Moment(float(began), 0.0), Moment(float(ended), 0.0))
         history.add_event(Event(EventKind.DIAGNOSIS, *moments, uuid, what))
-    shapes = shapes_of(history, PLACE, LABELS, 8)
+    shapes = band_items(history, PLACE, LABELS, 8)
     return [shape for shape in shapes if shape.lane == "Diagnosis" and shape.left >= 310]
 
 
@@ -77,14 +77,14 @@ def test_spans_side_by_side_become_one(two_cards):
     for second in range(400, 420, 2):
         began, ended = Moment(float(second), 0.0), Moment(second + 1.0, 0.0)
         two_cards.add_event(Event(EventKind.SLOWED, began, ended, A, "power-cap"))
-    spans = [shape for shape in shapes_of(two_cards, PLACE, LABELS, 8) if shape.lane == "Slowed" and shape.row == 0]
+    spans = [shape for shape in band_items(two_cards, PLACE, LABELS, 8) if shape.lane == "Slowed" and shape.row == 0]
     assert [(span.left, span.right) for span in spans] == [(310, 340), (410, 429)]
 
 
 def test_all_events_are_told_as_text(two_cards):
-    rows = event_rows(two_cards, 0.0, 600.0, LABELS)
+    rows = event_lines(two_cards, 0.0, 600.0, LABELS)
     assert len(rows) == 7
-    assert rows[0].endswith("card 0: waits for data, 1\u2009min 0\u2009s")
+    assert rows[0].endswith("card 0: waiting for data, 1\u2009min 0\u2009s")
 
 
 def test_the_band_shows_the_lanes_that_there_are(grid):

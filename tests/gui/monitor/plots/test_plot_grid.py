@@ -50,7 +50,7 @@ def test_nothing_is_drawn_of_an_empty_history(qtbot, theme, settings):
 def test_plots_that_are_put_away_while_they_wait_for_the_drawing_wait_no_more(
     qapp, theme, settings, two_cards, monkeypatch
 ):
-    monkeypatch.setattr("planner.gui.monitor.plots.grid.is_imported", lambda _module: False)
+    monkeypatch.setattr("planner.gui.monitor.plots.grid.import_finished", lambda _module: False)
     grid = PlotGrid(theme, two_cards, settings)
     grid.show()
     grid.refresh()
@@ -75,9 +75,9 @@ def test_a_gap_breaks_the_curves(grid):
 def test_a_gap_breaks_thinned_curves_too(grid):
     grid.view.set_span(None)
     from planner.gui.monitor.plots.curves import curve
-    from planner.gui.monitor.plots.specs import Range
+    from planner.gui.monitor.plots.specs import AxisRange
 
-    thinned = curve(grid._history, (A, "utilization_fraction"), "0", 0, Range(0.0, 599.0), 50)
+    thinned = curve(grid._history, (A, "utilization_fraction"), "0", 0, AxisRange(0.0, 599.0), 50)
     (place,) = thinned.breaks
     assert len(thinned.x) <= 104
     assert thinned.x[place] == 260.0
@@ -101,9 +101,9 @@ def test_what_is_drawn_keeps_its_place_on_an_axis_that_never_moves(grid, theme):
 
 def test_extremes_are_joined_at_one_end(grid):
     from planner.gui.monitor.plots.curves import curve
-    from planner.gui.monitor.plots.specs import Range
+    from planner.gui.monitor.plots.specs import AxisRange
 
-    condensed = curve(grid._history, (A, "utilization_fraction"), "0", 0, Range(0.0, 599.0), 50)
+    condensed = curve(grid._history, (A, "utilization_fraction"), "0", 0, AxisRange(0.0, 599.0), 50)
     assert condensed.is_condensed
     low, high = condensed.columns.low, condensed.columns.high
     assert condensed.y[:6].tolist() == [low[0], high[0], high[1], low[1], low[2], high[2]]
@@ -206,12 +206,12 @@ def test_a_curve_of_the_machine_can_be_switched_off(grid):
 
 
 def test_limits_and_lines_are_in_the_plots(grid):
-    assert [line.title for line in panel(grid, "memory_used")._all_lines()] == ["all memory: 24.0\u2009GiB"]
+    assert [line.title for line in panel(grid, "memory_used")._all_lines()] == ["total memory: 24.0\u2009GiB"]
     assert [line.value for line in panel(grid, "temperature")._all_lines()] == [92.0]
     grid.set_line("memory_used_bytes", A, 17.2 * GIB, "plan: 17.2 GiB")
     grid.refresh()
     plot = panel(grid, "memory_used")._chart
-    assert [line.title for *_, line in plot._lines] == ["all memory: 24.0\u2009GiB", "plan: 17.2 GiB"]
+    assert [line.title for *_, line in plot._lines] == ["total memory: 24.0\u2009GiB", "plan: 17.2 GiB"]
     grid.set_line("memory_used_bytes", A, None)
     grid.refresh()
     assert len(plot._lines) == 1
@@ -228,7 +228,7 @@ def test_which_plots_are_shown_is_remembered(grid, settings):
     assert "power" in settings.current.monitor.plots.hidden
     titles = {action.text(): action for action in grid.plots_menu().actions()}
     assert not titles["Power"].isChecked()
-    assert "Fan (not measured here)" in titles
+    assert "Fan (no readings)" in titles
     titles["Power"].toggle()
     assert "power" in keys(grid)
 
@@ -245,7 +245,7 @@ def test_the_number_of_columns_can_be_chosen(grid, settings):
     assert settings.current.monitor.plots.columns == 3
     grid._grid.activate()
     assert in_one_row() == 3
-    choose("as many as there is room for")
+    choose("as many as fit")
     assert settings.current.monitor.plots.columns is None
     grid._grid.activate()
     assert in_one_row() == 1
@@ -286,9 +286,9 @@ def test_a_thinned_table_tells_both_ends(grid):
 
 
 def shown_range(grid: PlotGrid):
-    from planner.gui.monitor.plots.specs import Range
+    from planner.gui.monitor.plots.specs import AxisRange
 
-    return Range(grid.view.start, grid.view.end)
+    return AxisRange(grid.view.start, grid.view.end)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".png", ".svg"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.gui.monitor.plots.specs import PLOTS, Range, arranged, axis_range, axis_ticks, value_text
+from planner.gui.monitor.plots.specs import PLOTS, AxisRange, arranged, metric_range, metric_ticks, value_text
 from planner.units import GIB, MIB
 
 
@@ -24,17 +24,17 @@ def test_values_are_told_with_their_unit(unit, value, text):
 @pytest.mark.parametrize(
     ("unit", "seen", "lines", "low", "high"),
     [
-        ("fraction", Range(0.2, 0.4), (), 0, 1.02),
+        ("fraction", AxisRange(0.2, 0.4), (), 0, 1.02),
         ("fraction", None, (), 0, 1.02),
-        ("°C", Range(45, 61), (92.0,), 20, 97),
-        ("°C", Range(5, 61), (), 0, 66),
-        ("W", Range(80, 300), (450.0,), 0, 472.5),
-        ("W", Range(80, 300), (), 0, 400),
+        ("°C", AxisRange(45, 61), (92.0,), 20, 97),
+        ("°C", AxisRange(5, 61), (), 0, 66),
+        ("W", AxisRange(80, 300), (450.0,), 0, 472.5),
+        ("W", AxisRange(80, 300), (), 0, 400),
         ("bytes/s", None, (), 0, 1),
     ],
 )
 def test_an_axis_holds_what_is_seen_and_its_lines(unit, seen, lines, low, high):
-    assert axis_range(unit, seen, lines) == pytest.approx((low, high))
+    assert metric_range(unit, seen, lines) == pytest.approx((low, high))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_an_axis_holds_what_is_seen_and_its_lines(unit, seen, lines, low, high):
     ],
 )
 def test_marks_of_values_have_their_unit(unit, high, last):
-    assert axis_ticks(unit, Range(0.0, high), 4)[-1][1] == last
+    assert metric_ticks(unit, AxisRange(0.0, high), 4)[-1][1] == last
 
 
 def test_every_plot_has_quantities_of_one_unit():

@@ -3,19 +3,19 @@
 import pytest
 from pytestqt.qtbot import QtBot
 
-from planner.gui.monitor.plots.time_view import NARROWEST_SECONDS, TimeView
+from planner.gui.monitor.plots.time_view import NARROWEST_SECONDS, TimeSpanView
 
 
 @pytest.fixture
-def view(qtbot: QtBot) -> TimeView:
+def view(qtbot: QtBot) -> TimeSpanView:
     """A minute's view of an hour."""
-    made = TimeView()
+    made = TimeSpanView()
     made.set_known(0.0, 3600.0)
     made.set_span(60.0)
     return made
 
 
-def ends(view: TimeView) -> tuple[float, float]:
+def ends(view: TimeSpanView) -> tuple[float, float]:
     return view.start, view.end
 
 
@@ -74,7 +74,7 @@ def test_all_there_is_grows_with_it(view):
 
 
 def test_a_history_of_seconds_is_shown_on_a_minute(qtbot):
-    view = TimeView()
+    view = TimeSpanView()
     view.set_known(100.0, 103.0)
     view.set_span(None)
     assert ends(view) == (43.0, 103.0)

@@ -10,9 +10,15 @@ from logs_kit import cards, samples, value
 
 from planner.errors import RecordingError
 from planner.monitor.readings.reading import Cause, missing
-from planner.monitor.recording.logs.importing import import_log, open_recording, recording_of_text
-from planner.monitor.recording.logs.tables import NO_HEADER, NO_TIMES, ODD_TIMES
-from planner.monitor.recording.logs.ticks import updates_of
+from planner.monitor.recording.logs.importing import (
+    NO_HEADER,
+    NO_TIMES,
+    ODD_TIMES,
+    import_log,
+    open_recording,
+    recording_of_text,
+)
+from planner.monitor.recording.logs.log_updates import updates_from_lines
 from planner.monitor.recording.recorder import Recorder
 
 # beam11221/plato gpu_log.csv, lines 50 to 60 in part (Apache-2.0); the log has no header.
@@ -295,7 +301,7 @@ def test_columns_told_by_their_units(imported):
     ],
 )
 def test_what_is_no_log_is_refused(imported, text):
-    with pytest.raises(RecordingError, match="is no log of cards that is known") as refused:
+    with pytest.raises(RecordingError, match="is not a supported GPU log") as refused:
         imported(text)
     assert "nvidia-smi --query-gpu" in refused.value.hint
 
@@ -307,7 +313,7 @@ def test_an_empty_file_is_told(imported, text):
 
 
 def test_no_lines_are_no_updates():
-    assert list(updates_of([], date(2026, 1, 1))) == []
+    assert list(updates_from_lines([], date(2026, 1, 1))) == []
 
 
 def test_too_many_cards_are_refused(imported):
@@ -325,7 +331,7 @@ def test_what_cannot_be_read_is_told(tmp_path):
 def test_a_path_that_is_none_is_told():
     with pytest.raises(RecordingError, match="cannot be read"):
         open_recording(Path("a\0b"))
-    with pytest.raises(RecordingError, match="is no log"):
+    with pytest.raises(RecordingError, match="is not a supported GPU log"):
         recording_of_text("nothing", Path("a\0b"))
 
 

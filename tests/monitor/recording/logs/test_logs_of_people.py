@@ -4,8 +4,8 @@ import pytest
 from logs_kit import cards, samples, value
 
 from planner.errors import RecordingError
-from planner.monitor.recording.logs.header import field_of
-from planner.monitor.recording.logs.names import Field
+from planner.monitor.recording.logs.header import parse_column
+from planner.monitor.recording.logs.names import LogField
 
 # As nvidia-smi tells of processes: `pmon -c 2`, and `--query-compute-apps` as CSV.
 PMON = """\
@@ -33,7 +33,7 @@ timestamp;name;utilization.gpu [%];power.draw [W]
 
 @pytest.mark.parametrize("text", [PMON, APPS])
 def test_a_log_of_processes_is_told_apart_from_one_of_cards(imported, text):
-    with pytest.raises(RecordingError, match="is a log of processes, not of cards") as refused:
+    with pytest.raises(RecordingError, match="is a log of processes, not of GPUs") as refused:
         imported(text)
     assert "--query-gpu=timestamp,index" in refused.value.hint
 
@@ -75,8 +75,8 @@ def test_columns_that_people_name_themselves(imported):
     ],
 )
 def test_how_a_column_is_named(name, unit, metric, per_one):
-    field = field_of(name, unit)
-    assert field == (None if metric is None else Field(metric, per_one))
+    field = parse_column(name, unit)
+    assert field == (None if metric is None else LogField(metric, per_one))
 
 
 def test_cells_parted_by_semicolons_or_tabs(imported):

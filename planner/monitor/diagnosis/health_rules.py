@@ -1,0 +1,109 @@
+"""Rules for problems that matter whatever a card does: heat, power supply, and memory that fills, leaks or fails."""
+
+from typing import Final
+
+from planner.monitor.diagnosis import advice, sources
+from planner.monitor.diagnosis.rule import DiagnosisRule
+from planner.monitor.diagnosis.verdict import Criterion, Kind
+from planner.units import GIB
+
+_COOLING: Final = (
+    "Remove dust and whatever blocks the airflow; check that the fans turn.",
+    "Raise the fan speed, or lower the room temperature.",
+    "Lower the power limit a little (sudo nvidia-smi -pl WATTS): it costs less speed than overheating.",
+)
+
+
+def _now_and_then(metric: str) -> tuple[Criterion, ...]:
+    """Return the criteria for a slow-down that recurs and has not ended."""
+    return (
+        Criterion(metric, "share", ">", 0.05, sources.NOW_AND_THEN),
+        Criterion(metric, "lately", ">", 0, sources.NOT_OVER),
+    )
+
+
+HEALTH_RULES: Final = (
+    DiagnosisRule(
+        Kind.MEMORY_ERRORS,
+        "error",
+        "memory failure",
+        "Memory rows are defective and could not be remapped.",
+        (Criterion("remapping_failed", "last", ">", 0, sources.KEMPNER),),
+        ("Stop using the card and have it replaced; results may be wrong.",),
+        is_instant=True,
+    ),
+    DiagnosisRule(
+        Kind.MEMORY_ERRORS,
+        "warning",
+        "memory errors",
+        "Memory rows were remapped after uncorrectable errors.",
+        (Criterion("remapped_uncorrected", "last", ">", 0, sources.KEMPNER),),
+        ("Reset the card if a remapping is pending.", "If the number grows, have the card replaced."),
+        is_instant=True,
+    ),
+    DiagnosisRule(
+        Kind.THERMAL,
+        "warning",
+        "slowed by heat",
+        "The card lowers its clock because it, or its memory, is too hot.",
+        _now_and_then("slowed_by_heat"),
+        _COOLING,
+        (("temperature_celsius", "most"), ("temperature_margin_celsius", "last"), ("sm_clock_mhz", "median")),
+        is_instant=True,
+    ),
+    DiagnosisRule(
+        Kind.POWER_BRAKE,
+        "warning",
+        "slowed by the power supply",
+        "The machine's power supply makes the card slow down.",
+        _now_and_then("slowed_by_supply"),
+        (
+            "Check that the power supply is strong enough and all cables are plugged in.",
+            "In a rack, check the power budget of the chassis.",
+        ),
+        (("power_watts", "median"), ("sm_clock_mhz", "median")),
+        is_instant=True,
+    ),
+    DiagnosisRule(
+        Kind.THERMAL,
+        "warning",
+        "slowed by the card's hardware",
+        "The card at least halves its clock: due to heat, an external power brake, or a power draw rising too fast.",
+        _now_and_then("slowed_by_card"),
+        _COOLING,
+        (("temperature_celsius", "most"), ("power_watts", "median"), ("sm_clock_mhz", "median")),
+        is_instant=True,
+    ),
+    DiagnosisRule(
+        Kind.LEAK,
+        "warning",
+        "memory keeps growing",
+        "Memory in use has grown steadily during the work; at this rate it will run out.",
+        (
+            Criterion("memory_long_fraction", "growth", ">", 0.05, sources.MEMORY_INCREASE),
+            Criterion("memory_long_seconds", "last", ">=", 300, sources.STEADY_GROWTH),
+            Criterion("use_fraction", "mean", ">=", 0.1, sources.IDLE_AUDIT),
+        ),
+        (
+            "Do not keep tensors with their graph across steps: total += loss.item(), not total += loss.",
+            "Clear lists of outputs and metrics; detach tensors that are kept.",
+            "If sequence lengths vary, pad to a few lengths; the allocator caches blocks for each.",
+            advice.SEGMENTS,
+        ),
+        (("memory_full_fraction", "last"),),
+    ),
+    DiagnosisRule(
+        Kind.NEAR_FULL,
+        "warning",
+        "nearly out of memory",
+        "A larger batch or longer sequence may fail. An engine that reserves all memory at start (vLLM, JAX) "
+        "looks the same without being in trouble.",
+        (
+            Criterion("memory_full_fraction", "last", ">=", 0.95, sources.NEAR_FULL),
+            Criterion("memory_left_bytes", "last", "<=", 2 * GIB, sources.NEAR_FULL),
+        ),
+        (advice.CHECKPOINTING, advice.SEGMENTS, "See below which other processes hold memory on this card."),
+        is_instant=True,
+    ),
+)
+"""Rules whose verdicts are reported in addition to that on the workload."""

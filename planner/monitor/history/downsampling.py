@@ -1,0 +1,161 @@
+"""Downsampling of long time series for plots: the minimum and maximum of each pixel column."""
+
+from math import ceil, log2
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+BLOCK: Final = 8
+_STEPS: Final = 2
+# A border moves to the next block's: no further than such a share of the narrowest column.
+_BLOCKS_A_COLUMN: Final = 4
+
+
+class MinMaxPyramid:
+    """Minima and maxima of whole blocks of `BLOCK` values, and of `BLOCK` such blocks.
+
+    It is updated on demand, so that a series that is not plotted costs nothing. Values that it has seen must not change
+    unless it is told to `forget`.
+    """
+
+    def __init__(self) -> None:
+        self._low: list[Floats] = []
+        self._high: list[Floats] = []
+        self._built = [0] * _STEPS
+        self.forget()
+
+    def forget(self) -> None:
+        """Discard everything."""
+        self._low = [np.empty(0) for _ in range(_STEPS)]
+        self._high = [np.empty(0) for _ in range(_STEPS)]
+        self._built = [0] * _STEPS
+
+    def extremes(self, values: Floats, cuts: Indices, stop: int) -> tuple[Indices, Floats, Floats]:
+        """Return the start index, the minimum and the maximum of each column.
+
+        A column reaches from one of `cuts` to the next, the last to `stop`. Inner borders may move a little so that
+        whole blocks are used, but every value from the first cut to `stop` is in some column.
+        """
+        ends = np.append(cuts, stop)
+        narrowest = int((ends[1:] - ends[:-1]).min())
+        for step in reversed(range(_STEPS)):
+            size = BLOCK ** (step + 1)
+            if narrowest >= _BLOCKS_A_COLUMN * size:
+                self._build(values, step)
+                return self._by_blocks(values, cuts, stop, step)
+        return cuts, np.minimum.reduceat(values[:stop], cuts), np.maximum.reduceat(values[:stop], cuts)
+
+    def _build(self, values: Floats, step: int) -> None:
+        """Add the blocks that have become complete."""
+        if step:
+            self._build(values, step - 1)
+        size = BLOCK ** (step + 1)
+        built, whole = self._built[step], len(values) // size
+        if whole == built:
+            return
+        below = [self._low[step - 1], self._high[step - 1]] if step else [values, values]
+        for blocks, source, reduce in zip((self._low, self._high), below, (np.min, np.max), strict=True):
+            fresh = source[built * BLOCK : whole * BLOCK].reshape(-1, BLOCK)
+            blocks[step] = _with_room(blocks[step], built, whole)
+            reduce(fresh, axis=1, out=blocks[step][built:whole])
+        self._built[step] = whole
+
+    def _by_blocks(self, values: Floats, cuts: Indices, stop: int, step: int) -> tuple[Indices, Floats, Floats]:
+        size = BLOCK ** (step + 1)
+        borders = -(-cuts // size)
+        end = stop // size
+        low = np.minimum.reduceat(self._low[step][:end], borders)
+        high = np.maximum.reduceat(self._high[step][:end], borders)
+        for column, loose in ((0, values[cuts[0] : borders[0] * size]), (-1, values[end * size : stop])):
+            if len(loose):
+                low[column] = min(low[column], loose.min())
+                high[column] = max(high[column], loose.max())
+        return np.concatenate((cuts[:1], borders[1:] * size)), low, high
+
+
+def _with_room(blocks: Floats, built: int, wanted: int) -> Floats:
+    """Return an array with the same first `built` blocks and room for `wanted` blocks."""
+    return blocks if len(blocks) >= wanted else enlarged(blocks, built, max(wanted, 2 * len(blocks)))
+
+
+def enlarged(array: npt.NDArray[Any], used: int, length: int) -> npt.NDArray[Any]:
+    """Return an array of that length whose first `used` elements are those of `array`."""
+    larger = np.empty(length, dtype=array.dtype)
+    larger[:used] = array[:used]
+    return larger
+
+
+# So many widths there are from one to its double: while more and more is shown, columns seldom change.
+_WIDTHS_AN_OCTAVE: Final = 8
+
+
+class Columns(NamedTuple):
+    """Plot data of a series: at ascending times, the minimum and maximum until the next time."""
+
+    times: Floats
+    low: Floats
+    high: Floats
+
+
+def column_width(seconds: float) -> float:
+    """Return the column width to use: the next of a fixed set, at most a tenth larger."""
+    return float(2.0 ** (ceil(log2(seconds) * _WIDTHS_AN_OCTAVE) / _WIDTHS_AN_OCTAVE))
+
+
+class ColumnCache:
+    """Cache of the columns of a series that were requested last; new readings are added incrementally.
+
+    A column begins at a whole multiple of the width, so that it stays in place while the plotted span scrolls. Values
+    that the cache has seen must not change unless it is told to `forget`.
+    """
+
+    def __init__(self) -> None:
+        self._pyramid = MinMaxPyramid()
+        self.forget()
+
+    def forget(self) -> None:
+        """Discard everything."""
+        self._pyramid.forget()
+        self._width = 0.0
+        self._stop = 0
+        self._cuts: Indices = np.empty(0, dtype=np.intp)
+        self._low: Floats = np.empty(0)
+        self._high: Floats = np.empty(0)
+
+    def between(self, times: Floats, values: Floats, first: int, stop: int, width: float) -> Columns:
+        """Return the columns that hold the readings from index `first` up to `stop`; at least one reading."""
+        is_kept = width == self._width and self._cuts[0] <= first <= self._cuts[-1]
+        if not is_kept:
+            self._width, self._stop = width, stop
+            self._cuts, self._low, self._high = self._made(times, values, first, stop)
+        elif stop > self._stop:
+            self._extend(times, values, first, stop)
+        # Of the column that `first` is in to the one that holds the last.
+        seen = slice(int(self._cuts.searchsorted(first, side="right")) - 1, int(self._cuts.searchsorted(stop)))
+        return Columns(times[self._cuts[seen]], self._low[seen], self._high[seen])
+
+    def _extend(self, times: Floats, values: Floats, first: int, stop: int) -> None:
+        """Add new readings; when a new column begins, drop the columns before `first`."""
+        last, come = int(self._cuts[-1]), values[self._stop : stop]
+        self._stop = stop
+        if times[last] // self._width == times[stop - 1] // self._width:
+            self._low[-1] = min(self._low[-1], come.min())
+            self._high[-1] = max(self._high[-1], come.max())
+            return
+        # The last column may have grown too.
+        old = slice(int(self._cuts.searchsorted(first, side="right")) - 1, -1)
+        cuts, low, high = self._made(times, values, last, stop)
+        self._cuts = np.concatenate((self._cuts[old], cuts))
+        self._low = np.concatenate((self._low[old], low))
+        self._high = np.concatenate((self._high[old], high))
+
+    def _made(self, times: Floats, values: Floats, first: int, stop: int) -> tuple[Indices, Floats, Floats]:
+        width = self._width
+        borders = np.arange(times[first] // width + 1, times[stop - 1] // width + 1) * width
+        ends = np.concatenate(([first], first + times[first:stop].searchsorted(borders), [stop]))
+        cuts = ends[:-1][ends[1:] > ends[:-1]]
+        return self._pyramid.extremes(values, cuts, stop)

@@ -1,0 +1,129 @@
+"""Queries to one card, which distinguish an unsupported quantity from a lost card and an invalid session."""
+
+from typing import Any, Final
+
+from planner.monitor.nvml import (
+    ARGUMENT_VERSION_MISMATCH,
+    DEPRECATED,
+    FUNCTION_NOT_FOUND,
+    GONE,
+    INVALID_ARGUMENT,
+    NOT_SUPPORTED,
+    RESET_REQUIRED,
+    SESSION_OVER,
+    Handle,
+    Nvml,
+    NvmlFailure,
+    cause_of,
+)
+from planner.monitor.readings.metrics import BY_NAME, Metric, checked_reading
+from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.sampler.nvml_queries import HIDDEN_BY_MIG, Query
+
+# NVML_VALUE_NOT_AVAILABLE, as an unsigned int.
+_NOT_AVAILABLE: Final = 0xFFFFFFFF
+_TRY_OLDER_CALL: Final = frozenset({FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH, DEPRECATED})
+_PERMANENT: Final = frozenset({Cause.NOT_SUPPORTED, Cause.MISSING_SYMBOL, Cause.NO_PERMISSION, Cause.MIG})
+
+
+class CardLostError(Exception):
+    """The card no longer responds, or requires a reset; it must not be queried again."""
+
+    def __init__(self, uuid: str, failure: NvmlFailure) -> None:
+        super().__init__(str(failure))
+        self.uuid, self.failure = uuid, failure
+        self.wants_reset = failure.code == RESET_REQUIRED
+
+
+class SessionOverError(Exception):
+    """NVML must be initialized again: the driver was unloaded, reset or replaced, or handles are stale."""
+
+
+class CardQueries:
+    """Queries to one card; unsupported quantities are not queried again."""
+
+    def __init__(self, nvml: Nvml, uuid: str, handle: Handle, *, in_mig_mode: bool = False) -> None:
+        self.nvml, self.uuid, self.handle = nvml, uuid, handle
+        self._in_mig_mode = in_mig_mode
+        self._unsupported: dict[str, Reading] = {}
+        self._chosen: dict[str, int] = {}
+        self._has_answered: set[str] = set()
+
+    def read(self, query: Query) -> Reading:
+        """Return the reading of one quantity, or the cause of its absence.
+
+        Raises:
+            CardLostError: If the card is lost.
+            SessionOverError: If the session is invalid.
+        """
+        last = NvmlFailure("no call", NOT_SUPPORTED)
+        for at in range(self._chosen.get(query.name, 0), len(query.calls)):
+            name, *numbers = query.calls[at]
+            try:
+                value = self.nvml.call(name, self.uuid, self.handle, *numbers)
+            except NvmlFailure as failure:
+                last = failure
+                if failure.code not in _TRY_OLDER_CALL:
+                    break
+            else:
+                self._chosen[query.name] = at
+                self._has_answered.add(query.name)
+                return _scaled(BY_NAME[query.name], value, query)
+        return self.failed(query.name, last)
+
+    def failed(self, name: str, failure: NvmlFailure) -> Reading:
+        """Return the missing reading that a failed call results in.
+
+        Raises:
+            CardLostError: If the card is lost.
+            SessionOverError: If the session is invalid.
+        """
+        if failure.code in GONE or failure.code == RESET_REQUIRED:
+            raise CardLostError(self.uuid, failure)
+        if failure.code in SESSION_OVER:
+            raise SessionOverError(str(failure))
+        if failure.code == INVALID_ARGUMENT and name in self._has_answered:
+            self._check_handle()
+        return self.missing_reading(name, cause_of(failure.code))
+
+    def missing_reading(self, name: str, cause: Cause) -> Reading:
+        """Return a missing reading, and remember permanent causes."""
+        if cause is Cause.NOT_SUPPORTED and self._in_mig_mode and name in HIDDEN_BY_MIG:
+            cause = Cause.MIG
+        reading = missing(cause)
+        if cause in _PERMANENT:
+            self._unsupported[name] = reading
+        return reading
+
+    def unsupported(self, name: str) -> Reading | None:
+        """Return the reading of a permanently missing quantity, None if it may exist."""
+        return self._unsupported.get(name)
+
+    @property
+    def all_unsupported(self) -> dict[str, Reading]:
+        """Return the readings of all permanently missing quantities."""
+        return dict(self._unsupported)
+
+    def note_answer(self, name: str) -> None:
+        """Record that a quantity was read by a call that returns several."""
+        self._has_answered.add(name)
+
+    def _check_handle(self) -> None:
+        """Distinguish a card that rejects one query from a stale handle.
+
+        Raises:
+            SessionOverError: If the handle no longer refers to this card.
+        """
+        try:
+            uuid = self.nvml.text("nvmlDeviceGetUUID", self.uuid, self.handle)
+        except NvmlFailure as failure:
+            raise SessionOverError(f"the handle of {self.uuid} is stale: {failure}") from failure
+        if uuid != self.uuid:
+            raise SessionOverError(f"the handle of {self.uuid} leads to {uuid}")
+
+
+def _scaled(metric: Metric, value: Any, query: Query) -> Reading:
+    number = value if query.place is None else value[query.place]
+    if number == _NOT_AVAILABLE and metric.unit != "bits":
+        return missing(Cause.HIDDEN)
+    return checked_reading(metric, number if query.per == 1 else number / query.per)

@@ -1,0 +1,143 @@
+"""Discovery of cards and MIG instances, with their fixed properties."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+from planner.monitor.nvml import Handle, Nvml, NvmlFailure, cause_of
+from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.metrics import BY_NAME, checked_reading
+from planner.monitor.readings.reading import Reading, missing
+from planner.monitor.sampler.card_queries import CardLostError, CardQueries
+from planner.monitor.sampler.nvml_queries import FACTS
+
+_WDDM: Final = 0
+_COMPUTED_FACTS: Final[tuple[tuple[str, str, Callable[[Any], float]], ...]] = (
+    ("compute_capability", "nvmlDeviceGetCudaComputeCapability", lambda version: version[0] + version[1] / 10),
+    ("windows_display_driver", "nvmlDeviceGetDriverModel", lambda models: int(models[0] == _WDDM)),
+)
+
+
+class DiscoveredDevice(NamedTuple):
+    """A card or instance that responds, and the driver's handle."""
+
+    device: Device
+    handle: Handle
+    parent_handle: Handle | None = None
+
+
+class UnreachableCard(NamedTuple):
+    """A card that the driver counts but cannot open."""
+
+    number: int
+    failure: NvmlFailure
+
+
+def find_devices(nvml: Nvml) -> Iterator[DiscoveredDevice | UnreachableCard]:
+    """Yield every card that the driver counts, each followed by its instances.
+
+    Raises:
+        NvmlFailure: If the cards cannot be counted.
+        SessionOverError: If the driver disappears meanwhile.
+    """
+    for index in range(nvml.call("nvmlDeviceGetCount", "")):
+        try:
+            handle = nvml.call("nvmlDeviceGetHandleByIndex", str(index), index)
+            card = _card(nvml, index, handle)
+        except NvmlFailure as failure:
+            yield UnreachableCard(index, failure)
+        except CardLostError as error:
+            yield UnreachableCard(index, error.failure)
+        else:
+            yield DiscoveredDevice(card, handle)
+            yield from _instances(nvml, card, handle)
+
+
+def instance_uuids(nvml: Nvml, uuid: str, handle: Handle) -> frozenset[str]:
+    """Return the UUIDs of a card's current MIG instances.
+
+    Raises:
+        NvmlFailure: If the card does not report its MIG mode.
+    """
+    if not nvml.call("nvmlDeviceGetMigMode", uuid, handle)[0]:
+        return frozenset()
+    return frozenset(
+        nvml.text("nvmlDeviceGetUUID", uuid, instance) for _, instance in _instance_handles(nvml, uuid, handle)
+    )
+
+
+def _card(nvml: Nvml, index: int, handle: Handle) -> Device:
+    uuid = nvml.text("nvmlDeviceGetUUID", str(index), handle)
+    pci = _pci_bus_id(nvml, uuid, handle)
+    name, raw = _name(nvml, uuid, handle, pci)
+    return Device(uuid, name, index, pci, raw_name=raw, facts=_facts(nvml, uuid, handle))
+
+
+def _instances(nvml: Nvml, card: Device, handle: Handle) -> Iterator[DiscoveredDevice]:
+    if not card.fact("mig_enabled"):
+        return
+    for at, instance in _instance_handles(nvml, card.uuid, handle):
+        with suppress(NvmlFailure):
+            yield DiscoveredDevice(_instance(nvml, card, at, instance), instance, handle)
+
+
+def _instance_handles(nvml: Nvml, uuid: str, handle: Handle) -> Iterator[tuple[int, Handle]]:
+    """Yield the index and handle of a card's current instances."""
+    try:
+        most = nvml.call("nvmlDeviceGetMaxMigDeviceCount", uuid, handle)
+    except NvmlFailure:
+        return
+    for at in range(most):
+        with suppress(NvmlFailure):
+            yield at, nvml.call("nvmlDeviceGetMigDeviceHandleByIndex", uuid, handle, at)
+
+
+def _instance(nvml: Nvml, card: Device, at: int, handle: Handle) -> Device:
+    uuid = nvml.text("nvmlDeviceGetUUID", card.uuid, handle)
+    name, raw = _name(nvml, uuid, handle, f"{card.name} MIG {at}")
+    ids = tuple(
+        int(nvml.call(call, uuid, handle)) for call in ("nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId")
+    )
+    facts = {"memory_total_bytes": _memory_total(nvml, uuid, handle)}
+    try:
+        units = nvml.call("nvmlDeviceGetAttributes", uuid, handle).multiprocessorCount
+        facts["multiprocessors"] = checked_reading(BY_NAME["multiprocessors"], units)
+    except NvmlFailure as failure:
+        facts["multiprocessors"] = missing(cause_of(failure.code))
+    return Device(uuid, name, at, card.pci_bus_id, card.uuid, (ids[0], ids[1]), raw, facts=facts)
+
+
+def _name(nvml: Nvml, uuid: str, handle: Handle, otherwise: str) -> tuple[str, str | None]:
+    """Return a printable name, and the driver's raw name if that is not valid text."""
+    try:
+        return nvml.text("nvmlDeviceGetName", uuid, handle), None
+    except NvmlFailure as failure:
+        raw = failure.raw.decode("ascii", "backslashreplace") if failure.raw else None
+        return otherwise or uuid, raw
+
+
+def _pci_bus_id(nvml: Nvml, uuid: str, handle: Handle) -> str:
+    try:
+        place = nvml.call("nvmlDeviceGetPciInfo", uuid, handle).busId
+    except (NvmlFailure, UnicodeDecodeError):
+        return ""
+    return place.decode("ascii", "replace") if isinstance(place, bytes) else str(place)
+
+
+def _facts(nvml: Nvml, uuid: str, handle: Handle) -> dict[str, Reading]:
+    queries = CardQueries(nvml, uuid, handle)
+    facts = {query.name: queries.read(query) for query in FACTS}
+    facts["memory_total_bytes"] = _memory_total(nvml, uuid, handle)
+    for name, call, value_of in _COMPUTED_FACTS:
+        try:
+            facts[name] = checked_reading(BY_NAME[name], value_of(nvml.call(call, uuid, handle)))
+        except NvmlFailure as failure:
+            facts[name] = queries.failed(name, failure)
+    return facts
+
+
+def _memory_total(nvml: Nvml, uuid: str, handle: Handle) -> Reading:
+    try:
+        return checked_reading(BY_NAME["memory_total_bytes"], nvml.memory(uuid, handle)[0])
+    except NvmlFailure as failure:
+        return missing(cause_of(failure.code))

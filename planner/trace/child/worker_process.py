@@ -1,0 +1,131 @@
+"""Child process in which the user's module runs, including all processes that it starts."""
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from io import BufferedReader, BufferedWriter
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Final, cast
+
+import psutil
+
+import planner
+from planner.trace.request import TraceRequest
+
+_MARK: Final = "GPU_PLANNER_TRACE"
+_KILL_TIMEOUT_SECONDS: Final = 10.0
+_PAUSE_SECONDS: Final = 0.01
+_SITE_FOLDERS: Final = ("site-packages", "dist-packages")
+_CHANGED: Final[Mapping[str, str]] = {
+    "CUDA_VISIBLE_DEVICES": "",
+    "HIP_VISIBLE_DEVICES": "",
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "PYTHONBREAKPOINT": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    # What is printed just before a crash is not lost.
+    "PYTHONUNBUFFERED": "1",
+    "PYTHONUTF8": "1",
+}
+_DROPPED: Final = ("PYTHONWARNINGS", "PYTHONINSPECT")
+
+
+class WorkerProcess:
+    """A running worker with its pipes; it ends when `requests` is closed, hence also when this process ends."""
+
+    def __init__(self, request: TraceRequest, worker: str, arguments: tuple[float, ...]) -> None:
+        # What the child starts inherits this mark, and is found by it when all must end.
+        self._mark = uuid.uuid4().hex
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", worker, *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=_folder(request),
+            env=_environment(self._mark),
+            start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )
+
+        self.requests = cast("BufferedWriter", self._process.stdin)
+        """The pipe that the child reads its request from."""
+        self.messages = cast("BufferedReader", self._process.stdout)
+        """The pipe with the child's messages."""
+        self.printed = cast("BufferedReader", self._process.stderr)
+        """The pipe with all that the child prints."""
+
+    @property
+    def exit_code(self) -> int | None:
+        """Return the worker's exit code: negative for a signal, None while it runs."""
+        return self._process.poll()
+
+    def memory_bytes(self) -> int:
+        """Return the resident memory of the worker and its child processes."""
+        total = 0
+        with suppress(psutil.Error):
+            child = psutil.Process(self._process.pid)
+            for process in (child, *child.children(recursive=True)):
+                with suppress(psutil.Error):
+                    total += process.memory_info().rss
+        return total
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the worker to exit, up to a timeout."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+
+    def end(self) -> None:
+        """Kill the worker and every process that it started, and wait until they are gone."""
+        if self._process.poll() is None:
+            self._kill()
+        # One that starts another while it is being ended leaves the other for the next round.
+        deadline = monotonic() + _KILL_TIMEOUT_SECONDS
+        while (left := list(self._started())) and monotonic() < deadline:
+            for process in left:
+                with suppress(psutil.Error):
+                    process.kill()
+            sleep(_PAUSE_SECONDS)
+        with suppress(OSError):
+            self.requests.close()
+
+    def _kill(self) -> None:
+        if sys.platform == "win32":
+            self._process.kill()
+        else:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def _started(self) -> Iterator[psutil.Process]:
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, OSError):
+                if process.environ().get(_MARK) == self._mark and process.status() != psutil.STATUS_ZOMBIE:
+                    yield process
+
+
+def available_memory() -> int:
+    """Return the memory available to programs on this machine, in bytes."""
+    return int(psutil.virtual_memory().available)
+
+
+def _folder(request: TraceRequest) -> str | None:
+    """Return the worker's working directory: that of the user's file, as if it were run there."""
+    return str(Path(request.target.place).parent) if request.target.kind == "file" else None
+
+
+def _environment(mark: str) -> dict[str, str]:
+    """Return the worker's environment: no GPU, no downloads of models, no bytecode files."""
+    kept = {name: value for name, value in os.environ.items() if name not in _DROPPED}
+    home = Path(planner.__file__).parent.parent
+    if home.name not in _SITE_FOLDERS:
+        # Also where this program runs from a folder in which it is not installed.
+        kept["PYTHONPATH"] = os.pathsep.join(filter(None, (kept.get("PYTHONPATH"), str(home))))
+    return {**kept, **_CHANGED, _MARK: mark}

@@ -1,0 +1,99 @@
+"""LoRA adapters on linear layers, computed as in PEFT."""
+
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+from planner.errors import TraceError
+from planner.trace.request import Lora
+
+_STAGE: Final = "load"
+
+
+class LoraLinear(nn.Module):
+    """A linear layer with a low-rank adapter.
+
+    **Formula**: base(x) + B(A(dropout(x))) × scaling, where x is first cast to the adapter's dtype.
+
+    **Source**: `peft.tuners.lora.layer.Linear.forward`.
+    """
+
+    def __init__(self, base: nn.Module, rank: int, dtype: torch.dtype, dropout: float) -> None:
+        super().__init__()
+        inside, outside = _sizes(base)
+        self.base_layer = base
+        self.lora_dropout = nn.Dropout(dropout) if dropout else nn.Identity()
+        self.lora_A = nn.Linear(inside, rank, bias=False, dtype=dtype)
+        self.lora_B = nn.Linear(rank, outside, bias=False, dtype=dtype)
+        self.scaling = 1.0
+        nn.init.zeros_(self.lora_B.weight)
+
+    @property
+    def weight(self) -> Any:
+        """Return the base weight, which T5 accesses, as `peft.tuners.tuners_utils.BaseTunerLayer` does."""
+        return self.base_layer.weight
+
+    def forward(self, x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """Return the sum of the base's and the adapter's outputs, in the base's dtype."""
+        result: torch.Tensor = self.base_layer(x, *args, **kwargs)
+        dtype = result.dtype
+        x = x.to(self.lora_A.weight.dtype)
+        result = result + self.lora_B(self.lora_A(self.lora_dropout(x))) * self.scaling
+        return result.to(dtype)
+
+
+def add_adapters(module: nn.Module, lora: Lora, dtype: torch.dtype) -> list[torch.Tensor]:
+    """Freeze `module`, add adapters to the targeted linear layers, and return the adapters' parameters.
+
+    `all-linear` is every linear layer except the output head, as in PEFT.
+
+    Raises:
+        TraceError: If no linear layer matches.
+    """
+    module.requires_grad_(False)
+    chosen = _chosen(module, lora.targets)
+    adapted: list[torch.Tensor] = []
+    for path, base in chosen.items():
+        parent, _, name = path.rpartition(".")
+        adapter = LoraLinear(base, lora.rank, dtype, lora.dropout)
+        setattr(module.get_submodule(parent), name, adapter)
+        adapted += [adapter.lora_A.weight, adapter.lora_B.weight]
+    return adapted
+
+
+def _chosen(module: nn.Module, targets: tuple[str, ...]) -> dict[str, nn.Module]:
+    linears = {path: inner for path, inner in module.named_modules() if path and _is_linear(inner)}
+    head = _output_head(module)
+    if "all-linear" in targets:
+        chosen = {path: inner for path, inner in linears.items() if inner is not head}
+    else:
+        chosen = {
+            path: inner for path, inner in linears.items() if f".{path}".endswith(tuple(f".{t}" for t in targets))
+        }
+    if not chosen:
+        ends = ", ".join(sorted({path.rpartition(".")[2] for path in linears})) or "none"
+        raise TraceError(
+            _STAGE, f"no linear layer matches {' or '.join(targets)}", f"Its linear layers end in: {ends}."
+        )
+    return chosen
+
+
+def _is_linear(module: nn.Module) -> bool:
+    """Return whether it is a linear layer: PyTorch's, or the Conv1D of transformers, which GPT-2 uses."""
+    return isinstance(module, nn.Linear) or _is_conv1d(module)
+
+
+def _is_conv1d(module: nn.Module) -> bool:
+    return type(module).__module__ == "transformers.pytorch_utils" and type(module).__name__ == "Conv1D"
+
+
+def _sizes(base: Any) -> tuple[int, int]:
+    if _is_conv1d(base):
+        inside, outside = base.weight.shape
+        return inside, outside
+    return base.in_features, base.out_features
+
+
+def _output_head(module: Any) -> object:
+    return module.get_output_embeddings() if hasattr(module, "get_output_embeddings") else None

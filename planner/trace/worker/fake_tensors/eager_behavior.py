@@ -1,0 +1,160 @@
+"""Eager-mode behavior that fake tensors lack: in-place results, true storage sizes, in-place gradient sums."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.nn import functional
+
+from planner.trace.worker.cpu.rnn import rnn_workspace_bytes
+
+_linear = functional.linear
+
+
+@contextmanager
+def eager_behavior() -> Iterator[None]:
+    """Make linear layers, conversions and copies of modules behave as without a dispatch mode."""
+    plain = ((functional, "linear", _linear_as_plain), (torch.utils, "swap_tensors", _set_data))
+    with ExitStack() as stack:
+        for holder, name, way in (*plain, (FakeTensor, "__deepcopy__", _copied)):
+            stack.callback(setattr, holder, name, getattr(holder, name))
+            setattr(holder, name, way)
+        yield
+
+
+def _linear_as_plain(
+    input: torch.Tensor,  # noqa: A002  # as PyTorch calls it: it may be given by name
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Add the bias in place if the input's rows are not contiguous.
+
+    **Source**: `linear` in aten/src/ATen/native/Linear.cpp, which adds it to a copy if a tensor is a subclass.
+    """
+    if bias is None or input.dim() < 3 or input.is_contiguous():
+        return _linear(input, weight, bias)
+    result = _linear(input, weight)
+    # Autocast would have made it of the same type.
+    return result.add_(bias.to(result.dtype))
+
+
+def _set_data(old: torch.Tensor, new: torch.Tensor) -> None:
+    """Set the parameter's data to the converted one.
+
+    **Source**: `Module._apply` sets `data` of plain parameters; fake ones it swaps, which fails if they are weakly
+    referenced, as the fake tensors' own bookkeeping does.
+    """
+    old.data = new.data
+
+
+def _copied(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
+    """Copy a tensor with its gradient, as for repeated layers and averages of weights.
+
+    **Source**: `Parameter.__deepcopy__`. That of fake tensors copies the mode with them, which then is another run's.
+    """
+    if id(tensor) in memo:
+        return memo[id(tensor)]  # type: ignore[no-any-return]  # what was copied is of the same type
+    result = tensor.detach().clone(memory_format=torch.preserve_format)
+    if isinstance(tensor, nn.Parameter):
+        result = nn.Parameter(result, tensor.requires_grad)
+    else:
+        result.requires_grad_(tensor.requires_grad)
+    if tensor.grad is not None:
+        result.grad = _copied(tensor.grad, memo)
+    memo[id(tensor)] = result
+    return result
+
+
+_aten: Final = torch.ops.aten
+
+
+def correct(func: Any, args: tuple[Any, ...], result: Any) -> None:
+    """Resize the storages that `func` made to their true sizes."""
+    correction = _CORRECTIONS.get(func)
+    if correction is not None:
+        correction(args, result)
+
+
+def _loss(args: tuple[Any, ...], result: torch.Tensor) -> None:
+    """Resize the reduced loss, whose storage was allocated for all elements and is kept.
+
+    **Source**: `TORCH_META_FUNC(mse_loss)` in aten/src/ATen/native/Loss.cpp resizes its output after it was made.
+    """
+    if len(args) < 3 or args[2]:
+        shape = torch.broadcast_shapes(args[0].shape, args[1].shape)
+        result.untyped_storage().resize_(shape.numel() * result.element_size())
+
+
+def _layer_norm(args: tuple[Any, ...], result: tuple[torch.Tensor, ...]) -> None:
+    """Resize the statistics to fp32 if the input has half the bits of its weight.
+
+    **Source**: `layer_norm_cpu` of aten/src/ATen/native/layer_norm.cpp: `param_scalar_type` of mixed formats.
+    """
+    if args[2] is not None and args[2].dtype != args[0].dtype:
+        for statistics in result[1:]:
+            statistics.untyped_storage().resize_(statistics.numel() * torch.float32.itemsize)
+
+
+def _recurrent(args: tuple[Any, ...], result: tuple[torch.Tensor, ...]) -> None:
+    """Resize the workspace, which is empty under the rule for fake tensors."""
+    if torch.is_grad_enabled():
+        result[3].untyped_storage().resize_(rnn_workspace_bytes(args[0], args[10]))
+
+
+_CORRECTIONS: Final[dict[Any, Callable[[tuple[Any, ...], Any], None]]] = {
+    _aten.mse_loss.default: _loss,
+    _aten.smooth_l1_loss.default: _loss,
+    _aten.native_layer_norm.default: _layer_norm,
+    _aten.mkldnn_rnn_layer.default: _recurrent,
+}
+
+ADD: Final = torch.ops.aten.add.Tensor
+ADD_IN_PLACE: Final = torch.ops.aten.add_.Tensor
+_ENGINE: Final = "_engine_run_backward"
+_ON_THE_WAY: Final = (
+    str(Path(__file__).parent.parent),
+    *(str(Path(torch.__file__).parent / one) for one in ("_compile", "_dynamo")),
+)
+"""Source paths of functions between the engine and a mode: our own modes, and PyTorch's wrappers."""
+
+
+class Accumulation:
+    """Detects additions of gradients that autograd does in place.
+
+    Autograd adds a gradient to another in place if nothing else refers to the other, but never for subclasses such as
+    fake tensors.
+
+    **Source**: `can_accumulate_inplace` in torch/csrc/autograd/input_buffer.cpp.
+    """
+
+    def __init__(self) -> None:
+        self._sole: tuple[int, int] | None = None
+
+    def learn(self) -> None:
+        """Observe the use count of a gradient that only autograd refers to, under the active modes."""
+        with torch.enable_grad():
+            leaf = torch.empty(0, requires_grad=True)
+            (leaf.sin() * leaf.cos()).backward(torch.empty(0))
+
+    def is_in_place(self, args: tuple[Any, ...]) -> bool:
+        """Return whether `args` are gradients whose addition would be in place with real tensors."""
+        first, second = args[0], args[1]
+        if not isinstance(second, torch.Tensor) or first.shape != second.shape or not _is_from_engine():
+            return False
+        uses = first._use_count(), torch._C._storage_Use_Count(first.untyped_storage()._cdata)
+        if self._sole is None:
+            self._sole = uses
+        return uses == self._sole and not first._is_view()
+
+
+def _is_from_engine() -> bool:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_ON_THE_WAY):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_name == _ENGINE

@@ -1,0 +1,54 @@
+"""Optimizer states, against the optimizers themselves, or against their documented sums."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+
+from planner.memory.training.optimizer_states import optimizer_term, shampoo_factors, soap_squares  # noqa: E402
+from planner.models.architecture import Tensor  # noqa: E402
+from planner.workload.optimizers import Optimizer  # noqa: E402
+
+SHAPES = ((400, 300), (300,), (100, 200))
+
+
+TRAINED = tuple(
+    (Tensor(name=f"{place}", shape=shape, role="linear" if len(shape) > 1 else "norm"), 1)
+    for place, shape in enumerate(SHAPES)
+)
+
+
+def test_bitsandbytes_quantises_blocks_of_256_of_large_tensors() -> None:
+    large, small = Tensor(name="l", shape=(64, 65), role="linear"), Tensor(name="s", shape=(4095,), role="norm")
+    table = Tensor(name="e", shape=(100, 64), role="embedding")
+    # 4160 elements in 17 blocks, each with a scale in fp32; the others have 32 bits each.
+    for name, moments in (("adamw-8bit", 2), ("paged-adamw-8bit", 2), ("lion-8bit", 1), ("paged-lion-8bit", 1)):
+        states = optimizer_term(((large, 1), (small, 1), (table, 3)), name, 2)
+        assert states is not None
+        assert states.bytes == moments * (4160 + 17 * 4 + 4 * (4095 + 3 * 6400))
+
+
+@pytest.mark.parametrize(("name", "moments"), [("adamw-32bit-bnb", 2), ("lion", 1), ("paged-lion", 1)])
+def test_states_of_32_bits_are_so_whatever_is_trained(name: Optimizer, moments: int) -> None:
+    states = optimizer_term(TRAINED, name, 2)
+    assert states is not None
+    assert states.bytes == moments * 4 * sum(tensor.size for tensor, _ in TRAINED)
+
+
+def test_soap_keeps_squares_of_sides_up_to_10000() -> None:
+    shapes = ((300, 200), (700,), (12_000, 64))
+    tensors = [Tensor(name=str(shape), shape=shape, role="linear") for shape in shapes]
+    # What nikhilvyas/SOAP itself kept of these three: moments 2 × 3,314,800 bytes, GG and Q 536,384 each.
+    assert 8 * sum(soap_squares(tensor) for tensor in tensors) == 2 * 536_384
+    states = optimizer_term(tuple((tensor, 1) for tensor in tensors), "soap", 4)
+    assert states is not None
+    assert states.bytes == 7_702_368
+
+
+@pytest.mark.parametrize(
+    ("shape", "factors"),
+    [((300, 200), 522_000), ((2048, 1500), 27_006_816), ((1, 64), 16_640), ((600, 3), 1_442_448), ((1025,), 4_198_408)],
+)
+def test_shampoo_keeps_triangles_of_blocks(shape: tuple[int, ...], factors: int) -> None:
+    # Both kinds of factors, as DistributedShampoo itself kept them by default.
+    assert 4 * shampoo_factors(Tensor(name="t", shape=shape, role="linear")) == factors

@@ -1,0 +1,117 @@
+"""Only the very process that was meant is ended, and only where that is allowed."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+import psutil
+import pytest
+from fake_nvml_kit import A, card
+
+from planner.errors import PlannerError
+from planner.monitor.host.termination import terminate, why_not
+from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.sample import CardProcess, HostProcess
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A process of one's own that waits to be ended."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def on_card(pid: int, started: float, *, is_own: bool = True, is_reliable: bool = True) -> CardProcess:
+    host = HostProcess("python", "ada", "python train.py", started, None, 1, is_own)
+    return CardProcess(pid, "GPU-a", "compute", Reading(1.0), host=host, is_reliable=is_reliable)
+
+
+@pytest.mark.parametrize("by_force", [False, True])
+def test_an_own_process_is_ended(sleeper, by_force):
+    terminate(on_card(sleeper.pid, psutil.Process(sleeper.pid).create_time()), by_force=by_force)
+    assert sleeper.wait(10) != 0
+
+
+def test_another_process_with_the_same_number_is_left_alone(sleeper):
+    with pytest.raises(PlannerError, match="was not ended") as caught:
+        terminate(on_card(sleeper.pid, psutil.Process(sleeper.pid).create_time() - 60))
+    assert "another process" in caught.value.hint
+    assert sleeper.poll() is None
+
+
+def test_a_process_that_has_ended_is_said_to_have(sleeper):
+    started = psutil.Process(sleeper.pid).create_time()
+    sleeper.kill()
+    sleeper.wait()
+    with pytest.raises(PlannerError, match="already ended"):
+        terminate(on_card(sleeper.pid, started))
+
+
+def test_what_may_not_be_ended_says_why(sleeper):
+    foreign = CardProcess(sleeper.pid, "GPU-a", "compute", Reading(1.0))
+    with pytest.raises(PlannerError, match="was not ended"):
+        terminate(foreign)
+    assert "PID is not valid here" in why_not(foreign)
+    assert "implausible" in why_not(on_card(1, 0.0, is_reliable=False))
+    assert "ada" in why_not(on_card(1, 0.0, is_own=False))
+    assert why_not(on_card(1, 0.0, is_own=False), may_end_others=True) == ""
+    assert sleeper.poll() is None
+
+
+def test_a_process_of_another_user_is_ended_only_where_that_is_allowed(sleeper):
+    started = psutil.Process(sleeper.pid).create_time()
+    with pytest.raises(PlannerError, match="was not ended") as caught:
+        terminate(on_card(sleeper.pid, started, is_own=False))
+    assert "only allow ending your own" in caught.value.hint
+    assert sleeper.poll() is None
+    terminate(on_card(sleeper.pid, started, is_own=False), may_end_others=True)
+    assert sleeper.wait(10) != 0
+
+
+def test_what_cannot_be_true_is_never_ended_even_where_all_is_allowed(sleeper):
+    started = psutil.Process(sleeper.pid).create_time()
+    for doubtful in (
+        on_card(sleeper.pid, started, is_reliable=False),
+        replace(on_card(sleeper.pid, started), host=None),
+    ):
+        with pytest.raises(PlannerError, match="was not ended"):
+            terminate(doubtful, may_end_others=True, by_force=True)
+    assert sleeper.poll() is None
+
+
+@pytest.mark.parametrize("surroundings", [{"has_own_pids": True}, {"is_wsl": True}], ids=["container", "wsl"])
+def test_a_process_here_with_the_number_of_one_elsewhere_is_never_ended(fake_nvml, sleeper, surroundings):
+    """The driver tells the number of a process of another system; here another process has it."""
+    fake_nvml.say_surroundings(**surroundings)
+    fake_nvml.say(card(0, A) | {"0.process.compute": f"{sleeper.pid}:4096"})
+    with fake_nvml.supervisor():
+        (process,) = fake_nvml.wait_for(lambda latest: latest.processes).processes
+    assert (process.pid, process.host) == (sleeper.pid, None)
+    with pytest.raises(PlannerError, match="was not ended") as caught:
+        terminate(process, may_end_others=True, by_force=True)
+    assert "PID is not valid here" in caught.value.hint
+    assert sleeper.poll() is None
+
+
+def test_a_process_that_the_driver_tells_is_ended_from_what_was_read_of_it(fake_nvml, sleeper):
+    fake_nvml.say(card(0, A) | {"0.process.compute": f"{sleeper.pid}:4096"})
+    with fake_nvml.supervisor():
+        (process,) = fake_nvml.wait_for(lambda latest: latest.processes).processes
+        assert process.host.is_own
+        terminate(process)
+        assert sleeper.wait(10) != 0
+        # The driver still lists it, as it does for a moment: its number is nobody's now.
+        process = fake_nvml.wait_for(lambda latest: latest.processes and not latest.processes[0].host).processes[0]
+    assert why_not(process)
+
+
+def test_what_the_system_refuses_is_told(sleeper, monkeypatch):
+    def refuse(_process):
+        raise psutil.AccessDenied
+
+    started = psutil.Process(sleeper.pid).create_time()
+    monkeypatch.setattr(psutil.Process, "terminate", refuse)
+    with pytest.raises(PlannerError, match="could not be ended"):
+        terminate(on_card(sleeper.pid, started))

@@ -1,0 +1,47 @@
+"""Faults, their descriptions, and exits of the sampler."""
+
+import pytest
+
+from planner.monitor.readings.faults import (
+    FAULTS,
+    RESTART_EXIT_CODE,
+    ActiveFaults,
+    Fault,
+    FaultKind,
+    explain_sampler_exit,
+)
+
+
+def test_every_fault_has_its_words():
+    assert set(FAULTS) == set(FaultKind)
+    assert all(about.title and about.advice for about in FAULTS.values())
+
+
+def test_a_fault_that_goes_on_keeps_its_first_time():
+    book = ActiveFaults()
+    book.note(Fault(FaultKind.LOST, 5.0, "GPU-a", "first"))
+    book.note(Fault(FaultKind.LOST, 9.0, "GPU-a", "second"))
+    book.note(Fault(FaultKind.NO_DRIVER, 1.0))
+    assert [(fault.since_seconds, fault.detail) for fault in book.current] == [(1.0, ""), (5.0, "second")]
+    assert book.current[1].about is FAULTS[FaultKind.LOST]
+    book.keep_devices(frozenset({"GPU-b"}))
+    assert [fault.kind for fault in book.current] == [FaultKind.NO_DRIVER]
+    book.clear(FaultKind.NO_DRIVER, FaultKind.LOST)
+    assert book.current == ()
+
+
+@pytest.mark.parametrize(
+    ("code", "report", "kind", "detail"),
+    [
+        (RESTART_EXIT_CODE, "", None, ""),
+        (-11, 'File "pynvml.py", line 12 in nvmlInit', FaultKind.SAMPLER_CRASHED, "SIGSEGV in nvmlInit"),
+        (-9, "", FaultKind.SAMPLER_FAILED, "SIGKILL"),
+        (-250, "", FaultKind.SAMPLER_FAILED, "signal 250"),
+        (0xC0000005, "", FaultKind.SAMPLER_CRASHED, "0xc0000005"),
+        (1, "Traceback\nValueError: no", FaultKind.SAMPLER_FAILED, "ValueError: no"),
+        (3, "", FaultKind.SAMPLER_FAILED, "exit code 3"),
+        (None, "", FaultKind.SAMPLER_FAILED, "exit code None"),
+    ],
+)
+def test_how_a_sampler_ended_is_told(code, report, kind, detail):
+    assert explain_sampler_exit(code, report) == (kind, detail)

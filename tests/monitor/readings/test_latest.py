@@ -1,0 +1,52 @@
+"""The current state, accumulated from samples."""
+
+import pytest
+from state_kit import DEVICE, A, B, latest_of
+
+from planner.monitor.readings.faults import Fault, FaultKind
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.reading import Cause, Reading
+from planner.monitor.readings.sample import Sample
+
+
+def test_a_reading_stands_until_the_next_of_its_kind():
+    latest = latest_of(DEVICE, fan_fraction=0.3, sm_clock_mhz=1)
+    latest.note_sample(Sample(2.0, 3.0, {A: {"sm_clock_mhz": Reading(2)}}, {"cpu_fraction": Reading(0.25)}))
+    assert latest.reading(A, "fan_fraction").value == 0.3
+    assert latest.reading(A, "sm_clock_mhz").value == 2
+    assert latest.reading(A, "power_watts").cause is Cause.NOT_YET
+    assert latest.host["cpu_fraction"].value == 0.25
+    assert len(latest.processes) == 2
+    assert latest.reading(B, "power_watts").cause is Cause.NOT_YET
+
+
+def test_a_card_that_does_not_run_keeps_no_readings():
+    latest = latest_of(DEVICE, fan_fraction=0.3)
+    latest.note_inventory(Inventory(devices=(Device(A, "a", 0, state="lost"), Device(B, "b", 1, state="asleep"))))
+    assert latest.reading(A, "fan_fraction").cause is Cause.LOST
+    assert latest.reading(B, "fan_fraction").cause is Cause.ASLEEP
+    assert latest.readings(A) == {}
+    assert latest.processes == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "cause"),
+    [
+        (FaultKind.NO_DRIVER, Cause.NO_ANSWER),
+        (FaultKind.NOT_ANSWERING, Cause.NO_ANSWER),
+        (FaultKind.SAMPLER_CRASHED, Cause.NO_ANSWER),
+        (FaultKind.RELEASED, Cause.RELEASED),
+    ],
+)
+def test_what_was_read_before_the_driver_was_gone_does_not_stand(kind, cause):
+    latest = latest_of(DEVICE, fan_fraction=0.3)
+    latest.note_sample(Sample(2.0, 3.0))
+    assert latest.reading(A, "fan_fraction").value == 0.3
+    latest.note_inventory(Inventory("580", devices=(DEVICE,), faults=(Fault(kind, 3.0),)))
+    assert latest.reading(A, "fan_fraction").value == 0.3
+    latest.note_sample(Sample(3.0, 4.0))
+    assert latest.reading(A, "fan_fraction").cause is cause
+    assert latest.processes == ()
+    latest.note_sample(Sample(4.0, 5.0, {A: {"power_watts": Reading(9)}}))
+    assert latest.reading(A, "power_watts").value == 9
+    assert latest.reading(A, "fan_fraction").cause is Cause.NOT_YET

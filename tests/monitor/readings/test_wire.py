@@ -1,0 +1,118 @@
+"""Lines survive being written and read, and what is no line of ours is refused."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reading_kit import READINGS
+
+from planner.monitor.readings.faults import Fault, FaultKind
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.metrics import BY_NAME
+from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.sample import CardProcess, Cost, HostProcess, Sample, Xid
+from planner.monitor.readings.wire import (
+    BadLineError,
+    PendingCall,
+    inventory_line,
+    pending_call_line,
+    read_line,
+    sample_line,
+)
+
+TIMES = st.floats(0, 1e10)
+TEXTS = st.text(max_size=20)
+READ = st.dictionaries(st.sampled_from(sorted(BY_NAME)), READINGS, max_size=4)
+PROCESSES = st.builds(
+    CardProcess,
+    pid=st.integers(0, 2**32),
+    uuid=TEXTS,
+    kind=st.sampled_from(["compute", "graphics", "mps"]),
+    memory_bytes=READINGS,
+    sm_fraction=READINGS,
+    memory_controller_fraction=READINGS,
+    host=st.none()
+    | st.builds(HostProcess, TEXTS, TEXTS, TEXTS, TIMES, st.none() | TIMES, st.integers(0, 2**50), st.booleans()),
+    is_reliable=st.booleans(),
+)
+SAMPLES = st.builds(
+    Sample,
+    TIMES,
+    TIMES,
+    st.dictionaries(TEXTS, READ, max_size=3),
+    READ,
+    st.tuples(TIMES, TIMES),
+    st.none() | st.tuples(PROCESSES),
+    st.just(()) | st.tuples(st.builds(Xid, TEXTS, st.integers(0, 200))),
+    st.none() | st.builds(Cost, TIMES, st.integers(0, 9), TIMES, st.integers(0, 99), TIMES, st.integers(0, 2**40)),
+)
+DEVICES = st.builds(
+    Device,
+    TEXTS,
+    TEXTS,
+    st.integers(0, 99),
+    TEXTS,
+    st.none() | TEXTS,
+    st.none() | st.tuples(st.integers(0, 7), st.integers(0, 7)),
+    st.none() | TEXTS,
+    st.sampled_from(["running", "lost", "asleep"]),
+    READ,
+)
+INVENTORIES = st.builds(
+    Inventory,
+    TEXTS,
+    TEXTS,
+    TEXTS,
+    st.lists(DEVICES, max_size=2).map(tuple),
+    st.lists(st.builds(Fault, st.sampled_from(FaultKind), TIMES, st.none() | TEXTS, TEXTS), max_size=2).map(tuple),
+)
+
+
+@settings(max_examples=50)
+@given(SAMPLES)
+def test_samples_survive(sample):
+    line = sample_line(sample)
+    assert line.count(b"\n") == 1
+    assert read_line(line) == sample
+
+
+@settings(max_examples=50)
+@given(INVENTORIES)
+def test_inventories_survive(inventory):
+    assert read_line(inventory_line(inventory)) == inventory
+
+
+@pytest.mark.parametrize("busy", [None, PendingCall("nvmlInit", "", 12.5)])
+def test_what_is_under_way_survives(busy):
+    assert read_line(pending_call_line(busy)) == busy
+
+
+def test_a_text_that_is_no_utf_8_survives_too():
+    host = HostProcess("a", "b", "caf\udce9", 0.0, None, 0, is_own=True)
+    sample = Sample(0.0, 0.0, processes=(CardProcess(1, "u", "compute", Reading(1), host=host),))
+    assert read_line(sample_line(sample)) == sample
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"\n",
+        b"Traceback (most recent call last):\n",
+        b"[]\n",
+        b"1\n",
+        b"{}\n",
+        b'{"a":1,"b":2}\n',
+        b'{"other":1}\n',
+        b'{"sample":{}}\n',
+        b'{"sample":{"at":1,"wall":"x"}}\n',
+        b'{"sample":{"at":1,"wall":2,"devices":{"a":{"b":"c"}},"host":{},"cores":[]}}\n',
+        b'{"inventory":{"driver":""}}\n',
+        b'{"busy":1}\n',
+        b'{"busy":[]}\n',
+        b'{"sample":{"at":1,"wal',
+        b"\xff\xfe\n",
+    ],
+)
+def test_what_is_no_line_of_ours_is_refused(line):
+    with pytest.raises(BadLineError):
+        read_line(line)

@@ -1,0 +1,17 @@
+"""Sampling intervals and growing pauses."""
+
+import pytest
+
+from planner.monitor.settings import BackOff, bounded
+
+
+def test_pauses_double_until_a_success():
+    pauses = BackOff(1.0, 5.0)
+    assert [pauses.next_seconds() for _ in range(5)] == [1, 2, 4, 5, 5]
+    pauses.reset()
+    assert pauses.next_seconds() == 1
+
+
+@pytest.mark.parametrize(("asked", "kept"), [(0.01, 0.1), (1.5, 1.5), (60, 10.0)])
+def test_intervals_stay_within_what_is_possible(asked, kept):
+    assert bounded(asked) == kept

@@ -1,0 +1,49 @@
+"""Operation counts of denoisers and decoders."""
+
+import pytest
+from small_models import bundled
+
+from planner.models.pipeline import networks_of
+from planner.performance.estimate import estimate_time
+from planner.performance.inference.denoising import decoder_counts, denoiser_counts
+from planner.performance.inference.images import pipeline_counts
+from planner.workload.defaults import with_defaults
+from planner.workload.workload import Inference
+
+SD_15 = "stable-diffusion-v1-5/stable-diffusion-v1-5"
+
+
+def gpu(name):
+    return bundled().hardware.gpu(name)
+
+
+@pytest.mark.parametrize(
+    ("model", "side", "text", "denoiser_tflop", "decoder_tflop"),
+    [
+        (SD_15, 64, 77, 0.80, 2.5),
+        ("stabilityai/stable-diffusion-xl-base-1.0", 128, 77, 6.8, 10.5),
+        ("stabilityai/stable-diffusion-3-medium-diffusers", 128, 333, 8.9, 10.5),
+        ("PixArt-alpha/PixArt-Sigma-XL-2-1024-MS", 128, 300, 6.6, 10.5),
+        ("black-forest-labs/FLUX.1-dev", 128, 512, 74.4, 10.5),
+    ],
+)
+def test_operations_of_denoisers_and_decoders(model, side, text, denoiser_tflop, decoder_tflop):
+    denoiser, decoder = networks_of(bundled().models.model(model).components)
+    assert denoiser_counts(denoiser, side, side, text).flops == pytest.approx(denoiser_tflop * 1e12, rel=0.02)
+    assert decoder_counts(decoder, side, side).flops == pytest.approx(decoder_tflop * 1e12, rel=0.02)
+
+
+def image(card="a100-pcie-80gb", **changes):
+    architecture = bundled().models.model(SD_15)
+    workload = with_defaults(Inference(**changes), architecture, 1)
+    return architecture, workload, estimate_time(architecture, workload, ((gpu(card), 1),))
+
+
+def test_an_image_is_its_steps_twice_with_guidance():
+    architecture, guided, _ = image()
+    plain = image(diffusion={"guidance": False})[1]
+    denoiser, decoder = networks_of(architecture.components)
+    one, last = denoiser_counts(denoiser, 64, 64, 77).flops, decoder_counts(decoder, 64, 64).flops
+    encoders = 2 * 77 * sum(part.parameters for part in architecture.components if part.part == "text")
+    assert pipeline_counts(architecture, guided).flops == pytest.approx(60 * one + last + encoders)
+    assert pipeline_counts(architecture, plain).flops == pytest.approx(30 * one + last + encoders)

@@ -1,0 +1,86 @@
+import pytest
+from recordings import Recorder, two_steps
+
+from planner.trace.allocator.replay import AllocatorReplay, FailedAllocation, replay
+from planner.trace.allocator.settings import AllocatorSettings
+from planner.trace.analysis.conclude import reservation
+from planner.trace.recording import Allocations
+
+MIB = 1 << 20
+EXPANDABLE = AllocatorSettings(expandable_segments=True)
+
+
+@pytest.fixture
+def run():
+    """8 and 9 MiB share a segment of 20; 30 have their own; the 8 and 9 are freed and 1 byte comes last."""
+    recorder = Recorder()
+    recorder.begin("forward", step=1)
+    first, second = recorder.make(8 * MIB), recorder.make(9 * MIB)
+    recorder.make(30 * MIB, operator="aten.mm", module="layers.1", line="net.py:7")
+    recorder.free(first, second)
+    recorder.make(0)
+    recorder.make(1)
+    return recorder
+
+
+def test_peaks_and_what_else_held_then(run):
+    assert replay(run.recording().allocations) == AllocatorReplay(
+        reserved_bytes=52 * MIB,
+        time=6,
+        allocated_bytes=30 * MIB + 512,
+        largest_free_block_bytes=20 * MIB,
+        segments=3,
+        peak_allocated_bytes=47 * MIB,
+        peak_allocated_time=2,
+        out_of_memory=None,
+    )
+
+
+def test_fragmentation_is_the_share_that_is_not_allocated(run):
+    assert replay(run.recording().allocations).fragmentation_fraction == (22 * MIB - 512) / (52 * MIB)
+
+
+def test_expandable_segments_have_figures_of_their_own(run):
+    replayed = replay(run.recording().allocations, EXPANDABLE)
+    # 8 + 9 + 30 = 47 in pages of 20 are 60; the byte takes a page of 2.
+    assert (replayed.reserved_bytes, replayed.segments) == (62 * MIB, 2)
+
+
+def test_where_it_runs_out(run):
+    replayed = replay(run.recording().allocations, capacity_bytes=49 * MIB)
+    assert replayed.out_of_memory == FailedAllocation(2, 2, 30 * MIB, allocated_bytes=17 * MIB, reserved_bytes=20 * MIB)
+    assert (replayed.reserved_bytes, replayed.peak_allocated_bytes) == (20 * MIB, 17 * MIB)
+
+
+def test_what_fits_after_the_cache_is_emptied_does_not_run_out(run):
+    replayed = replay(run.recording().allocations, capacity_bytes=50 * MIB)
+    assert replayed.out_of_memory is None
+    assert (replayed.reserved_bytes, replayed.allocated_bytes, replayed.time) == (50 * MIB, 47 * MIB, 2)
+
+
+def test_nothing_allocated_is_nothing_reserved():
+    nothing = Allocations(
+        bytes=(0,), made=(0,), freed=(1,), category=(0,), operator=(0,), module=(0,), line=(0,), shape=(0,)
+    )
+    replayed = replay(nothing)
+    assert replayed == AllocatorReplay(0, None, 0, 0, 0, 0, None, None)
+    assert replayed.fragmentation_fraction == 0
+
+
+def test_a_reservation_names_the_line_that_fails(run):
+    found = reservation(run.recording(), AllocatorSettings(max_split_size_bytes=64 * MIB), 49 * MIB)
+    assert found.settings == "max_split_size_mb:64"
+    assert found.reserved_bytes == 20 * MIB
+    failed = found.out_of_memory
+    assert (failed.time, failed.step, failed.phase, failed.bytes) == (2, 1, "forward", 30 * MIB)
+    assert (failed.allocated_bytes, failed.reserved_bytes) == (17 * MIB, 20 * MIB)
+    assert (failed.operator, failed.module, failed.line) == ("aten.mm", "layers.1", "net.py:7")
+
+
+def test_a_reservation_of_a_run_that_fits():
+    recording = two_steps()
+    found, replayed = reservation(recording), replay(recording.allocations)
+    assert (found.settings, found.out_of_memory) == ("", None)
+    assert (found.reserved_bytes, found.allocated_bytes) == (replayed.reserved_bytes, replayed.allocated_bytes)
+    assert (found.segments, found.largest_free_block_bytes) == (replayed.segments, replayed.largest_free_block_bytes)
+    assert found.fragmentation_fraction == replayed.fragmentation_fraction

@@ -1,0 +1,119 @@
+"""Live bytes over a recording, in all points and in those that are drawn."""
+
+import pytest
+from hypothesis import given, settings
+from recordings import Recorder, any_recordings, two_steps
+
+from planner.trace.analysis.conclude import downsampled_timeline
+from planner.trace.analysis.course import AllocationOrigin, alive_at, allocation_origin, course_of, span_at
+from planner.trace.facts import CATEGORIES
+from planner.trace.recording import Recording
+
+
+def level(recording: Recording, time: int) -> dict[int, int]:
+    """Count the live bytes of each category at `time`, the slow and plain way."""
+    found: dict[int, int] = {}
+    columns = recording.allocations
+    for number, size in enumerate(columns.bytes):
+        freed = columns.freed[number]
+        if columns.made[number] <= time and (freed == -1 or freed > time):
+            found[columns.category[number]] = found.get(columns.category[number], 0) + size
+    return found
+
+
+def test_the_course_goes_up_and_down():
+    recorder = Recorder()
+    first = recorder.make(100)
+    second = recorder.make(50)
+    recorder.free(first)
+    recorder.make(7)
+    recorder.free(second)
+    course = course_of(recorder.recording().allocations)
+    assert course.times == (-1, 0, 1, 2, 3, 4)
+    assert course.totals == (0, 100, 150, 50, 57, 7)
+    assert course.origins == (None, 0, 1, 1, 2, 2)
+    assert course.peak() == 2
+
+
+def test_the_highest_moment_of_a_stretch_is_the_earliest_of_equals():
+    recorder = Recorder()
+    for _ in range(2):
+        recorder.free(recorder.make(10))
+    course = course_of(recorder.recording().allocations)
+    assert course.peak() == 1
+    assert course.highest(2, 4) == 3
+
+
+def test_a_stretch_in_which_nothing_happens_has_what_was_there_before():
+    recorder = Recorder()
+    recorder.make(10)
+    course = course_of(recorder.recording().allocations)
+    assert course.totals[course.highest(5, 9)] == 10
+    assert course.totals[course.highest(0, 0)] == 0
+
+
+def test_an_empty_course_is_level():
+    course = course_of(Recorder().recording().allocations)
+    assert (course.times, course.totals, course.peak()) == ((-1,), (0,), 0)
+
+
+@pytest.mark.parametrize(("time", "name"), [(-1, "load"), (0, "load"), (3, "forward"), (5, "loss"), (10_000, "step")])
+def test_a_time_lies_in_the_phase_that_began_last(time, name):
+    assert span_at(two_steps().spans[:5], time).name == name
+
+
+@pytest.mark.parametrize(
+    ("maker", "text"),
+    [
+        (AllocationOrigin("aten.mm", "layers.0", "net.py:3"), "aten.mm in layers.0 at net.py:3"),
+        (AllocationOrigin("aten.mm", "", "net.py:3"), "aten.mm at net.py:3"),
+        (AllocationOrigin("aten.mm", "layers.0"), "aten.mm in layers.0"),
+    ],
+)
+def test_a_maker_says_itself(maker, text):
+    assert str(maker) == text
+
+
+def test_nothing_is_made_by_nobody():
+    assert allocation_origin(two_steps(), None) == AllocationOrigin()
+
+
+@settings(max_examples=50)
+@given(any_recordings())
+def test_the_course_is_what_is_alive(recording):
+    course = course_of(recording.allocations)
+    for time, total in zip(course.times, course.totals, strict=True):
+        assert total == sum(level(recording, time).values())
+        assert total == sum(recording.allocations.bytes[number] for number in alive_at(recording.allocations, time))
+
+
+@settings(max_examples=50)
+@given(any_recordings())
+def test_the_drawn_points_sum_to_what_is_alive(recording):
+    timeline = downsampled_timeline(recording, course_of(recording.allocations))
+    for point, time in enumerate(timeline.times):
+        drawn = {series.category: series.bytes[point] for series in timeline.series if series.bytes[point]}
+        assert drawn == {CATEGORIES[place]: size for place, size in level(recording, time).items() if size}
+
+
+def test_a_long_course_has_at_most_800_points_with_the_highest_of_each_stretch():
+    recorder = Recorder()
+    sizes = [1 + (number * 7919) % 10_007 for number in range(4000)]
+    for size in sizes:
+        recorder.free(recorder.make(size))
+    recording = recorder.recording()
+    course = course_of(recording.allocations)
+    timeline = downsampled_timeline(recording, course)
+    assert len(timeline.times) == 800
+    stretch = 10
+    expected = [max(course.totals[start : start + stretch]) for start in range(1, len(course.times), stretch)]
+    assert [sum(series.bytes[point] for series in timeline.series) for point in range(len(expected))] == expected
+    assert max(expected) == max(sizes)
+    assert list(timeline.times) == sorted(set(timeline.times))
+
+
+def test_each_point_says_what_was_allocated_last():
+    timeline = downsampled_timeline(two_steps(), course_of(two_steps().allocations))
+    first = timeline.operators[0], timeline.modules[0], timeline.lines[0]
+    assert first == ("aten.empty", "layers.0", "net.py:10")
+    assert timeline.spans == two_steps().spans

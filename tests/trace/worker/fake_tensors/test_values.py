@@ -1,0 +1,147 @@
+"""Values of small tensors on a fake run, and what is assumed of those that nobody knows."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from ledger_kit import Books
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+from planner.errors import PlannerError
+from planner.trace.worker.fake_tensors.values import ShapeRules
+
+
+@pytest.fixture
+def books() -> Iterator[Books]:
+    with Books().open() as opened:
+        yield opened
+
+
+def test_values_that_follow_from_constants_are_known(books: Books) -> None:
+    lengths = torch.tensor([3, 5, 2])
+    assert int(lengths.max()) == 5
+    assert (torch.arange(10) > 6).nonzero().shape == (3, 1)
+    assert torch.arange(6).view(2, 3)[torch.tensor([True, False])].shape == (1, 3)
+    assert torch.repeat_interleave(torch.tensor([1, 2, 3])).shape == (6,)
+    assert torch.unique(torch.tensor([1, 1, 2])).tolist() == [1, 2]
+    assert books.notes == []
+
+
+def test_changes_in_place_are_followed_through_views(books: Books) -> None:
+    mask = torch.zeros(4, dtype=torch.bool)
+    mask[1:3].fill_(True)
+    assert mask.nonzero().shape == (2, 1)
+    assert books.notes == []
+
+
+def test_a_known_tensor_is_forgotten_once_something_unknown_is_written_to_it(books: Books) -> None:
+    mask = torch.zeros(4, dtype=torch.bool)
+    part = mask[:2]
+    mask.copy_(torch.empty(4) > 0)
+    assert part.nonzero().shape == (2, 2 - 1)
+    assert books.notes == ["A mask that depends on the data was assumed to select everything."]
+
+
+@pytest.mark.parametrize(
+    ("ask", "answer", "note"),
+    [
+        (lambda x: bool((x > 0).any()), False, "boolean"),
+        (lambda x: float(x.sum()), 1.0, "number"),
+        (lambda x: int(x.argmax()), 1, "number"),
+        (lambda x: torch.equal(x, x + 1), False, "equal"),
+        (lambda x: x[x > 0].shape, (6,), "select everything"),
+        (lambda x: torch.masked_select(x, x > 0).shape, (6,), "select everything"),
+        (lambda x: x.unique().shape, (6,), "all different"),
+        (lambda x: torch.unique(x, dim=0, return_inverse=True, return_counts=True)[2].shape, (2,), "all different"),
+        (lambda x: torch.repeat_interleave(x.long().view(-1)).shape, (6,), "repeated"),
+        (lambda x: torch.bincount(x.long().view(-1), minlength=4).shape, (4,), "counted"),
+    ],
+)
+def test_what_is_unknown_is_assumed_and_told(
+    books: Books, ask: Callable[[torch.Tensor], Any], answer: object, note: str
+) -> None:
+    assert ask(torch.empty(2, 3)) == answer
+    assert note in " ".join(books.notes)
+
+
+def test_a_mask_from_picking_one_of_n_selects_an_nth(books: Books) -> None:
+    picked = torch.empty(64, 8).argmax(-1)
+    chosen = torch.nn.functional.one_hot(picked, num_classes=8).permute(1, 0)
+    assert chosen[3].nonzero().shape == (8, 1)
+    assert "0.125" in " ".join(books.notes)
+
+
+def test_operators_of_whose_results_nothing_can_be_assumed_say_so(books: Books) -> None:
+    with pytest.raises(PlannerError, match="depends on tensor values"):
+        torch.unique_consecutive(torch.empty(4))
+
+
+def test_products_of_groups_of_matrices_take_any_format(books: Books) -> None:
+    ends = torch.tensor([2, 5], dtype=torch.int32)
+    left, right = torch.empty(5, 16, requires_grad=True), torch.empty(2, 16, 8, requires_grad=True)
+    result = torch._grouped_mm(left, right, offs=ends)
+    assert result.shape == (5, 8)
+    result.sum().backward()
+    assert left.grad is not None
+    assert right.grad is not None
+    assert right.grad.shape == (2, 16, 8)
+    assert torch._grouped_mm(torch.empty(2, 4, 16), torch.empty(2, 16, 8)).shape == (2, 4, 8)
+
+
+SHAPES: list[Callable[[], torch.Tensor]] = [
+    lambda: torch.empty(4, 8) @ torch.empty(8, 2),
+    lambda: torch.empty(4, 8) + torch.empty(8),
+    lambda: torch.empty(4, 8, dtype=torch.bfloat16) + 1,
+    lambda: torch.empty(4, dtype=torch.int64) + 1,
+    lambda: torch.empty(4, dtype=torch.int64) + 1.0,
+    lambda: torch.empty(4, dtype=torch.bool) + True,
+    lambda: torch.empty(4, 8).t() * 2,
+    lambda: torch.empty(2, 3, 4).permute(2, 0, 1).clone(),
+    lambda: torch.empty(2, 3, 8, 8).to(memory_format=torch.channels_last) * 2,
+    lambda: torch.cat([torch.empty(2, 3), torch.empty(4, 3)]),
+    lambda: torch.empty(4, 8).sum(dim=-1, keepdim=True),
+    lambda: torch.empty(4, 8).sum(dim=-1, dtype=torch.float64),
+    lambda: torch.tensor(2.0) * torch.tensor(3.0),
+    lambda: torch.empty(4, 8)[1:3, 2:].t(),
+    lambda: torch.empty(4, 8)[2].expand(3, 8),
+    lambda: torch.ops.aten._unsafe_view(torch.empty(4, 8), [2, 16]),
+    lambda: torch.empty(4, 8).unsqueeze(1).detach(),
+]
+
+
+@pytest.mark.parametrize("make", SHAPES)
+def test_a_remembered_shape_is_the_shape_that_pytorch_gives(make: Callable[[], torch.Tensor]) -> None:
+    with FakeTensorMode():
+        plain = make()
+    with Books().open():
+        first, again = make(), make()
+    for found in (first, again):
+        assert isinstance(found, FakeTensor)
+        assert (found.shape, found.stride(), found.dtype) == (plain.shape, plain.stride(), plain.dtype)
+        assert found.storage_offset() == plain.storage_offset()
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x[1:],
+        lambda x: x.t(),
+        lambda x: x.detach(),
+        lambda x: torch.ops.aten._unsafe_view(x, [2, 16]),
+        lambda x: x.expand(3, 4, 8),
+    ],
+)
+def test_a_remembered_view_shares_its_storage(books: Books, view: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    for _ in range(3):
+        whole = torch.empty(4, 8)
+        assert view(whole).untyped_storage()._cdata == whole.untyped_storage()._cdata
+    assert len(books.rows()) == 3
+
+
+def test_rules_tell_numbers_of_different_kinds_apart() -> None:
+    rules, mode = ShapeRules(), FakeTensorMode()
+    with mode:
+        whole = torch.empty(4, dtype=torch.int64)
+    kinds = [rules.dispatch(mode, torch.ops.aten.add.Tensor, (), (whole, one), {}).dtype for one in (1, 1.0, True)]
+    assert kinds == [torch.int64, torch.float32, torch.int64]

@@ -1,0 +1,120 @@
+"""What an exception of a person's code is called."""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from planner.errors import PlannerError, SpecError, TraceError
+from planner.trace.worker.failures import explain_failure
+
+HERE = [Path(__file__)]
+
+
+def raised(error):
+    with pytest.raises(type(error)) as caught:
+        raise error
+    return caught.value
+
+
+def importing(name):
+    try:
+        __import__(name)
+    except ImportError as error:
+        return error
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "hint"),
+    [
+        (EOFError("EOF when reading a line"), "asked for input", "as an argument"),
+        (EOFError("truncated"), "EOFError: truncated", ""),
+        (ValueError(), "ValueError", ""),
+        (ValueError("a\nb"), "ValueError: a b", ""),
+        (ValueError("\ud800"), "ValueError: \\ud800", ""),
+        (SystemExit("no card"), "called sys.exit('no card')", '__name__ == "__main__"'),
+        (SystemExit(), "called sys.exit()", "__main__"),
+        (
+            RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you"),
+            "took more of this",
+            "raise the limit",
+        ),
+        (RuntimeError("No CUDA GPUs are available"), "No CUDA GPUs are available", "remove .cuda()"),
+        (AssertionError("Torch not compiled with CUDA enabled"), "Torch not compiled", "remove .cuda()"),
+        (OSError("We couldn't connect to 'https://huggingface.co'"), "couldn't connect", "no network"),
+        (MemoryError(), "took more of this machine's memory", "raise the limit"),
+        (RecursionError("too deep"), "recurses infinitely", ""),
+        (KeyboardInterrupt(), "raised KeyboardInterrupt", ""),
+        (SyntaxError("odd", ("/mine/net.py", 7, 1, "x =")), "net.py, line 7: odd", ""),
+        (SyntaxError("odd"), "SyntaxError: odd", ""),
+        (importing("PIL_not_there"), "PIL_not_there is not installed", "pip install PIL_not_there"),
+        (ModuleNotFoundError("no cv2", name="cv2"), "cv2 is not installed", "pip install opencv-python"),
+        (ModuleNotFoundError("by hand"), "by hand", ""),
+        (ModuleNotFoundError("", name=""), "ModuleNotFoundError", ""),
+        (ModuleNotFoundError("no part", name="made_by_hand.part"), "no part", ""),
+        (importing("json.not_there"), "No module named 'json.not_there'", ""),
+    ],
+)
+def test_each_has_its_words(error, reason, hint, monkeypatch):
+    monkeypatch.setitem(sys.modules, "made_by_hand", ModuleType("made_by_hand"))
+    failure = explain_failure(raised(error), "forward", HERE)
+    assert reason in failure.reason
+    assert hint in failure.hint
+    assert "test_failures.py" in failure.traceback
+    assert not failure.environment
+
+
+def test_what_importing_raises_is_told_apart_from_building():
+    code = compile("1 / 0", __file__, "exec")
+    with pytest.raises(ZeroDivisionError) as caught:
+        exec(code)
+    importing_error = caught.value.with_traceback(caught.value.__traceback__.tb_next)
+    assert explain_failure(importing_error, "build", HERE).stage == "import"
+    assert explain_failure(importing_error, "forward", HERE).stage == "forward"
+    assert explain_failure(raised(ValueError()), "build", HERE).stage == "build"
+    assert explain_failure(raised(SyntaxError("odd")), "build", []).stage == "import"
+    assert explain_failure(raised(ValueError()), "build", []).stage == "build"
+
+
+def test_a_long_one_is_cut_in_its_middle():
+    failure = explain_failure(raised(ValueError("long " * 100_000)), "build", HERE)
+    assert len(failure.reason) < 600
+    assert len(failure.traceback) < 70_000
+    assert " … " in failure.reason
+
+
+def test_causes_and_groups_are_told_too():
+    def fail():
+        try:
+            {}["hidden_size"]
+        except KeyError as cause:
+            raise ExceptionGroup("both", [ValueError("one"), TypeError("two")]) from cause
+
+    with pytest.raises(ExceptionGroup) as caught:
+        fail()
+    trace = explain_failure(caught.value, "build", HERE).traceback
+    assert "KeyError: 'hidden_size'" in trace
+    assert "ValueError: one" in trace
+
+
+def test_before_pytorch_is_loaded_the_machine_is_the_reason():
+    failure = explain_failure(raised(ImportError("libcudart.so.12: cannot open shared object file")), "start", HERE)
+    assert failure.environment
+    assert not explain_failure(raised(ImportError("libcudart.so.12")), "import", HERE).environment
+
+
+@pytest.mark.parametrize(
+    ("error", "stage", "reason"),
+    [
+        (TraceError("load", "there is no file net.py", "Check its spelling."), "load", "there is no file net.py"),
+        (TraceError("somewhere", "it stopped"), "build", "it stopped"),
+        (SpecError("shape", "too many"), "build", "shape: too many"),
+        (PlannerError("odd"), "build", "odd"),
+    ],
+)
+def test_our_own_errors_are_passed_on(error, stage, reason):
+    failure = explain_failure(raised(error), "build", [])
+    assert (failure.stage, failure.reason, failure.hint) == (stage, reason, error.hint)
+    assert failure.traceback == ""
+    assert "test_failures.py" in explain_failure(raised(error), "build", HERE).traceback
