@@ -1,1 +1,1 @@
-"""The command line: a file or a folder for each command, and what they share."""
+"""The command line: a module or package for each command, and the modules that they share."""

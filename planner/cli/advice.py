@@ -1,9 +1,9 @@
-"""What would help as a table, and what was solved for as sentences."""
+"""Advice as a table, and solutions of `--solve` as sentences, for `gpu-planner fit`."""
 
 from collections.abc import Iterator
 from typing import Final
 
-from planner.cli.table import Head, table
+from planner.cli.table import TableColumn, table
 from planner.errors import SpecError
 from planner.plan.advice.advise import Advice, advise
 from planner.plan.catalog import Catalog
@@ -17,12 +17,12 @@ from planner.present.memory.verdict import in_need
 
 _SHORT: Final = 3
 _HEADS: Final = (
-    Head("Change", flexible=True, narrowest=24),
-    Head("Saves", "right", unit="GiB"),
-    Head("Then"),
-    Head("Costs", flexible=True),
-    Head("Risk"),
-    Head("Needs", flexible=True),
+    TableColumn("Change", flexible=True, narrowest=24),
+    TableColumn("Saves", "right", unit="GiB"),
+    TableColumn("Then"),
+    TableColumn("Costs", flexible=True),
+    TableColumn("Risk"),
+    TableColumn("Needs", flexible=True),
 )
 _FIELDS: Final[dict[str, Field]] = {
     "micro-batch": "micro_batch",
@@ -33,13 +33,13 @@ _FIELDS: Final[dict[str, Field]] = {
     "gpu-layers": "gpu_layers",
 }
 SOLVABLE: Final = (*_FIELDS, "count", "gpu")
-"""What can be solved for, by the names of the options that set it."""
+"""Names of the options that can be solved for."""
 
 
 def advice_blocks(
     evaluation: Evaluation, catalog: Catalog, solved: list[str], width: int | None, *, asked: bool
 ) -> tuple[str, ...]:
-    """Return what was solved for and, where it was `asked` for or the plan needs it, what would help."""
+    """Return the solutions, and the advice if it was requested (`asked`) or the plan needs to be changed."""
     lines = "\n".join(solved_line(evaluation.plan, catalog, what) for what in solved)
     if not asked and not in_need(evaluation.memory):
         return (lines,)
@@ -49,7 +49,7 @@ def advice_blocks(
 def advice_fields(
     evaluation: Evaluation, catalog: Catalog, solved: list[str], *, advised: bool
 ) -> Iterator[tuple[str, object]]:
-    """Yield the keys of the JSON with what was asked for, and their values."""
+    """Yield the keys and values that `--advise` and `--solve` add to the JSON."""
     if advised:
         yield "advice", [advice.model_dump(mode="json") for advice in advise(evaluation.plan, catalog)]
         yield "warnings", [warning.model_dump(mode="json") for warning in warnings_about(evaluation, catalog.software)]
@@ -58,7 +58,7 @@ def advice_fields(
 
 
 def advice_block(evaluation: Evaluation, advice: tuple[Advice, ...], width: int | None, *, short: bool) -> str:
-    """Return the table under its heading; `short` leaves out all but the best few and says how to see the others."""
+    """Return the table of advice with its heading; `short` limits it to the best few and names the option for all."""
     if not advice:
         return no_advice(evaluation.memory, traced=evaluation.traced is not None)
     shown = [advice_row(one)[:-1] for one in (advice[:_SHORT] if short else advice)]
@@ -67,10 +67,10 @@ def advice_block(evaluation: Evaluation, advice: tuple[Advice, ...], width: int 
 
 
 def solve(plan: Plan, catalog: Catalog, what: str, at_worst: AtWorst = "fits") -> Solved:
-    """Return the solution for the option called `what`.
+    """Return the solution for the option `what`.
 
     Raises:
-        SpecError: If nothing of that name can be solved for, or not for this plan.
+        SpecError: If the option cannot be solved for, in general or for this plan.
     """
     if what == "count":
         return fewest_cards(plan, catalog, at_worst)
@@ -85,7 +85,7 @@ def solve(plan: Plan, catalog: Catalog, what: str, at_worst: AtWorst = "fits") -
 
 
 def solved_line(plan: Plan, catalog: Catalog, what: str) -> str:
-    """Return the solution as one sentence."""
+    """Return the solution for the option `what` as one sentence."""
     surely, barely = solve(plan, catalog, what), solve(plan, catalog, what, "tight")
     card = catalog.hardware.gpu(surely.value).name if what == "gpu" and isinstance(surely.value, str) else None
     return solved_sentence(surely, barely, card)

@@ -1,4 +1,4 @@
-"""The estimate beside what a run printed (`--log`, `--correct`), and beside another plan (`--versus`)."""
+"""Comparisons of an estimate with the log of a run (`--log`, `--correct`) and with another plan (`--versus`)."""
 
 import argparse
 import sys
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from planner.cli.named_plan import plan_about
-from planner.cli.report import prose_width, wrapped
-from planner.cli.table import Head, table
+from planner.cli.report import prose_width, wrap
+from planner.cli.table import TableColumn, table
 from planner.cli.user_catalog import named_cards
 from planner.errors import AmbiguousNameError, SpecError
 from planner.memory.corrections import Correction
@@ -28,20 +28,20 @@ from planner.present.memory.comparison import versus_view
 from planner.present.memory.log_comparison import LogView, log_view
 
 _LOG_HEADS: Final = (
-    Head("Beside the log", flexible=True),
-    Head("Estimated", "right"),
-    Head("Measured", "right"),
-    Head("Difference", "right"),
+    TableColumn("Memory", flexible=True),
+    TableColumn("Estimated", "right"),
+    TableColumn("Measured", "right"),
+    TableColumn("Difference", "right"),
 )
 _STDIN: Final = "-"
 
 
 def compare_with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tuple[Plan, Comparison | None]:
-    """Return `plan` with the corrections that were asked for, and the comparison with the log, if one is given.
+    """Return `plan` with the correction of `--correct`, and the comparison with the log, if one is given.
 
     Raises:
         LogError: If the log cannot be read.
-        SpecError: If the log has nothing to compare, or nothing that a correction may be made of.
+        SpecError: If the log has nothing to compare, or no correction can be derived from it.
     """
     log = _read(arguments.log) if arguments.log is not None else None
     comparison = compare_plan(plan, catalog, read_log(log.text)) if log else None
@@ -57,9 +57,9 @@ def comparison_block(comparison: Comparison, width: int | None) -> str:
     view, prose = log_view(comparison), prose_width(width)
     rows = [[row.title, row.predicted, row.actual, row.difference] for row in view.rows]
     blocks = (
-        "\n".join(wrapped(text, prose) for text in (view.sentence, view.subject)),
+        "\n".join(wrap(text, prose) for text in (view.sentence, view.subject)),
         table(_LOG_HEADS, rows, width),
-        "\n".join(wrapped(text, prose, "- ") for text in _reasons(view)),
+        "\n".join(wrap(text, prose, "- ") for text in _reasons(view)),
     )
     return "\n\n".join(block for block in blocks if block)
 
@@ -78,8 +78,9 @@ def _read(name: str) -> Log:
 def _by_log(comparison: Comparison, evaluation: Evaluation, log: Log) -> Correction:
     correction = suggest_correction(comparison, evaluation, log.date, log.digest)
     if correction is None:
-        reason = "nothing in this log can be made a correction of"
-        raise SpecError("--correct", reason, "It takes a card, a log of the plan's engine, and a run like the plan's.")
+        reason = "no correction can be derived from this log"
+        hint = "It needs a card, a log of the plan's software, and a run with the plan's settings."
+        raise SpecError("--correct", reason, hint)
     keep_correction(corrections_file(), correction)
     return correction
 
@@ -88,23 +89,23 @@ def _kept(evaluation: Evaluation) -> Correction:
     key = correction_key(evaluation)
     found = next((kept for kept in load_corrections(corrections_file()) if kept.key == key), None)
     if found is None:
-        raise SpecError("--correct", "no correction is kept for this model, engine and card", "Add --log FILE.")
+        raise SpecError("--correct", "no correction is saved for this model, software and card", "Add --log FILE.")
     return found
 
 
 _PLAN_HEADS: Final = (
-    Head("GiB", flexible=True),
-    Head("Plan", "right"),
-    Head("Other", "right"),
-    Head("Difference", "right"),
+    TableColumn("GiB", flexible=True),
+    TableColumn("Plan", "right"),
+    TableColumn("Other", "right"),
+    TableColumn("Difference", "right"),
 )
 
 
 def other_plan(word: str, plan: Plan, catalog: Catalog) -> Plan:
-    """Return the plan in the file `word`, or `plan` on the cards (`2 x RTX 3090`) or with the model of that name.
+    """Return the plan to compare with: a plan file, or `plan` on other cards (`2 x RTX 3090`) or with another model.
 
     Raises:
-        PlannerError: If it is none of them, or the file cannot be read.
+        PlannerError: If `word` is none of these, or the file cannot be read.
     """
     if is_plan_file(Path(word)):
         return load_plan(word)
@@ -118,13 +119,13 @@ def other_plan(word: str, plan: Plan, catalog: Catalog) -> Plan:
 
 
 def versus_block(evaluation: Evaluation, found: Versus, catalog: Catalog, width: int | None) -> str:
-    """Return both answers, what is asked differently and the parts of both as text."""
+    """Return the comparison of two plans as text: the answers, the different settings, and the parts."""
     view, prose = versus_view(evaluation, found, catalog), prose_width(width)
     words = (view.sentence, f"Other: {view.other_subject}", view.other.answer)
     rows = [[row.title, *row.texts] for row in view.rows]
     blocks = (
-        "\n".join(wrapped(sentence, prose) for sentence in words if sentence),
-        "\n".join(wrapped(line, prose, "- ") for line in view.settings),
+        "\n".join(wrap(sentence, prose) for sentence in words if sentence),
+        "\n".join(wrap(line, prose, "- ") for line in view.settings),
         table(_PLAN_HEADS, rows, width) if rows else "",
     )
     return "\n\n".join(block for block in blocks if block)

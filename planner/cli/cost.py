@@ -1,4 +1,4 @@
-"""`gpu-planner cost`: how long it takes, and whether to rent or to buy, as a report with the evidence below."""
+"""`gpu-planner cost`: report on the duration of a job and whether to rent or buy, with the evidence below."""
 
 import argparse
 from collections.abc import Iterable, Iterator
@@ -11,8 +11,8 @@ from pydantic_core import to_json
 from planner.cli.money_options import add_money_options, option_of, plan_with_money, whole_number
 from planner.cli.parser import Parser
 from planner.cli.plan_arguments import add_plan_options, save_plan_as
-from planner.cli.report import prose_width, wrapped
-from planner.cli.table import Head, table, terminal_width
+from planner.cli.report import prose_width, wrap
+from planner.cli.table import TableColumn, table, terminal_width
 from planner.cli.user_catalog import user_catalog
 from planner.cost.carbon import carbon_by_region
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
@@ -43,19 +43,19 @@ from planner.present.plan.phrase import plan_phrase
 _OFFER_KEYS: Final = ("provider", "instance", "instances", "region", "hours", "usd", "gpu_hour", "age", "remarks")
 _FLEXIBLE: Final = ("provider", "instance", "region", "remarks")
 _REGIONS: Final = 10
-_SOURCE: Final = Head("Source", flexible=True, narrowest=12)
+_SOURCE: Final = TableColumn("Source", flexible=True, narrowest=12)
 _MONEY_HEADS: Final = (
-    Head("", flexible=True),
-    Head("Amount", "right"),
-    Head("Range"),
-    Head("Certainty"),
-    Head("Oldest figure"),
+    TableColumn("", flexible=True),
+    TableColumn("Amount", "right"),
+    TableColumn("Range"),
+    TableColumn("Certainty"),
+    TableColumn("Oldest figure"),
     _SOURCE,
 )
 
 
 class CostAnswer(NamedTuple):
-    """A plan with what it costs on a day; the card by its name."""
+    """A plan with its cost estimate as of the day `today`."""
 
     evaluation: Evaluation
     estimate: CostEstimate
@@ -69,20 +69,20 @@ class CostAnswer(NamedTuple):
 
     @property
     def hybrid(self) -> Hybrid | None:
-        """Return what to own and what to rent of a service; none where that is no question."""
+        """Return the best mix of owned and rented cards of a service, or None if no mix makes sense."""
         return hybrid_of_plan(self.estimate, self.evaluation.plan.cost, pace_of(self.evaluation))
 
     @property
     def energy_kwh(self) -> float | None:
-        """Return the electricity of a run or month on owned cards, else on rented ones whose place is known."""
+        """Return the electricity of a run or month on rented cards if their region is known, else on owned ones."""
         rent, own = self.estimate.result.rent, self.estimate.result.own
         if rent is not None and rent.carbon is not None:
             return rent.carbon.energy_kwh
         return None if own is None else own.carbon.energy_kwh
 
 
-class Shown(NamedTuple):
-    """How much of an answer is shown."""
+class ReportOptions(NamedTuple):
+    """Width and optional parts of the report."""
 
     width: int | None
     explain: bool
@@ -91,18 +91,18 @@ class Shown(NamedTuple):
     carbon: bool
 
 
-def cost_blocks(answer: CostAnswer, shown: Shown) -> Iterator[str]:
-    """Yield the blocks of the answer; some may be empty."""
+def cost_blocks(answer: CostAnswer, shown: ReportOptions) -> Iterator[str]:
+    """Yield the blocks of the report; some may be empty."""
     prose, result = prose_width(shown.width), answer.estimate.result
     yield _prose(result_sentences(result, answer.card, answer.today), prose)
-    yield wrapped(plan_phrase(answer.evaluation, answer.catalog), prose)
+    yield wrap(plan_phrase(answer.evaluation, answer.catalog), prose)
     yield _prose(if_it_ran(answer.evaluation.memory), prose)
     if answer.evaluation.time is not None:
         view = time_view(answer.evaluation.time)
         yield _prose((view.answer, view.reason), prose)
     yield from _amounts(result, answer, shown)
     hybrid = answer.hybrid
-    yield wrapped(hybrid_sentence(hybrid, answer.evaluation.plan.cost.horizon_years), prose) if hybrid else ""
+    yield wrap(hybrid_sentence(hybrid, answer.evaluation.plan.cost.horizon_years), prose) if hybrid else ""
     yield _prose(_carbon_sentences(answer), prose)
     if shown.carbon:
         yield _carbon_table(answer, shown.width)
@@ -110,25 +110,25 @@ def cost_blocks(answer: CostAnswer, shown: Shown) -> Iterator[str]:
         yield _tornado(answer.estimate, shown.width)
     if shown.offers:
         yield _offers(answer.estimate, shown)
-    yield "\n".join(wrapped(note, prose, "- ") for note in _notes(answer))
+    yield "\n".join(wrap(note, prose, "- ") for note in _notes(answer))
 
 
 def _prose(sentences: Iterable[str], width: int) -> str:
-    return "\n".join(wrapped(sentence, width) for sentence in sentences if sentence)
+    return "\n".join(wrap(sentence, width) for sentence in sentences if sentence)
 
 
-def _amounts(result: CostResult, answer: CostAnswer, shown: Shown) -> Iterator[str]:
-    """Yield what renting and owning cost, each as a sentence and its parts."""
+def _amounts(result: CostResult, answer: CostAnswer, shown: ReportOptions) -> Iterator[str]:
+    """Yield the costs of renting and of owning, each as a sentence and a table of its terms."""
     prose = prose_width(shown.width)
     if result.rent is not None:
-        yield f"{wrapped(rent_sentence(result.rent), prose)}\n\n{_terms(money_rows(result.rent.terms), shown)}"
+        yield f"{wrap(rent_sentence(result.rent), prose)}\n\n{_terms(money_rows(result.rent.terms), shown)}"
     if result.own is not None:
-        yield wrapped(own_sentence(result.own, answer.estimate.demand), prose)
-        yield f"At the start:\n{_terms(money_rows(result.own.upfront), shown)}"
-        yield f"Each month:\n{_terms(money_rows(result.own.monthly), shown)}" if result.own.monthly else ""
+        yield wrap(own_sentence(result.own, answer.estimate.demand), prose)
+        yield f"Upfront:\n{_terms(money_rows(result.own.upfront), shown)}"
+        yield f"Monthly:\n{_terms(money_rows(result.own.monthly), shown)}" if result.own.monthly else ""
 
 
-def _terms(rows: tuple[MoneyRow, ...], shown: Shown) -> str:
+def _terms(rows: tuple[MoneyRow, ...], shown: ReportOptions) -> str:
     if shown.explain:
         return "\n".join(_explained(row, prose_width(shown.width)) for row in rows)
     cells = [[row.title, row.text, row.range_text, row.certainty, row.date, row.short_source] for row in rows]
@@ -143,11 +143,11 @@ def _explained(row: MoneyRow, width: int) -> str:
         *(() if any(row.source in symbol[3] for symbol in row.symbols) else (f"source: {row.source}",)),
     ]
     head = f"{row.title}: {row.text}{ends}, {row.certainty}"
-    return "\n".join([head, *(wrapped(line, width, "    ", "      ") for line in lines)])
+    return "\n".join([head, *(wrap(line, width, "    ", "      ") for line in lines)])
 
 
 def _carbon_sentences(answer: CostAnswer) -> Iterator[str]:
-    """Yield the electricity and carbon of a run or month where it is rented, and where it is owned."""
+    """Yield the electricity and carbon emissions of a run or month, rented and owned."""
     result = answer.estimate.result
     if result.rent is not None and result.rent.carbon is not None:
         where = f"Rented in {_named(result.rent.carbon, answer)}"
@@ -161,11 +161,17 @@ def _named(carbon: Footprint, answer: CostAnswer) -> str:
 
 
 def _carbon_table(answer: CostAnswer, width: int | None) -> str:
-    """Return what the same electricity would stand for in the regions with the least, and in the most."""
+    """Return a table of the carbon emissions of the same electricity in the regions with the lowest."""
     energy = answer.energy_kwh
     if energy is None:
         return ""
-    heads = (Head("Region", flexible=True), Head("g/kWh", "right"), Head("CO₂, kg", "right"), Head("Date"), _SOURCE)
+    heads = (
+        TableColumn("Region", flexible=True),
+        TableColumn("g/kWh", "right"),
+        TableColumn("CO₂, kg", "right"),
+        TableColumn("Date"),
+        _SOURCE,
+    )
     everywhere = carbon_by_region(energy, answer.catalog.cost)
     rows = [
         [
@@ -176,36 +182,36 @@ def _carbon_table(answer: CostAnswer, width: int | None) -> str:
     ]
     last = everywhere[-1]
     counted = (
-        f"{len(rows):,} of {len(everywhere):,} regions, the least first; "
-        f"the most is {fmt.quantity(last.carbon_kg, 'kg')} in {last.name}"
+        f"{len(rows):,} of {len(everywhere):,} regions, lowest first; "
+        f"highest: {fmt.quantity(last.carbon_kg, 'kg')} in {last.name}"
     )
-    return f"{table(heads, rows, width)}\n\n{wrapped(counted, prose_width(width))}"
+    return f"{table(heads, rows, width)}\n\n{wrap(counted, prose_width(width))}"
 
 
 def _tornado(estimate: CostEstimate, width: int | None) -> str:
     if estimate.case is None or estimate.result.rent is None:
         return ""
     heads = (
-        Head("Input", flexible=True),
-        Head("from", "right"),
-        Head("to", "right"),
-        Head("owning saves", "right"),
-        Head("to", "right"),
-        Head(""),
+        TableColumn("Input", flexible=True),
+        TableColumn("Low", "right"),
+        TableColumn("High", "right"),
+        TableColumn("Owning saves at low", "right"),
+        TableColumn("at high", "right"),
+        TableColumn(""),
     )
     rows = [
         [
             *(row.title, row.low_value, row.high_value, fmt.money(row.low_saving_usd), fmt.money(row.high_saving_usd)),
-            "flips" if row.flips else "",
+            "flips the decision" if row.flips else "",
         ]
         for row in swing_rows(tornado(estimate.case))
     ]
     simulation = simulate(estimate.case)
-    told = wrapped(chance_sentence(simulation), prose_width(width)) if simulation else ""
+    told = wrap(chance_sentence(simulation), prose_width(width)) if simulation else ""
     return "\n\n".join(part for part in (table(heads, rows, width), told) if part)
 
 
-def _offers(estimate: CostEstimate, shown: Shown) -> str:
+def _offers(estimate: CostEstimate, shown: ReportOptions) -> str:
     rows = estimate.rows[: shown.offers]
     if not rows:
         return ""
@@ -215,7 +221,7 @@ def _offers(estimate: CostEstimate, shown: Shown) -> str:
     }
     wanted = [key for key in _OFFER_KEYS if saying.get(key, True)]
     columns = [column for column in JOB_OFFER_COLUMNS if column.key in wanted]
-    heads = [Head(column.title, column.align, column.key in _FLEXIBLE, narrowest=6) for column in columns]
+    heads = [TableColumn(column.title, column.align, column.key in _FLEXIBLE, narrowest=6) for column in columns]
     cells = [[column.text(row) for column in columns] for row in rows]
     return f"{table(heads, cells, shown.width)}\n\n{len(rows):,} of {len(estimate.rows):,} offers for this job"
 
@@ -227,8 +233,8 @@ def _notes(answer: CostAnswer) -> tuple[str, ...]:
 
 
 _DESCRIPTION: Final = """\
-Say how long the plan's job takes on its cards, what renting them costs, what owning them costs, and from when on
-owning is cheaper: the answer first, then what would change it, every figure with its source and date."""
+Estimate how long the plan's job takes on its cards, the costs of renting and of owning them, and the break-even: the
+decision first, then what would change it, and every figure with its source and date."""
 
 _EPILOG: Final = """\
 examples:
@@ -239,19 +245,19 @@ examples:
   gpu-planner cost plan.json --versus "2 x L40S"
   gpu-planner cost plan.json --tornado --carbon --json
 
-Without a job, cards are taken to be in use for eight hours of working days. Prices are dated and come without a
-network; `gpu-planner prices --refresh` fetches new ones.
+Without a job, the cards are assumed to be in use for eight hours on working days. The bundled prices are dated and
+need no network; `gpu-planner prices --refresh` fetches new ones.
 
 --json prints one object: plan, time, cost (rent, own, break_even, curve, answer, notes), demand, offers and hybrid;
-with --tornado also tornado and simulation, with --carbon carbon_by_region, with --versus other, an object of the same
-kind. Every number's field ends in its unit; what is not known is null.
+with --tornado also tornado and simulation, with --carbon carbon_by_region, with --versus other, an object with the same
+fields. The name of every numeric field ends in its unit; unknown values are null.
 
 exit codes: 0 done, 2 wrong input"""
 _OFFERS: Final = 8
 
 
 def run(argv: list[str], today: date | None = None) -> int:
-    """Answer as of `today`, by default the day that it is, and return the exit code."""
+    """Run the command with prices as of `today`, by default the current day, and return the exit code."""
     arguments = _parser().parse_args(argv)
     catalog = user_catalog()
     plan = plan_with_money(arguments, catalog)
@@ -264,7 +270,9 @@ def run(argv: list[str], today: date | None = None) -> int:
         fields = _fields(answer, arguments) | ({} if other is None else {"other": _fields(other, arguments)})
         print(to_json(fields, indent=2).decode())
     else:
-        shown = Shown(terminal_width(), arguments.explain, arguments.offers, arguments.tornado, arguments.carbon)
+        shown = ReportOptions(
+            terminal_width(), arguments.explain, arguments.offers, arguments.tornado, arguments.carbon
+        )
         beside = () if other is None else (_versus(answer, other, shown.width),)
         print("\n\n".join(block for block in (*cost_blocks(answer, shown), *beside) if block))
     return 0
@@ -275,23 +283,25 @@ def _parser() -> Parser:
     add_plan_options(parser)
     add_money_options(parser)
     answer = parser.add_argument_group("the answer")
-    answer.add_argument("--explain", action="store_true", help="open each amount: formula, numbers, sources, dates")
+    answer.add_argument("--explain", action="store_true", help="show formula, numbers, sources and dates of each term")
     answer.add_argument(
         "--offers", metavar="N", type=whole_number, default=_OFFERS, help=f"list N offers [{_OFFERS}]; 0: none"
     )
-    answer.add_argument("--tornado", action="store_true", help="which input moves the decision, and how sure it is")
-    answer.add_argument("--carbon", action="store_true", help="what the same electricity stands for elsewhere")
-    answer.add_argument("--versus", metavar="OTHER", help="beside a PLAN.json, other cards or another model")
+    answer.add_argument(
+        "--tornado", action="store_true", help="show the sensitivity to each input, and a Monte Carlo simulation"
+    )
+    answer.add_argument("--carbon", action="store_true", help="show the carbon emissions in other regions")
+    answer.add_argument("--versus", metavar="OTHER", help="compare with a PLAN.json, with other cards or another model")
     answer.add_argument("--save", metavar="PLAN.json", type=Path, help="write the plan to a file")
     parser.add_general()
     return parser
 
 
 def _answer(plan: Plan, catalog: Catalog, today: date) -> CostAnswer:
-    """Return what `plan` costs.
+    """Return the cost of `plan`.
 
     Raises:
-        SpecError: If it cannot be said; it names the option.
+        SpecError: If it cannot be estimated; it names the option.
     """
     evaluation = evaluate(plan, catalog)
     cost = evaluate_cost(evaluation, catalog, today)
@@ -314,7 +324,7 @@ def _other(word: str, plan: Plan, catalog: Catalog) -> Plan:
 
 
 def _fields(answer: CostAnswer, arguments: argparse.Namespace) -> dict[str, object]:
-    """Return the whole answer for scripts."""
+    """Return the fields of the JSON output."""
     estimate, energy = answer.estimate, answer.energy_kwh
     found: dict[str, object] = {
         "plan": answer.evaluation.plan,
@@ -333,11 +343,16 @@ def _fields(answer: CostAnswer, arguments: argparse.Namespace) -> dict[str, obje
 
 
 def _versus(first: CostAnswer, second: CostAnswer, width: int | None) -> str:
-    """Return both plans' figures side by side, with what the other one comes to."""
+    """Return the headline of the second plan, and the figures of both side by side."""
     prose = prose_width(width)
     words = (f"Other: {plan_phrase(second.evaluation, second.catalog)}",)
     told = (*words, *result_sentences(second.estimate.result, second.card, second.today))
-    heads = (Head("", flexible=True), Head("Plan", "right"), Head("Other", "right"), Head("Difference", "right"))
+    heads = (
+        TableColumn("", flexible=True),
+        TableColumn("Plan", "right"),
+        TableColumn("Other", "right"),
+        TableColumn("Difference", "right"),
+    )
     both = (Scenario(answer.evaluation.time, answer.estimate) for answer in (first, second))
     rows = [[row.title, *(cell.text for cell in row.cells)] for row in scenario_rows(*both)]
-    return "\n".join(wrapped(line, prose) for line in told) + f"\n\n{table(heads, rows, width)}"
+    return "\n".join(wrap(line, prose) for line in told) + f"\n\n{table(heads, rows, width)}"

@@ -1,4 +1,4 @@
-"""`gpu-planner fit`: does a model fit a card, and what takes the memory."""
+"""`gpu-planner fit`: check whether a model fits a card, and show what uses the memory."""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from planner.cli.options import check_lengths, in_options, used_defaults
 from planner.cli.parser import Parser
 from planner.cli.plan_arguments import GivenRecipe, add_plan_options, plan_from_arguments, save_plan_as
-from planner.cli.report import report
+from planner.cli.report import memory_report
 from planner.cli.table import terminal_width
 from planner.cli.user_catalog import user_catalog
 from planner.errors import SpecError
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 DOES_NOT_FIT: Final = 1
 
 _DESCRIPTION: Final = """\
-Say whether a model fits a card, and what takes the memory: the answer first, then each term, each phase and what
-was assumed. Without --gpu: how much it needs, and the smallest cards that fit."""
+Check whether a model fits a card, and show what uses the memory: the verdict first, then the terms, the phases and
+the assumptions. Without --gpu: the memory needed, and the smallest cards that fit."""
 
 _EPILOG: Final = """\
-MODEL is a name of the catalog (`gpu-planner models` lists them), a plan, or a model's file: its config.json, its
-safetensors or GGUF weights (of which only the head is read), or the folder that holds them. hf:owner/name reads the
-same from the Hugging Face Hub. A training file of axolotl, TRL, transformers, DeepSpeed, accelerate or LLaMA-Factory
-is one too if it names its model, else --workload takes it; so is the folder of a LoRA adapter of PEFT.
+MODEL is a name from the catalog (see `gpu-planner models`), a plan, or a model's file: its config.json, its
+safetensors or GGUF weights (only their headers are read), or the folder with these files. hf:owner/name reads them
+from the Hugging Face Hub. MODEL can also be the folder of a PEFT LoRA adapter, or a training file of axolotl, TRL,
+transformers, DeepSpeed, accelerate or LLaMA-Factory that names its model; pass one that does not as --workload.
 
 examples:
   gpu-planner fit meta-llama/Llama-3.1-8B --gpu "RTX 4090"
@@ -54,13 +54,13 @@ examples:
   gpu-planner fit plan.json --versus "2 x RTX 3090"
   gpu-planner fit plan.json --check && sbatch train.sh
 
-tight: it fits in 50 to 95 of 100 cases, and the answer says in how many; --check lets it pass.
+tight: it fits with a probability of 50 to 95 %, which the answer states; --check counts it as fitting.
 
 exit codes: 0 done, 1 does not fit (only with --check; tight counts as fitting), 2 wrong input"""
 
 
-class _Asked(NamedTuple):
-    """What was asked for beside the estimate; none of what was not."""
+class _OptionalParts(NamedTuple):
+    """Optional parts of the answer besides the estimate, None for those not requested."""
 
     comparison: "Comparison | None"
     recipe: GivenRecipe | None
@@ -69,7 +69,7 @@ class _Asked(NamedTuple):
 
 
 def run(argv: list[str]) -> int:
-    """Answer and return the exit code; errors name the options that were given, not the fields that they set."""
+    """Run the command and return the exit code; errors name the options, not the fields that they set."""
     arguments = _parser().parse_args(argv)
     try:
         return _answer(arguments)
@@ -83,11 +83,11 @@ def _answer(arguments: argparse.Namespace) -> int:
         return _list_presets(catalog, as_json=arguments.json)
     plan, preset, recipe = plan_from_arguments(arguments, catalog)
     if arguments.check and plan.gpu is None and not plan.workload.gpus:
-        raise SpecError("--check", "there is no card to check against", "Add --gpu.")
+        raise SpecError("--check", "needs a card to check against", "Add --gpu.")
     plan, comparison = _with_log(plan, catalog, arguments)
     evaluation = evaluate(plan, catalog)
     check_lengths(arguments, plan.workload, evaluation.architecture)
-    asked = _Asked(comparison, recipe, preset, _beside(evaluation, catalog, arguments.versus))
+    asked = _OptionalParts(comparison, recipe, preset, _beside(evaluation, catalog, arguments.versus))
     if arguments.save:
         save_plan_as(arguments.save, plan)
     answer = _json if arguments.json else _text
@@ -99,22 +99,22 @@ def _parser() -> Parser:
     parser = Parser("gpu-planner fit", _DESCRIPTION, _EPILOG)
     add_plan_options(parser)
     answer = parser.add_argument_group("the answer")
-    answer.add_argument("--explain", action="store_true", help="open each term: formula, numbers, sources")
-    answer.add_argument("--advise", action="store_true", help="list all that would help, or save memory, and its cost")
+    answer.add_argument("--explain", action="store_true", help="show formula, numbers and sources of each term")
+    answer.add_argument("--advise", action="store_true", help="list all measures that save memory, and their costs")
     answer.add_argument(
         "--solve",
         metavar="OPTION",
         action="append",
         default=[],
         help="find the largest micro-batch, seq, batch, context, prompt or gpu-layers that fits, the fewest cards "
-        "(count) or the smallest (gpu); repeatable",
+        "(count) or the smallest card (gpu); repeatable",
     )
     answer.add_argument(
         "--versus",
         metavar="OTHER",
-        help="put it beside another plan (a file), or beside itself with another model or on other cards",
+        help="compare with another plan (a file), or with the same plan for another model or on other cards",
     )
-    answer.add_argument("--check", action="store_true", help="exit with 1 when it does not fit")
+    answer.add_argument("--check", action="store_true", help="exit with code 1 if it does not fit")
     answer.add_argument("--save", metavar="PLAN.json", type=Path, help="write the plan to a file")
     _add_log_options(parser)
     parser.add_general()
@@ -122,19 +122,19 @@ def _parser() -> Parser:
 
 
 def _add_log_options(parser: Parser) -> None:
-    logs = parser.add_argument_group("a run of your own")
+    logs = parser.add_argument_group("measurements of a run")
     logs.add_argument(
         "--log",
         metavar="FILE",
-        help="compare with what a run printed, - for standard input: memory_summary(), memory_stats() or a snapshot as "
-        "JSON of PyTorch, its out-of-memory message, vLLM, llama.cpp, nvidia-smi, Trainer metrics",
+        help="compare with the log of a run (- for standard input): PyTorch's memory_summary(), memory_stats(), memory "
+        "snapshot as JSON or out-of-memory message, or output of vLLM, llama.cpp, nvidia-smi or Trainer metrics",
     )
     logs.add_argument(
         "--correct",
         action="store_true",
-        help="switch a correction on for this plan: by the log, and kept for later; without --log the one that is kept",
+        help="correct this plan by the log, and save the correction; without --log, apply the saved correction",
     )
-    logs.add_argument("--uncorrected", action="store_true", help="leave out the corrections that the plan has")
+    logs.add_argument("--uncorrected", action="store_true", help="ignore the corrections of the plan")
 
 
 def _with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tuple[Plan, "Comparison | None"]:
@@ -142,7 +142,7 @@ def _with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tu
         plan = plan.evolve(corrections=())
     if arguments.log is None and not arguments.correct:
         return plan, None
-    from planner.cli.comparisons import compare_with_log  # its readers are needed by few
+    from planner.cli.comparisons import compare_with_log  # the log readers are slow to load and rarely needed
 
     return compare_with_log(plan, catalog, arguments)
 
@@ -150,24 +150,24 @@ def _with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tu
 def _beside(evaluation: Evaluation, catalog: Catalog, word: str | None) -> "Versus | None":
     if word is None:
         return None
-    from planner.cli.comparisons import other_plan  # few ask for another plan
+    from planner.cli.comparisons import other_plan  # rarely needed
     from planner.plan.versus import versus_of
 
     return versus_of(evaluation, evaluate(other_plan(word, evaluation.plan, catalog), catalog))
 
 
 def _list_presets(catalog: Catalog, *, as_json: bool) -> int:
-    from planner.cli.presets import preset_list  # its records are needed by few
+    from planner.cli.presets import preset_list  # rarely needed
 
     print(preset_list(catalog, terminal_width(), as_json=as_json))
     return 0
 
 
-def _json(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, asked: _Asked) -> str:
-    """Return the evaluation, with what else was asked for under keys of its own."""
+def _json(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, asked: _OptionalParts) -> str:
+    """Return the evaluation as JSON, with the optional parts under additional keys."""
     more: dict[str, object] = {}
     if arguments.advise or arguments.solve:
-        from planner.cli.advice import advice_fields  # most starts do without, and are quicker
+        from planner.cli.advice import advice_fields  # slow to load, and rarely needed
 
         more.update(advice_fields(evaluation, catalog, arguments.solve, advised=arguments.advise))
     if asked.comparison is not None:
@@ -183,12 +183,12 @@ def _json(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespac
     return json.dumps({**evaluation.model_dump(mode="json"), **more}, indent=2, ensure_ascii=False)
 
 
-def _text(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, asked: _Asked) -> str:
+def _text(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, asked: _OptionalParts) -> str:
     defaults = () if evaluation.traced else used_defaults(evaluation.plan.workload, evaluation.workload)
     view, width = evaluation_view(evaluation, catalog), terminal_width()
     more: list[str] = []
     if asked.recipe is not None:
-        from planner.cli.presets import recipe_block  # most plans start from a model
+        from planner.cli.presets import recipe_block  # rarely needed
 
         given = asked.recipe
         more.append(recipe_block(given.recipe, given.path.name, width, explain=arguments.explain))
@@ -208,4 +208,6 @@ def _text(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespac
         from planner.cli.comparisons import versus_block
 
         more.append(versus_block(evaluation, asked.versus, catalog, width))
-    return report(view, plan_phrase(evaluation, catalog), defaults, width, explain=arguments.explain, more=tuple(more))
+    return memory_report(
+        view, plan_phrase(evaluation, catalog), defaults, width, explain=arguments.explain, more=tuple(more)
+    )

@@ -1,7 +1,7 @@
-"""The command `gpu-planner`: which command is meant, and how each run ends.
+"""Entry point of `gpu-planner`: dispatch of the commands, error messages and exit codes.
 
-Exit codes: 0 done, 1 does not fit (only with `--check`), 2 wrong input, 3 something the machine lacks, 70 a bug,
-130 interrupted, 141 the reader of the output went away.
+Exit codes: 0 done, 1 does not fit (only with `--check`), 2 wrong input, 3 the environment lacks something, 70 a bug,
+130 interrupted, 141 the output pipe was closed.
 """
 
 import atexit
@@ -24,25 +24,27 @@ BUG: Final = 70
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 _OUTPUT_FAILED: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What writing to a file or terminal fails with that was opened by somebody else, and so has no name here."""
+"""Errors of writing to standard output, a file or terminal that this program did not open by name."""
 
 
-class Command(NamedTuple):
-    """A command: its module, which offers `run(arguments) -> int` and is imported only when asked for, and its help."""
+class CliCommand(NamedTuple):
+    """A command: its module with `run(arguments) -> int`, which is imported only when needed, and its help."""
 
     module: str
     about: str
 
 
 COMMANDS: Final = {
-    "cost": Command("planner.cli.cost", "how long a job takes, and whether to rent or to buy"),
-    "fit": Command("planner.cli.fit", "does a model fit a card, and what takes the memory"),
-    "gpus": Command("planner.cli.gpus.command", "search, compare and show accelerators"),
-    "models": Command("planner.cli.models", "search and show models"),
-    "monitor": Command("planner.cli.monitor.command", "what the cards of this machine do right now"),
-    "prices": Command("planner.cli.prices", "what renting costs, how old that is, and fresh prices on request"),
-    "recommend": Command("planner.cli.recommend", "which hardware to take for a job, within a budget and a deadline"),
-    "trace": Command("planner.cli.trace.command", "the exact memory peak of any PyTorch module, without a GPU"),
+    "cost": CliCommand("planner.cli.cost", "estimate how long a job takes, and whether to rent or to buy"),
+    "fit": CliCommand("planner.cli.fit", "check whether a model fits a card, and show what uses the memory"),
+    "gpus": CliCommand("planner.cli.gpus.command", "search, compare and show accelerators"),
+    "models": CliCommand("planner.cli.models", "search and show models"),
+    "monitor": CliCommand("planner.cli.monitor.command", "monitor the NVIDIA cards of this machine"),
+    "prices": CliCommand("planner.cli.prices", "list rental prices with their dates, and fetch new ones on request"),
+    "recommend": CliCommand("planner.cli.recommend", "recommend hardware for a job within a budget and a deadline"),
+    "trace": CliCommand(
+        "planner.cli.trace.command", "measure the exact peak memory of a PyTorch module, without a GPU"
+    ),
 }
 _HELP: Final = """usage: gpu-planner [PLAN.json]         open the window
        gpu-planner COMMAND [options]   answer in the terminal
@@ -53,8 +55,8 @@ commands:
 {commands}
 
 options:
-  -h, --help  print this and stop
-  --version   print the version and stop
+  -h, --help  show this help and exit
+  --version   show the version and exit
 
 examples:
   gpu-planner fit meta-llama/Llama-3.1-8B --gpu "RTX 4090"
@@ -63,7 +65,7 @@ examples:
   gpu-planner monitor
   gpu-planner trace net.py:Net --input "x=8x3x224x224:float32" --task training
 
-`gpu-planner COMMAND --help` explains a command with its options, units, defaults and examples."""
+`gpu-planner COMMAND --help` shows the options of a command with their units and defaults, and examples."""
 
 _DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 _WITHOUT_WINDOW: Final = (
@@ -86,11 +88,11 @@ _STAND_INS: Final = str.maketrans(
         "✗": "-",
     }
 )
-"""Plain characters for those that a terminal's encoding lacks."""
+"""ASCII replacements for characters that a terminal's encoding lacks."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; nothing that goes wrong shows a traceback."""
+    """Run one command and return its exit code; errors never show a traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     _make_printable()
     try:
@@ -109,17 +111,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _OUTPUT_FAILED and error.filename is None:
             _drop_output()
-            return _fail(f"the output cannot be written: {error.strerror}", "Write it somewhere else.", ENVIRONMENT)
+            return _fail(f"cannot write the output: {error.strerror}", "Write it somewhere else.", ENVIRONMENT)
         import logging
 
         with _log_file() as log:
             logging.exception("gpu-planner %s", " ".join(arguments))
-        return _fail("something went wrong inside GPU Planner; this is a bug", f"Please report it with {log}.", BUG)
+        return _fail("internal error; this is a bug in GPU Planner", f"Please report it with {log}.", BUG)
     return code
 
 
 def _drop_output() -> None:
-    """Let what is still buffered go nowhere; without this the interpreter complains about it at exit."""
+    """Discard what is still buffered; otherwise the interpreter reports an error at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -141,10 +143,10 @@ def _dispatch(arguments: list[str]) -> int:
 
 @contextmanager
 def _soon_over() -> Iterator[None]:
-    """Leave out what pays only in a longer run and takes a fifth of this one.
+    """Turn off what takes a fifth of a short run and pays only in longer ones.
 
-    That is collecting cycles, while it runs and as it ends, and searching every installed distribution for plugins of
-    pydantic, which nothing here uses.
+    These are garbage collection, during the run and at its end, and pydantic's search for plugins in every installed
+    distribution, which this program does not use.
     """
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     collecting = gc.isenabled()
@@ -160,24 +162,24 @@ def _soon_over() -> Iterator[None]:
 def _open_window(paths: list[str]) -> int:
     for path in paths:
         if path.startswith("-"):
-            raise PlannerError(f"there is no option {path}", "Try: gpu-planner --help")
+            raise PlannerError(f"unknown option {path}", "Try: gpu-planner --help")
         if not Path(path).exists():
             commands = ", ".join(COMMANDS)
             raise PlannerError(f"{path!r} is neither a command nor a file", f"The commands are {commands}.")
     if not _has_display():
         return _fail(
-            "there is no display to open the window on", f"{_WITHOUT_WINDOW} Over ssh, try ssh -X.", ENVIRONMENT
+            "cannot open the window: there is no display", f"{_WITHOUT_WINDOW} Over ssh, try ssh -X.", ENVIRONMENT
         )
     try:
         app = importlib.import_module("planner.gui.app")
     except ImportError as error:
         hint = f"{_WITHOUT_WINDOW} On Linux, Qt needs libegl1, libxkbcommon0 and libxcb-cursor0."
-        return _fail(f"the window cannot open: {error}", hint, ENVIRONMENT)
+        return _fail(f"cannot open the window: {error}", hint, ENVIRONMENT)
     return int(app.main(["gpu-planner", *paths]))
 
 
 def _has_display() -> bool:
-    """Return whether Qt will find a screen; without one it would end the process and say so to nobody."""
+    """Return whether Qt will find a display; without one it would abort the process."""
     return not sys.platform.startswith("linux") or any(map(os.environ.get, _DISPLAYS))
 
 
@@ -192,7 +194,7 @@ def _fail(message: str, hint: str, code: int, details: str = "") -> int:
 
 @contextmanager
 def _log_file() -> Iterator[Path]:
-    """Write what is logged within to the file that this gives."""
+    """Log to a file, whose path is yielded, within the context."""
     import logging
 
     from planner.paths import state_dir
@@ -207,7 +209,7 @@ def _log_file() -> Iterator[Path]:
 
 
 def _make_printable() -> None:
-    """Let streams that cannot write every character (a Windows code page, LANG=C) write a plain one instead."""
+    """Make streams that cannot encode every character (a Windows code page, LANG=C) write plain ones instead."""
     for stream in (sys.stdout, sys.stderr):
         encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "")
         if encoding != "utf8" and hasattr(stream, "reconfigure"):
@@ -216,7 +218,7 @@ def _make_printable() -> None:
 
 
 def in_plain_characters(error: UnicodeError) -> tuple[str, int]:
-    """Return plain stand-ins for what cannot be encoded, for `codecs.register_error`."""
+    """Return ASCII replacements for characters that cannot be encoded, for `codecs.register_error`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end].translate(_STAND_INS)

@@ -6,14 +6,14 @@ from typing import Final
 from pydantic_core import to_json
 
 from planner.cli.parser import Parser
-from planner.cli.table import details, listing
+from planner.cli.table import column_table, details
 from planner.models.catalog import ModelCatalog, ModelRecord, load_models, normalised
 from planner.models.load import load_model
 from planner.paths import catalog_dir
 from planner.present.catalog.models import MODEL_COLUMNS, architecture_details, model_details
 
 _DESCRIPTION: Final = """\
-List the models that are known by name, or show what one is made of. Parameters are counted exactly, tied ones once.
+List the models of the catalog, or show the architecture of one. Parameters are counted exactly, tied ones once.
 Any other model can be read from its config.json, its safetensors or GGUF files, or the Hugging Face Hub."""
 
 _EPILOG: Final = """\
@@ -27,7 +27,7 @@ examples:
 
 
 def run(argv: list[str]) -> int:
-    """Print what was asked and return the exit code."""
+    """Run the command and return the exit code."""
     arguments = _parser().parse_args(argv)
     if arguments.supported:
         print(_supported(as_json=arguments.json))
@@ -43,10 +43,10 @@ def run(argv: list[str]) -> int:
 def _parser() -> Parser:
     parser = Parser("gpu-planner models", _DESCRIPTION, _EPILOG)
     choice = parser.add_argument_group("which ones")
-    choice.add_argument("words", metavar="WORDS", nargs="*", help="words that name, alias or family contain")
+    choice.add_argument("words", metavar="WORDS", nargs="*", help="words in the name, alias or family")
     other = parser.add_argument_group("instead of a list")
-    other.add_argument("--show", metavar="MODEL", help="show one: a name, a file, a folder, or hf:owner/name")
-    other.add_argument("--supported", action="store_true", help="list the model_types that a config.json may have")
+    other.add_argument("--show", metavar="MODEL", help="show a model: a name, a file, a folder, or hf:owner/name")
+    other.add_argument("--supported", action="store_true", help="list the supported model_type values of a config.json")
     parser.add_general()
     return parser
 
@@ -76,8 +76,10 @@ def _listed(arguments: argparse.Namespace, catalog: ModelCatalog) -> str:
     if arguments.json:
         return to_json([record.model_dump(mode="json") for record in found], indent=2).decode()
     if not found:
-        return f"No model of {len(catalog.records):,} matches; a config.json can be read as well."
-    return f"{listing(MODEL_COLUMNS, found, ('name',))}\n\n{len(found):,} of {len(catalog.records):,} models"
+        return (
+            f"None of {len(catalog.records):,} models matches. Others can be read with --show from their config.json."
+        )
+    return f"{column_table(MODEL_COLUMNS, found, ('name',))}\n\n{len(found):,} of {len(catalog.records):,} models"
 
 
 def _matches(record: ModelRecord, words: list[str]) -> bool:

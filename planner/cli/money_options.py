@@ -1,4 +1,4 @@
-"""The options about money: the job, how it is rented or owned, and where."""
+"""Options of the job and of the terms of renting and owning, shared by `cost` and `recommend`."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from planner.cli.options import in_options
-from planner.cli.parser import Option, Parser, add_options, named_value
+from planner.cli.parser import CommandOption, Parser, add_options, named_value
 from planner.cli.plan_arguments import plan_from_arguments
 from planner.cost.job import DailyHours, Run, Service
 from planner.cost.terms import CostTerms
@@ -33,31 +33,37 @@ _KINDS: Final[Mapping[str, type[Run | Service | DailyHours]]] = {
 }
 
 JOB_OPTIONS: Final = (
-    Option("--tokens", "job.amount", "N", "a run over N tokens, such as 50e6"),
-    Option("--samples", "job.amount", "N", "a run over N samples: sequences or images"),
-    Option("--epochs", "job.amount", "N", "a run of N epochs of --dataset samples"),
-    Option("--steps", "job.amount", "N", "a run of N optimizer steps"),
-    Option("--hours", "job.amount", "N", "a run of N hours"),
-    Option("--dataset", "job.dataset_samples", "N", "samples of an epoch"),
-    Option("--repeats", "job.repeats_per_year", "N", "such runs a year [once, and not again]"),
-    Option("--requests-per-day", "job.requests_per_day", "N", "a service that answers N requests a day"),
-    Option("--prompt-tokens", "job.prompt_tokens", "N", "of a request [1,000]"),
-    Option("--output-tokens", "job.output_tokens", "N", "of an answer [300]"),
-    Option("--peak-factor", "job.peak_factor", "X", "the busiest moment over the average [2]"),
-    Option("--hours-per-day", "job.hours_per_day", "H", "cards in use for H hours of a day [8]"),
-    Option("--days-per-week", "job.days_per_week", "N", "on N days of a week [5]"),
+    CommandOption("--tokens", "job.amount", "N", "a run over N tokens, such as 50e6"),
+    CommandOption("--samples", "job.amount", "N", "a run over N samples: sequences or images"),
+    CommandOption("--epochs", "job.amount", "N", "a run of N epochs of --dataset samples"),
+    CommandOption("--steps", "job.amount", "N", "a run of N optimizer steps"),
+    CommandOption("--hours", "job.amount", "N", "a run of N hours"),
+    CommandOption("--dataset", "job.dataset_samples", "N", "samples per epoch"),
+    CommandOption("--repeats", "job.repeats_per_year", "N", "runs per year [a single run]"),
+    CommandOption("--requests-per-day", "job.requests_per_day", "N", "a service with N requests per day"),
+    CommandOption("--prompt-tokens", "job.prompt_tokens", "N", "prompt tokens per request [1,000]"),
+    CommandOption("--output-tokens", "job.output_tokens", "N", "output tokens per request [300]"),
+    CommandOption("--peak-factor", "job.peak_factor", "X", "peak load relative to the average [2]"),
+    CommandOption("--hours-per-day", "job.hours_per_day", "H", "cards in use for H hours per day [8]"),
+    CommandOption("--days-per-week", "job.days_per_week", "N", "cards in use on N days per week [5]"),
 )
 TERM_OPTIONS: Final = (
-    Option("--mode", "rent.mode", "MODE", "on-demand, spot, reserved-1y or reserved-3y [on-demand]"),
-    Option("--offer", "rent.offer", "ID", "this offer, by its id in `gpu-planner prices --json` [the cheapest]"),
-    Option("--provider", "rent.providers", "NAMES", "only these, or with this in their names; separated by commas"),
-    Option("--regions", "rent.regions", "NAMES", "only offers of these regions, likewise"),
-    Option("--place", "buy.place", "PLACE", "where owned cards stand: desk, lab, colocation or data-centre [lab]"),
-    Option("--card-price", "buy.card_price_usd", "USD", "what one card costs you [of the catalog]"),
-    Option("--tariff", "buy.tariff_usd_per_kwh", "USD", "what a kWh costs you [of --electricity]"),
-    Option("--electricity", "region", "REGION", "a country or US state, such as DE or US-WA [US]"),
-    Option("--horizon", "horizon_years", "YEARS", "how long cards are owned [5]"),
-    Option("--discount-rate", "discount_rate", "RATE", "worth of money a year later, such as 0.08 [0.08]"),
+    CommandOption("--mode", "rent.mode", "MODE", "on-demand, spot, reserved-1y or reserved-3y [on-demand]"),
+    CommandOption("--offer", "rent.offer", "ID", "an offer by its id in `gpu-planner prices --json` [the cheapest]"),
+    CommandOption(
+        "--provider", "rent.providers", "NAMES", "only providers with these names or parts of names, comma-separated"
+    ),
+    CommandOption("--regions", "rent.regions", "NAMES", "only offers in these regions, likewise"),
+    CommandOption(
+        "--place", "buy.place", "PLACE", "location of owned cards: desk, lab, colocation or data-centre [lab]"
+    ),
+    CommandOption("--card-price", "buy.card_price_usd", "USD", "your price of one card [from the catalog]"),
+    CommandOption(
+        "--tariff", "buy.tariff_usd_per_kwh", "USD", "your electricity price per kWh [that of --electricity]"
+    ),
+    CommandOption("--electricity", "region", "REGION", "a country or US state, such as DE or US-WA [US]"),
+    CommandOption("--horizon", "horizon_years", "YEARS", "years of ownership [5]"),
+    CommandOption("--discount-rate", "discount_rate", "RATE", "yearly discount rate of future payments [0.08]"),
 )
 _NAMED: Final = 8
 _HELP: Final = "--help explains every option."
@@ -65,44 +71,44 @@ _LISTS: Final = ("rent.providers", "rent.regions")
 
 
 def add_money_options(parser: Parser) -> None:
-    """Add the options about the job and the terms."""
+    """Add the options of the job and of the terms of renting and owning."""
     job = parser.add_argument_group("the job; one of --tokens, --samples, --epochs, --steps, --hours, or a service")
     add_options(JOB_OPTIONS, {None: job})
     terms = parser.add_argument_group("renting and owning")
     add_options(TERM_OPTIONS, {None: terms})
-    terms.add_argument("--history", action="store_true", help="also offers that are older than twelve months")
+    terms.add_argument("--history", action="store_true", help="include offers older than twelve months")
     terms.add_argument(
         "--money",
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="any other field of the plan's cost by its JSON name, such as buy.pue=1.2; repeatable",
+        help="set any other field of the plan's cost by its JSON name, such as buy.pue=1.2; repeatable",
     )
 
 
 def whole_number(text: str) -> int:
-    """Return the whole number from 0 that `text` is, for argparse.
+    """Parse a whole number, 0 or larger, for argparse.
 
     Raises:
-        argparse.ArgumentTypeError: If it is none.
+        argparse.ArgumentTypeError: If it is not one.
     """
     if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or larger")
     return int(text)
 
 
 def option_of(field: str) -> str:
-    """Return the option that sets `field` of a plan, such as `cost.rent.offer`; the field itself where none does."""
+    """Return the option that sets `field` of a plan, such as `cost.rent.offer`, or the field itself without one."""
     inner = field.removeprefix("cost.")
     flags = {flag.field: flag.name for flag in reversed((*JOB_OPTIONS, *TERM_OPTIONS))} | {"job.amount": "the job"}
     return flags.get(inner, f"--money {inner}" if inner != field else field)
 
 
 def plan_with_money(arguments: argparse.Namespace, catalog: Catalog) -> Plan:
-    """Return the plan that the options describe, with the terms of money that they give.
+    """Return the plan that the options describe, with its cost terms.
 
     Raises:
-        SpecError: If a value is not allowed, or no offer is of what they name; it names the option.
+        SpecError: If a value is not allowed, or no offer has the provider or region; it names the option.
     """
     try:
         plan = plan_from_arguments(arguments, catalog).plan
@@ -112,13 +118,13 @@ def plan_with_money(arguments: argparse.Namespace, catalog: Catalog) -> Plan:
 
 
 def money_from(arguments: argparse.Namespace, base: CostTerms) -> CostTerms:
-    """Return the terms that the options describe, as changes of `base`.
+    """Return the cost terms that the options describe, as changes of `base`.
 
     Raises:
-        SpecError: If two kinds of jobs are named, or a value is not allowed; it names the option.
+        SpecError: If two kinds of jobs are given, or a value is not allowed; it names the option.
     """
     fields = base.model_dump(mode="json", exclude_unset=True)
-    # A job made in Python has its kind by default, and without it none can be read.
+    # The kind of a job made in Python is a default, which `exclude_unset` drops, but parsing a job needs it.
     fields["job"] = _job(arguments, base)
     for name, value in _terms(arguments):
         _put(fields, name, value)
@@ -131,13 +137,13 @@ def money_from(arguments: argparse.Namespace, base: CostTerms) -> CostTerms:
 
 
 def _job(arguments: argparse.Namespace, base: CostTerms) -> dict[str, object]:
-    """Return the job of the options, on top of the plan's own where that is of the same kind."""
+    """Return the job of the options, as changes of the plan's job if that is of the same kind."""
     kinds = [name for name in _JOBS if getattr(arguments, name) is not None]
     written = [(flag.field.removeprefix("job."), flag.given(arguments)) for flag in JOB_OPTIONS]
     given: dict[str, object] = {name: _plain(value) for name, value in written if value is not None}
     if len(kinds) > 1:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in kinds)
-        raise SpecError(options, "are two jobs", "Name one.")
+        raise SpecError(options, "cannot be combined: they are different jobs", "Choose one of them.")
     held: dict[str, object] = base.job.model_dump(mode="json", exclude_unset=True) | {"kind": base.job.kind}
     if not kinds:
         return held | given
@@ -168,35 +174,35 @@ def _put(fields: dict[str, object], name: str, value: object) -> None:
     for part in outer:
         inner = held.setdefault(part, {})
         if not isinstance(inner, dict):
-            raise SpecError(f"--money {name}", f"{part} is no object of named fields", "Check its spelling.")
+            raise SpecError(f"--money {name}", f"{part} has no fields of its own", "Check the spelling.")
         held = inner
     held[last] = value
 
 
 def _in_options(error: SpecError, arguments: argparse.Namespace) -> SpecError:
-    """Return `error` with the option that set the field that it is about."""
+    """Return `error` with the option in place of the field that it is about."""
     field = error.field.replace("job.run.", "job.").replace("job.service.", "job.").replace("job.daily-hours.", "job.")
     flags = [
         flag for flag in (*JOB_OPTIONS, *TERM_OPTIONS) if flag.field == field and flag.given(arguments) is not None
     ]
     name = flags[0].name if flags else f"--money {field}"
     if flags and flags[0] in JOB_OPTIONS and error.reason == NO_SUCH_FIELD:
-        return SpecError(name, "belongs to another kind of job", _jobs_with(field.removeprefix("job.")))
+        return SpecError(name, "does not apply to this kind of job", _jobs_with(field.removeprefix("job.")))
     return SpecError(name, error.reason, error.hint or _HELP)
 
 
 def _jobs_with(field: str) -> str:
-    """Return a hint with the options that name a job which has `field`."""
+    """Return a hint with the options of the jobs that have `field`."""
     kinds = [kind for kind, model in _KINDS.items() if field in model.model_fields]
     names = [f"--{name.replace('_', '-')}" for name, kind in _JOBS.items() if kind in kinds]
     return f"Add {' or '.join(names)}."
 
 
 def check_market(arguments: argparse.Namespace, terms: CostTerms, catalog: Catalog) -> CostTerms:
-    """Return `terms` with the providers and regions that options name spelled as offers spell them.
+    """Return `terms` with the names of providers and regions replaced by their spelling in the offers.
 
     Raises:
-        SpecError: If no offer is of one of them.
+        SpecError: If no offer has one of them.
     """
     found: dict[str, list[str]] = {}
     if arguments.provider is not None:
@@ -209,12 +215,12 @@ def check_market(arguments: argparse.Namespace, terms: CostTerms, catalog: Catal
 
 
 def _meant(option: str, name: str, known: Sequence[str]) -> list[str]:
-    """Return which of `known` are called `name`, else those whose names contain it."""
+    """Return the `known` names that equal `name`, or else those that contain it."""
     word = name.lower()
     found = [each for each in known if each.lower() == word] or [
         each for each in known if word and word in each.lower()
     ]
     if not found:
         some = ", ".join(known[:_NAMED])
-        raise SpecError(option, f"no offer is of {name!r}", f"`gpu-planner prices` lists them: {some} …")
+        raise SpecError(option, f"there is no offer of {name!r}", f"See `gpu-planner prices`: {some} …")
     return found

@@ -1,4 +1,4 @@
-"""What a word on the command line stands for: a plan, a model's file, or a model of the catalog."""
+"""Plans named on the command line: by a plan file, a model's file, or a model of the catalog."""
 
 from pathlib import Path
 
@@ -9,10 +9,10 @@ from planner.plan.plan import ModelChoice, Plan
 
 
 def plan_about(word: str, catalog: Catalog) -> Plan:
-    """Return the plan in the file `word`, or a new one about the model that `word` names.
+    """Return the plan in the file `word`, or a new plan for the model that `word` names.
 
     Raises:
-        PlannerError: If it is neither, or the file cannot be read.
+        PlannerError: If `word` is neither, or the file cannot be read.
     """
     path = Path(word)
     return load_plan(path) if is_plan_file(path) else Plan(model=_model(word, catalog))

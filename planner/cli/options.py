@@ -1,7 +1,7 @@
-"""The workload options of the command line and the workload that they describe.
+"""Workload options of the command line, and the workload that they describe.
 
-Values go to the workload's own validation as they were written, so that the command line, the window and files accept
-the same and say the same.
+Values are passed unchanged to the workload's own validation, so that the command line, the window and files accept the
+same values with the same error messages.
 """
 
 import argparse
@@ -29,12 +29,12 @@ _MAX_FILE_BYTES: Final = 2**20
 
 
 def add_workload_options(parser: argparse.ArgumentParser) -> None:
-    """Add an option for each field of the workloads that has one, grouped by task, and name the others."""
-    both = parser.add_argument_group("what to run it for; [defaults]")
+    """Add an option for each workload field that has one, grouped by task, and list the other fields."""
+    both = parser.add_argument_group("workload; [defaults]")
     both.add_argument("--task", metavar="TASK", help="inference or training [inference]")
     groups = {title: parser.add_argument_group(title) for title in ("inference", "training", "several cards")}
     for flag, fields in _flags().items():
-        words = "; to train ".join(dict.fromkeys(f"{field.help}{_default(field)}" for field in fields))
+        words = "; for training ".join(dict.fromkeys(f"{field.help}{_default(field)}" for field in fields))
         group = groups.get(_heading(fields[0]), both)
         group.add_argument(flag, metavar=fields[0].metavar, help=words.replace("%", "%%"))
     both.add_argument(
@@ -42,20 +42,20 @@ def add_workload_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="any other field of the workload, of those below; repeatable",
+        help="set any of the other workload fields below; repeatable",
     )
     both.add_argument(
         "--workload",
         metavar="FILE.json",
         type=Path,
         help="a workload as JSON, or a training file of axolotl, TRL, transformers, DeepSpeed, accelerate or "
-        "LLaMA-Factory; options change it",
+        "LLaMA-Factory; options override it",
     )
     parser.add_argument_group("other fields, as --set NAME=VALUE", _other_fields())
 
 
 def _heading(field: WorkloadField) -> str:
-    """Return the group of the help that the option of `field` stands in; of both tasks it is one by itself."""
+    """Return the heading of the option of `field` in the help, empty for fields of both tasks."""
     if field.name.startswith("parallel."):
         return "several cards"
     return field.tasks[0] if len(_tasks_of(field.name)) == 1 else ""
@@ -66,7 +66,7 @@ def _tasks_of(name: str) -> tuple[Task, ...]:
 
 
 def _default(field: WorkloadField) -> str:
-    """Return ` [1]`: what applies where the option is left out; empty where nothing does."""
+    """Return the default of `field` in brackets, ` [1]`, or an empty text without one."""
     words = field.option.default
     if not words and not isinstance(field.default, bool) and field.default not in (None, (), "none"):
         words = f"{field.default:,}" if isinstance(field.default, int) else str(field.default)
@@ -74,17 +74,17 @@ def _default(field: WorkloadField) -> str:
 
 
 def _other_fields() -> str:
-    """Return a line for each field that has no option."""
+    """Return a line for each field without an option."""
     others = [field for field in all_fields() if not field.option.flag]
     width = max(len(field.name) for field in others)
     return "\n".join(f"{field.name:{width}}  {field.help}{_default(field)}" for field in others)
 
 
 def workload_from(arguments: argparse.Namespace, base: Workload | None = None) -> Workload:
-    """Return the workload that the options describe, as changes of `base` or of the file given by `--workload`.
+    """Return the workload that the options describe, as changes of `base` or of the file of `--workload`.
 
     Raises:
-        SpecError: If an option belongs to the other task or a value is not allowed, named by the option.
+        SpecError: If an option belongs to the other task or a value is not allowed; it names the option.
         PlannerError: If the workload file cannot be read.
     """
     start = read_workload(arguments.workload) if arguments.workload else base or Inference()
@@ -99,10 +99,10 @@ def workload_from(arguments: argparse.Namespace, base: Workload | None = None) -
 
 
 def read_workload(path: Path) -> Workload:
-    """Return the workload that the JSON file at `path` holds.
+    """Return the workload in the JSON file at `path`.
 
     Raises:
-        PlannerError: If the file cannot be read or is no workload.
+        PlannerError: If the file cannot be read or is not a workload.
     """
     hint = 'A workload is an object such as {"task": "inference", "batch": 4, "context_length": 8192}.'
     try:
@@ -115,12 +115,12 @@ def read_workload(path: Path) -> Workload:
     except (ValueError, RecursionError) as error:
         raise PlannerError(f"{path}: is not JSON", hint) from error
     if not isinstance(fields, dict):
-        raise PlannerError(f"{path}: holds no JSON object", hint)
+        raise PlannerError(f"{path}: is not a JSON object", hint)
     return _validated(_task(fields.pop("task", "inference"), f"{path}: task"), fields, f"{path}: ")
 
 
 def used_defaults(asked: Workload, used: Workload) -> tuple[str, ...]:
-    """Return the options that were not given, with the values that were used for them."""
+    """Return the options that were not given, with the defaults used for them."""
     return tuple(
         f"{field.option.flag} {'x'.join(map(str, value)) if isinstance(value, tuple) else value}"
         for field in fields_of(asked.task).values()
@@ -130,7 +130,7 @@ def used_defaults(asked: Workload, used: Workload) -> tuple[str, ...]:
 
 
 def _flags() -> Mapping[str, Sequence[WorkloadField]]:
-    """Return the fields by their options: first as a run has them, then as training does where that differs."""
+    """Return the fields by option, with the field of both tasks or of inference before that of training."""
     found: dict[str, list[WorkloadField]] = {}
     for field in all_fields():
         if field.option.flag:
@@ -139,7 +139,7 @@ def _flags() -> Mapping[str, Sequence[WorkloadField]]:
 
 
 def _idle(used: Workload, field: WorkloadField) -> bool:
-    """Return whether `field` says nothing of `used`: a way to share that is not taken, the cache of images."""
+    """Return whether `field` has no effect on `used`: parallelism that is not used, or the KV cache of a pipeline."""
     if field.name.startswith("parallel."):
         return field.default is not None
     return field.name == "kv_cache" and isinstance(used, Inference) and used.context_length is None
@@ -154,24 +154,24 @@ def _given(asked: Workload, field: str) -> bool:
 
 def _task(name: object, place: str = "--task") -> Task:
     if name not in ("training", "inference"):
-        raise SpecError(place, f"there is no task {name!r}", "Choose inference or training.")
+        raise SpecError(place, f"unknown task {name!r}", "Choose inference or training.")
     return "training" if name == "training" else "inference"
 
 
 def _changes(arguments: argparse.Namespace) -> list[tuple[str, object, str]]:
-    """Return field, value and option of everything that was given."""
+    """Return the field, the value and the option of every change."""
     given = [(fields[0], getattr(arguments, _key(flag))) for flag, fields in _flags().items()]
     changes = [(field.name, _spelled(field, value), field.option.flag) for field, value in given if value is not None]
     return changes + [_assignment(text) for text in arguments.set]
 
 
 def _key(flag: str) -> str:
-    """Return the attribute that argparse gives an option."""
+    """Return the name of an option's attribute in the parsed arguments."""
     return flag.removeprefix("--").replace("-", "_")
 
 
 def _spelled(field: WorkloadField, value: str) -> str:
-    """Return `value` in the spelling of the field's own choices, and a number without thousands separators."""
+    """Return `value` in the spelling of the field's choices, or a number without thousands separators."""
     names = [name for name in field.choices(None) if isinstance(name, str)]
     if names:
         return next((name for name in names if name.lower() == value.lower()), value)
@@ -181,7 +181,7 @@ def _spelled(field: WorkloadField, value: str) -> str:
 def _assignment(text: str) -> tuple[str, object, str]:
     name, equals, value = text.partition("=")
     if not (name and equals):
-        raise SpecError("--set", f"{text!r} is not NAME=VALUE", "Write it such as --set batch=4.")
+        raise SpecError("--set", f"{text!r} is not NAME=VALUE", "Example: --set batch=4.")
     if name.endswith("_bytes"):
         return name, parse_bytes(value), f"--set {name}"
     try:
@@ -194,7 +194,7 @@ def _check_task(field: str, option: str, task: Task) -> None:
     name = field.partition(".")[0]
     other: Task = "inference" if task == "training" else "training"
     if name not in TASKS[task].model_fields and name in TASKS[other].model_fields:
-        raise SpecError(option, f"belongs to {other}, and this is {task}", f"Leave it out, or add --task {other}.")
+        raise SpecError(option, f"applies to {other}, but the task is {task}", f"Leave it out, or add --task {other}.")
 
 
 def _put(fields: dict[str, object], name: str, value: object) -> None:
@@ -218,30 +218,30 @@ def _validated(task: Task, fields: dict[str, object], place: str = "") -> Worklo
 
 
 def check_lengths(arguments: argparse.Namespace, asked: Workload, architecture: Architecture | None) -> None:
-    """Refuse lengths that would mean nothing.
+    """Check that the given lengths apply to the network and are consistent.
 
     Raises:
-        SpecError: If the network has no length to choose, or the prompt is longer than the context that holds it.
+        SpecError: If the network's inputs have no variable length, or the prompt is longer than the context.
     """
     given = next((name for name in ("context", "prompt", "seq") if getattr(arguments, name) is not None), None)
     if given is None or architecture is None:
         return
     if not architecture.takes_lengths:
-        raise SpecError(f"--{given}", "the inputs of this network have no length to choose", "Leave it out.")
+        raise SpecError(f"--{given}", "the inputs of this network have no variable length", "Leave it out.")
     if not isinstance(asked, Inference) or architecture.kind == "encoder-decoder":
         return
     prompt, context = asked.prompt_length, asked.context_length
     if prompt is not None and context is not None and prompt > context:
-        reason = f"{prompt:,} tokens are more than the context of {context:,}, which holds prompt and answer"
+        reason = f"{prompt:,} tokens exceed the context of {context:,} tokens, which includes prompt and answer"
         raise SpecError("--prompt", reason, "Change one of them.")
 
 
 def in_options(error: SpecError) -> SpecError:
-    """Return `error` with the options that set the fields it speaks of; itself where it speaks of none."""
+    """Return `error` with field names replaced by their options; unchanged if it mentions no field."""
     reason = error.reason
     flags = {fields[0].name: flag for flag, fields in _flags().items()}
     for name, flag in flags.items():
-        if "_" in name:  # the others are words of every sentence
+        if "_" in name:  # the other names are ordinary words
             reason = re.sub(rf"\b{name}\b", flag, reason)
     if (option := flags.get(error.field, error.field)) == error.field and reason == error.reason:
         return error
@@ -249,7 +249,7 @@ def in_options(error: SpecError) -> SpecError:
 
 
 def _alike(spec: type[Spec], path: str) -> str:
-    """Return a hint with the fields of `spec` that may have been meant by the unknown `path`; empty for a known one."""
+    """Return a hint with the fields of `spec` that resemble the unknown field `path`; empty for a known one."""
     *outer, name = path.split(".")
     for part in outer:
         held = spec.model_fields[part].annotation if part in spec.model_fields else None
@@ -260,7 +260,7 @@ def _alike(spec: type[Spec], path: str) -> str:
     names = setting_names() if spec is EngineSettings else spec.model_fields
     if name in names:
         return ""
-    from difflib import get_close_matches  # takes a while to load, and is seldom needed
+    from difflib import get_close_matches  # slow to load, and rarely needed
 
     close = get_close_matches(name, names)
     return f"Close names: {', '.join('.'.join((*outer, field)) for field in close)}." if close else ""

@@ -1,4 +1,4 @@
-"""What every command's parser has in common: tables of options, errors as people see them, and help to learn from."""
+"""Argument parser of all commands, and tables of options."""
 
 import argparse
 import json
@@ -9,7 +9,7 @@ from planner.errors import PlannerError, SpecError
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises `PlannerError` for wrong arguments, and never guesses shortened options."""
+    """An argument parser that raises `PlannerError` for wrong arguments and accepts no abbreviated options."""
 
     def __init__(self, prog: str, description: str, epilog: str) -> None:
         super().__init__(
@@ -22,13 +22,13 @@ class Parser(argparse.ArgumentParser):
         )
 
     def add_general(self) -> None:
-        """Add what every command has, last, so that its help starts with what is its own."""
+        """Add the options of every command; call it last, so that the help starts with the command's own options."""
         group = self.add_argument_group("general")
         group.add_argument("--json", action="store_true", help="print the result as JSON")
-        group.add_argument("-h", "--help", action="help", help="print this and stop")
+        group.add_argument("-h", "--help", action="help", help="show this help and exit")
 
     def error(self, message: str) -> NoReturn:
-        """Raise what argparse found wrong.
+        """Raise the error that argparse found.
 
         Raises:
             PlannerError: Always.
@@ -36,8 +36,8 @@ class Parser(argparse.ArgumentParser):
         raise PlannerError(message, f"Try: {self.prog} --help")
 
 
-def with_descending(argv: list[str]) -> list[str]:
-    """Join `--sort -price`, which argparse would take for two options."""
+def join_descending_sort(argv: list[str]) -> list[str]:
+    """Join `--sort -price`, which argparse would parse as two options, to `--sort=-price`."""
     joined: list[str] = []
     for word in argv:
         if joined and joined[-1] == "--sort" and word.startswith("-"):
@@ -47,8 +47,8 @@ def with_descending(argv: list[str]) -> list[str]:
     return joined
 
 
-class Option(NamedTuple):
-    """An option and the field that it sets; `task` is None for those that every task has."""
+class CommandOption(NamedTuple):
+    """An option and the field that it sets; `task` is None for options of both tasks."""
 
     name: str
     field: str
@@ -58,30 +58,30 @@ class Option(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Return the attribute that argparse gives it."""
+        """Return the name of its attribute in the parsed arguments."""
         return self.name.removeprefix("--").replace("-", "_")
 
     def given(self, arguments: argparse.Namespace) -> str | None:
-        """Return its value as it was written; None where it was not."""
+        """Return its value as given, or None if it was not given."""
         value: str | None = getattr(arguments, self.key)
         return value
 
 
-def add_options(options: Iterable[Option], groups: "Mapping[str | None, argparse._ArgumentGroup]") -> None:
+def add_options(options: Iterable[CommandOption], groups: "Mapping[str | None, argparse._ArgumentGroup]") -> None:
     """Add `options` to the group of their task."""
     for option in options:
         groups[option.task].add_argument(option.name, metavar=option.metavar, help=option.help)
 
 
 def named_value(option: str, text: str, example: str) -> tuple[str, object]:
-    """Return the name and the value, JSON or else text, that `NAME=VALUE` writes.
+    """Parse `NAME=VALUE` into the name and the value, which is JSON or else text.
 
     Raises:
-        SpecError: If it is not written so; it names the option.
+        SpecError: If it has another form; it names the option.
     """
     name, equals, value = text.partition("=")
     if not (name and equals):
-        raise SpecError(option, f"{text!r} is not NAME=VALUE", f"Write it such as {option} {example}.")
+        raise SpecError(option, f"{text!r} is not NAME=VALUE", f"Example: {option} {example}.")
     try:
         return name, json.loads(value)
     except ValueError:

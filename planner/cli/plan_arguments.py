@@ -1,4 +1,4 @@
-"""The plan that a command line describes: a model, a preset, a recipe or a saved plan, with options that change it."""
+"""The plan that a command line describes: a model, a preset, a training file or a saved plan, changed by options."""
 
 import argparse
 import os
@@ -26,14 +26,14 @@ _ENDINGS: Final = (".yml", ".yaml", ".json")
 
 
 class GivenRecipe(NamedTuple):
-    """A training file: the recipe in it, and where it is."""
+    """The recipe of a training file, and the file's path."""
 
     recipe: "Recipe"
     path: Path
 
 
-def take_recipe(arguments: argparse.Namespace) -> GivenRecipe | None:
-    """Return the training file that is named as MODEL or by `--workload`, none if neither is one.
+def load_given_recipe(arguments: argparse.Namespace) -> GivenRecipe | None:
+    """Load the training file given as MODEL or by `--workload`; None if neither is one.
 
     Raises:
         RecipeError: If it cannot be read.
@@ -52,10 +52,10 @@ def take_recipe(arguments: argparse.Namespace) -> GivenRecipe | None:
 
 
 def plan_with_recipe(given: GivenRecipe, word: str | None, catalog: Catalog) -> Plan:
-    """Return the plan for the training file, about the model `word` unless that is the file.
+    """Return the plan of the training file, for the model `word` unless that is the file itself.
 
     Raises:
-        PlannerError: If there is no such model, or the file names none.
+        PlannerError: If there is no such model, or the file names no model.
     """
     from planner.plan.recipes.files import plan_of_recipe, with_recipe
 
@@ -65,7 +65,7 @@ def plan_with_recipe(given: GivenRecipe, word: str | None, catalog: Catalog) -> 
 
 
 def _recipe_path(word: str | Path | None) -> Path | None:
-    # Most words are names: they need no reader of YAML.
+    # Most words are names of models, for which the YAML reader need not be loaded.
     if word is None or not (str(word).lower().endswith(_ENDINGS) or os.path.isdir(word)):
         return None
     from planner.plan.recipes.files import is_recipe_file
@@ -73,12 +73,8 @@ def _recipe_path(word: str | Path | None) -> Path | None:
     return Path(word) if is_recipe_file(Path(word)) else None
 
 
-MOST_MACHINES: Final = 1_000
-"""How many of a system are set beside others."""
-
-
 class PlanArguments(NamedTuple):
-    """A plan, with the preset and the recipe that it starts from."""
+    """A plan, with the preset and the training file that it starts from."""
 
     plan: Plan
     preset: "Preset | None"
@@ -86,17 +82,17 @@ class PlanArguments(NamedTuple):
 
 
 def add_plan_options(parser: Parser) -> None:
-    """Add what says the plan: the model, the cards and the workload."""
-    what = parser.add_argument_group("what")
-    what.add_argument("model", metavar="MODEL", nargs="?", help="what to run, by name or file")
-    what.add_argument("--preset", metavar="NAME", help="start from a well-known recipe; options change it")
-    what.add_argument("--list-presets", action="store_true", help="list the recipes, and stop")
-    hardware = parser.add_argument_group("on what")
+    """Add the options of the plan: the model, the cards and the workload."""
+    what = parser.add_argument_group("model")
+    what.add_argument("model", metavar="MODEL", nargs="?", help="the model to run, by name or file")
+    what.add_argument("--preset", metavar="NAME", help="start from a well-known recipe; options override it")
+    what.add_argument("--list-presets", action="store_true", help="list the presets and exit")
+    hardware = parser.add_argument_group("hardware")
     hardware.add_argument(
         "--gpu",
         metavar="GPU",
         action="append",
-        help='an id, a name or a spelling such as "RTX 4090", "8 x H100 SXM" or the system dgx-h100; repeatable',
+        help='card or system, such as "RTX 4090", "8 x H100 SXM" or dgx-h100; repeatable',
     )
     hardware.add_argument("--count", metavar="N", help="number of these cards [1]")
     add_workload_options(parser)
@@ -106,17 +102,17 @@ def plan_from_arguments(arguments: argparse.Namespace, catalog: Catalog) -> Plan
     """Return the plan that the options describe.
 
     Raises:
-        PlannerError: If no model is named, a file cannot be read, or an option is not allowed; it names the option.
+        PlannerError: If no model is given, a file cannot be read, or an option is not allowed; it names the option.
     """
-    recipe = take_recipe(arguments)
+    recipe = load_given_recipe(arguments)
     base, preset = _base(arguments, catalog, recipe)
     return PlanArguments(_plan(arguments, catalog, base), preset, recipe)
 
 
 def _base(arguments: argparse.Namespace, catalog: Catalog, recipe: GivenRecipe | None) -> tuple[Plan, "Preset | None"]:
-    """Return the plan that the options change, with the preset that it starts from."""
+    """Return the plan that the options change, with its preset."""
     if recipe is not None and arguments.preset is not None:
-        raise SpecError("--preset", "a training file says how to train", "Leave out one of them.")
+        raise SpecError("--preset", "cannot be combined with a training file", "Leave out one of them.")
     if arguments.preset is not None:
         from planner.cli.presets import plan_with_preset
 
@@ -125,8 +121,8 @@ def _base(arguments: argparse.Namespace, catalog: Catalog, recipe: GivenRecipe |
         arguments.workload = None
         return plan_with_recipe(recipe, arguments.model, catalog), None
     if arguments.model is None:
-        hint = "Name one: gpu-planner fit meta-llama/Llama-3.1-8B. `gpu-planner models` lists what there is."
-        raise PlannerError("no model is named", hint)
+        hint = "Name one: gpu-planner fit meta-llama/Llama-3.1-8B. See `gpu-planner models` for a list."
+        raise PlannerError("no model is given", hint)
     return plan_about(arguments.model, catalog), None
 
 
@@ -142,11 +138,13 @@ def _plan(arguments: argparse.Namespace, catalog: Catalog, base: Plan) -> Plan:
 
 
 def _cards(arguments: argparse.Namespace, catalog: Catalog, workload: Workload) -> dict[str, object]:
-    """Return the fields of the plan that `--gpu` and `--count` set; several kinds of cards are part of the workload."""
+    """Return the plan's fields for `--gpu` and `--count`; several kinds of cards are part of the workload."""
     cards = named_cards(arguments.gpu or (), catalog)
     if len(cards) > 1:
         if arguments.count is not None:
-            raise SpecError("--count", "several cards are named", 'Say how many of each: --gpu "2 x RTX 3090".')
+            raise SpecError(
+                "--count", "is ambiguous with several kinds of cards", 'Count each of them: --gpu "2 x RTX 3090".'
+            )
         return {"workload": workload.evolve(gpus=cards), "gpu": None, "count": sum(kind.count for kind in cards)}
     changes: dict[str, object] = {"count": arguments.count.replace(",", "")} if arguments.count is not None else {}
     if cards:
@@ -162,7 +160,7 @@ def _workload(arguments: argparse.Namespace, base: Plan) -> Workload:
         other_processes_bytes=0
     ):
         hint = "Trace it again with other options: gpu-planner trace --help"
-        raise PlannerError("a traced module runs as it was traced: options of the workload change nothing", hint)
+        raise PlannerError("workload options cannot change a traced module", hint)
     return workload
 
 
@@ -170,8 +168,8 @@ def save_plan_as(path: Path, plan: Plan) -> None:
     """Write `plan` to `path`.
 
     Raises:
-        PlanFileError: If something else than a plan is there, or it cannot be written.
+        PlanFileError: If the file exists and is not a plan, or it cannot be written.
     """
     if path.exists() and not is_plan_file(path):
-        raise PlanFileError(path, "exists and is no plan", "Choose another name; nothing was written.")
+        raise PlanFileError(path, "exists and is not a plan", "Choose another name; nothing was written.")
     save_plan(path, plan)

@@ -1,4 +1,4 @@
-"""What a plan on the command line starts from: `--preset NAME`, `--list-presets`, and what a training file says."""
+"""Presets (`--preset NAME`, `--list-presets`) and training files as starting points of a plan, and their reports."""
 
 from pathlib import Path
 from typing import Final
@@ -6,8 +6,8 @@ from typing import Final
 from pydantic_core import to_json
 
 from planner.cli.named_plan import plan_about
-from planner.cli.report import prose_width, wrapped
-from planner.cli.table import Head, table
+from planner.cli.report import prose_width, wrap
+from planner.cli.table import TableColumn, table
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
@@ -15,7 +15,7 @@ from planner.plan.recipes.preset import Preset, find_preset, load_presets, plan_
 from planner.present.plan.starting_points import preset_detail, preset_notes, recipe_details, recipe_summary
 from planner.workload.recipes.recipe import Recipe
 
-_HEADS: Final = (Head("Preset"), Head("Runs", flexible=True), Head("What it is", flexible=True))
+_HEADS: Final = (TableColumn("Preset"), TableColumn("Runs", flexible=True), TableColumn("Description", flexible=True))
 
 
 def preset_list(catalog: Catalog, width: int | None, *, as_json: bool) -> str:
@@ -28,14 +28,14 @@ def preset_list(catalog: Catalog, width: int | None, *, as_json: bool) -> str:
 
 
 def plan_with_preset(name: str, model: str | None, workload: Path | None, catalog: Catalog) -> tuple[Plan, Preset]:
-    """Return the plan for the preset `name`, about `model` if one is named, with the preset.
+    """Return the plan of the preset `name`, for `model` if one is given, with the preset.
 
     Raises:
-        SpecError: If there is no such preset, it needs a model, or a file names another workload.
+        SpecError: If there is no such preset, it needs a model, or a file gives another workload.
         PlannerError: If there is no such model.
     """
     if workload is not None:
-        raise SpecError("--preset", "a file names the workload as well", "Leave out one of --preset and --workload.")
+        raise SpecError("--preset", "cannot be combined with --workload", "Leave out one of them.")
     preset = find_preset(load_presets(), name)
     if model is None:
         return plan_of_preset(preset), preset
@@ -43,14 +43,14 @@ def plan_with_preset(name: str, model: str | None, workload: Path | None, catalo
 
 
 def preset_block(preset: Preset, width: int | None) -> str:
-    """Return what the preset is and where it stands as text."""
-    notes = (wrapped(line, prose_width(width), rest="    ") for line in preset_notes(preset))
+    """Return the description and the sources of the preset as text."""
+    notes = (wrap(line, prose_width(width), rest="    ") for line in preset_notes(preset))
     return "\n".join([*notes, *(f"    {source}" for source in preset.sources)])
 
 
 def recipe_block(recipe: Recipe, name: str, width: int | None, *, explain: bool) -> str:
-    """Return what was read of the training file `name` as text; with `explain` a line for every key."""
+    """Return a summary of what was read from the training file `name`, or with `explain` a line for every key."""
     prose = prose_width(width)
     if explain:
-        return "\n".join(wrapped(line, prose, rest="      ") for line in recipe_details(recipe, name))
-    return "\n".join(wrapped(line, prose) for line in recipe_summary(recipe, name))
+        return "\n".join(wrap(line, prose, rest="      ") for line in recipe_details(recipe, name))
+    return "\n".join(wrap(line, prose) for line in recipe_summary(recipe, name))

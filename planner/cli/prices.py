@@ -1,4 +1,4 @@
-"""`gpu-planner prices`: what renting costs, how old that is, fresh prices on request, and offers of one's own."""
+"""`gpu-planner prices`: list rental prices, fetch new ones, and manage the user's own offers."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -8,8 +8,8 @@ from typing import Final
 
 from pydantic_core import to_json
 
-from planner.cli.parser import Parser, with_descending
-from planner.cli.table import listing
+from planner.cli.parser import Parser, join_descending_sort
+from planner.cli.table import column_table
 from planner.cost.refresh.store import PriceStore, Stored, offers_in_use, read_offers
 from planner.cost.renting.offer import Offer
 from planner.errors import PriceError, SpecError
@@ -17,33 +17,33 @@ from planner.hardware.names import resolve_gpu
 from planner.paths import prices_dir
 from planner.plan.catalog import Catalog, load_catalog
 from planner.present.cost.offers import OFFER_COLUMNS, ListedOffer, offer_rows, outcome_lines, state_lines
-from planner.present.cost.prices import oldest_words
+from planner.present.cost.prices import oldest_price_text
 
 _DESCRIPTION: Final = """\
-List what renting costs: bundled offers of many providers, each with its date and source, those that were fetched,
-and your own. Prices are USD for one card and hour, without tax. Offers older than twelve months are history and are
-listed only with --history; where a source does not say which card it means, the candidates are named."""
+List rental prices: bundled offers of many providers, each with its date and source, fetched ones, and your own.
+Prices are in USD per card and hour, without tax. Offers older than twelve months are listed only with --history. If a
+source does not specify the card exactly, all candidates are named."""
 
 _EXAMPLES: Final = """\
 examples:
   gpu-planner prices --gpu h100-sxm --sort on-demand
   gpu-planner prices runpod --json
-  gpu-planner prices --refresh                     fetch all sources; the only command that uses the network
+  gpu-planner prices --refresh                     fetch all sources; only --refresh uses the network
   gpu-planner prices --refresh aws gpu-price-feed
-  gpu-planner prices --accept                      use prices that were held because they moved far
-  gpu-planner prices --bundled                     back to what came with the program
+  gpu-planner prices --accept                      use new prices that were held because of large changes
+  gpu-planner prices --bundled                     go back to the bundled prices
   gpu-planner prices --add my-offers.json
 
 sources for --refresh:
 {sources}
 
-fields for --sort (- before it: descending):
+fields for --sort (with - before it: descending):
   {fields}"""
 
 
 def run(argv: list[str]) -> int:
-    """Print what was asked and return the exit code."""
-    arguments = _parser().parse_args(with_descending(argv))
+    """Run the command and return the exit code."""
+    arguments = _parser().parse_args(join_descending_sort(argv))
     store, catalog = PriceStore(prices_dir()), load_catalog()
     if arguments.refresh is not None:
         return _refresh(arguments.refresh, store, catalog, as_json=arguments.json)
@@ -62,25 +62,25 @@ def _parser() -> Parser:
     )
     parser = Parser("gpu-planner prices", _DESCRIPTION, epilog)
     choice = parser.add_argument_group("which ones")
-    choice.add_argument(
-        "words", metavar="WORDS", nargs="*", help="words that provider, instance, card or region contain"
-    )
-    choice.add_argument("--gpu", metavar="GPU", help="of this card only; offers that may be it are marked")
-    choice.add_argument("--history", action="store_true", help="also offers older than twelve months")
-    choice.add_argument("--sort", metavar="FIELD", help="a field below (default: on-demand)")
+    choice.add_argument("words", metavar="WORDS", nargs="*", help="words in the provider, instance, card or region")
+    choice.add_argument("--gpu", metavar="GPU", help="only offers of this card, including those that may be it")
+    choice.add_argument("--history", action="store_true", help="include offers older than twelve months")
+    choice.add_argument("--sort", metavar="FIELD", help="sort by a field below [on-demand]")
     choice.add_argument("--limit", metavar="N", type=int, help="print at most N")
-    choice.add_argument("--csv", action="store_true", help="print as CSV, every field with date and source")
+    choice.add_argument("--csv", action="store_true", help="print as CSV, with dates and sources")
     change = parser.add_argument_group("instead of a list").add_mutually_exclusive_group()
-    change.add_argument("--refresh", metavar="SOURCE", nargs="*", help="fetch prices now, from all sources or these")
-    change.add_argument("--accept", metavar="PROVIDER", nargs="*", help="use held prices, of all or of these")
-    change.add_argument("--discard", metavar="PROVIDER", nargs="*", help="throw held prices away")
+    change.add_argument("--refresh", metavar="SOURCE", nargs="*", help="fetch prices from all or the given sources")
+    change.add_argument(
+        "--accept", metavar="PROVIDER", nargs="*", help="use held prices, of all or the given providers"
+    )
+    change.add_argument("--discard", metavar="PROVIDER", nargs="*", help="discard held prices, likewise")
     change.add_argument("--bundled", action="store_true", help="use the bundled prices; fetched ones are kept")
     change.add_argument("--fetched", action="store_true", help="use the fetched prices again")
     change.add_argument(
-        "--add", metavar="FILE", type=Path, help="add offers of your own: a JSON list, as --json prints"
+        "--add", metavar="FILE", type=Path, help="add your own offers: a JSON list, as printed by --json"
     )
-    change.add_argument("--remove", metavar="ID", nargs="+", help="remove offers of your own")
-    change.add_argument("--state", action="store_true", help="say which prices are in use, and what is held")
+    change.add_argument("--remove", metavar="ID", nargs="+", help="remove your own offers")
+    change.add_argument("--state", action="store_true", help="show which prices are in use and which are held")
     parser.add_general()
     return parser
 
@@ -92,7 +92,7 @@ def _refresh(keys: Sequence[str], store: PriceStore, catalog: Catalog, *, as_jso
     known = {source.key: source for source in SOURCES}
     for key in keys:
         if key not in known:
-            raise SpecError("--refresh", f"there is no source {key!r}", f"The sources are {', '.join(known)}.")
+            raise SpecError("--refresh", f"unknown source {key!r}", f"Sources: {', '.join(known)}.")
     sources = [known[key] for key in dict.fromkeys(keys)] or SOURCES
     refresh = Refresh(store, catalog.hardware, catalog.cost.bundled_offers, datetime.now(UTC))
     outcomes = refresh.run(Fetcher(HOSTS), sources)
@@ -109,7 +109,7 @@ def _refresh(keys: Sequence[str], store: PriceStore, catalog: Catalog, *, as_jso
 
 
 def _change(arguments: argparse.Namespace, store: PriceStore) -> bool:
-    """Do what is asked for instead of a list; return whether anything was."""
+    """Run an action that replaces the list, and return whether there was one."""
     if arguments.accept is not None or arguments.discard is not None:
         _settle_held(arguments, store)
     elif arguments.bundled or arguments.fetched:
@@ -119,7 +119,7 @@ def _change(arguments: argparse.Namespace, store: PriceStore) -> bool:
         added = read_offers(arguments.add)
         kept = [offer for offer in store.read().own if offer.id not in {new.id for new in added}]
         store.set_own((*kept, *added))
-        print(f"Added {len(added):,} of your own: {', '.join(offer.id for offer in added)}.")
+        print(f"Added {len(added):,} of your own offers: {', '.join(offer.id for offer in added)}.")
     elif arguments.remove:
         _remove(arguments.remove, store)
     else:
@@ -131,10 +131,10 @@ def _settle_held(arguments: argparse.Namespace, store: PriceStore) -> None:
     from planner.cost.refresh.refresh import accept_held, discard_held
 
     if arguments.accept is not None:
-        providers, verb = accept_held(store, arguments.accept), "In use now"
+        providers, verb = accept_held(store, arguments.accept), "Now in use"
     else:
-        providers, verb = discard_held(store, arguments.discard), "Thrown away"
-    print(f"{verb}: {', '.join(providers)}." if providers else "Nothing is held.")
+        providers, verb = discard_held(store, arguments.discard), "Discarded"
+    print(f"{verb}: {', '.join(providers)}." if providers else "No prices are held.")
 
 
 def _remove(ids: Sequence[str], store: PriceStore) -> None:
@@ -142,7 +142,7 @@ def _remove(ids: Sequence[str], store: PriceStore) -> None:
     for offer_id in ids:
         if offer_id not in {offer.id for offer in own}:
             mine = ", ".join(offer.id for offer in own)
-            raise SpecError("--remove", f"none of your offers is {offer_id!r}", f"Yours: {mine}." if mine else "")
+            raise SpecError("--remove", f"you have no offer {offer_id!r}", f"Your offers: {mine}." if mine else "")
     store.set_own(offer for offer in own if offer.id not in ids)
     print(f"Removed {', '.join(ids)}.")
 
@@ -167,7 +167,7 @@ def _chosen(
     arguments: argparse.Namespace, everything: Sequence[Offer], catalog: Catalog, today: date
 ) -> tuple[ListedOffer, ...]:
     if arguments.limit is not None and arguments.limit < 1:
-        raise SpecError("--limit", f"{arguments.limit} is not a whole number from 1")
+        raise SpecError("--limit", f"{arguments.limit} is not a whole number, 1 or larger")
     gpu = resolve_gpu(catalog.hardware, arguments.gpu).id if arguments.gpu else None
     offers = (
         offer
@@ -184,12 +184,12 @@ def _matches(row: ListedOffer, words: Sequence[str]) -> bool:
 
 
 def _sorted(rows: list[ListedOffer], field: str) -> list[ListedOffer]:
-    """Return `rows` by a column, what is not known last whichever way."""
+    """Return `rows` sorted by a column, with unknown values last in either direction."""
     name, descending = field.removeprefix("-"), field.startswith("-")
     column = next((column for column in OFFER_COLUMNS if column.key == name), None)
     if column is None:
         keys = ", ".join(column.key for column in OFFER_COLUMNS)
-        raise SpecError("--sort", f"there is no field {name!r}", f"Fields: {keys}.")
+        raise SpecError("--sort", f"unknown field {name!r}", f"Fields: {keys}.")
     known = [row for row in rows if column.value(row) is not None]
     unknown = [row for row in rows if column.value(row) is None]
     return [*sorted(known, key=column.value, reverse=descending), *unknown]  # type: ignore[arg-type]  # none is None
@@ -198,16 +198,17 @@ def _sorted(rows: list[ListedOffer], field: str) -> list[ListedOffer]:
 def _report(rows: Sequence[ListedOffer], everything: Sequence[Offer], stored: Stored, today: date) -> Iterator[str]:
     if rows:
         columns = [column for column in OFFER_COLUMNS if column.shown]
-        yield listing(columns, rows, ("provider", "instance", "card", "region"), narrowest=8)
+        yield column_table(columns, rows, ("provider", "instance", "card", "region"), narrowest=8)
         yield ""
     else:
-        yield "No offer matches; --history also lists those older than twelve months."
-    shown = oldest_words([row.offer for row in rows], today)
+        yield "No offer matches; --history includes those older than twelve months."
+    shown = oldest_price_text([row.offer for row in rows], today)
     yield f"{len(rows):,} of {len(everything):,} offers{f'; {shown}' if shown else ''}"
     if stored.held.parts:
-        yield f"Held until you say so: {', '.join(part.provider for part in stored.held.parts)}; see --state."
+        providers = ", ".join(part.provider for part in stored.held.parts)
+        yield f"Held until you accept or discard them: {providers}; see --state."
     for problem in stored.problems:
-        yield f"Passed over: {problem.message}"
+        yield f"Skipped: {problem.message}"
 
 
 def _csv(rows: Sequence[ListedOffer]) -> str:

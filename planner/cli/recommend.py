@@ -1,4 +1,4 @@
-"""`gpu-planner recommend`: which hardware to take for a job, within a budget, a deadline and a power limit."""
+"""`gpu-planner recommend`: the best hardware for a job within a budget, a deadline and a power limit."""
 
 import argparse
 from datetime import UTC, date, datetime
@@ -11,8 +11,8 @@ from planner.cli.money_options import add_money_options, option_of, plan_with_mo
 from planner.cli.options import in_options
 from planner.cli.parser import Parser
 from planner.cli.plan_arguments import add_plan_options, save_plan_as
-from planner.cli.report import prose_width, wrapped
-from planner.cli.table import Head, table, terminal_width
+from planner.cli.report import prose_width, wrap
+from planner.cli.table import TableColumn, table, terminal_width
 from planner.cli.user_catalog import user_catalog
 from planner.cost.terms import CostTerms
 from planner.errors import SpecError
@@ -24,8 +24,8 @@ from planner.present.cost.recommendation import OPTION_COLUMNS, left_out_sentenc
 
 NOTHING: Final = 1
 _DESCRIPTION: Final = """\
-Look at every card, number of cards and offer for the plan's job, keep what fits and is within the limits, and name the
-cheapest, the fastest and the best value, each with its memory, time, cost and reason."""
+Evaluate the plan's job on every card, number of cards and offer, and recommend the cheapest, the fastest and the best
+value of those that fit and are within the limits, each with its memory, time, cost and reason."""
 
 _EPILOG: Final = """\
 examples:
@@ -34,17 +34,17 @@ examples:
   gpu-planner recommend meta-llama/Llama-3.1-70B --weights nf4 --hours-per-day 8 --own --power 1200
   gpu-planner recommend plan.json --save cheapest.json
 
-best value: the lowest product of cost and time, so that half the time is worth twice the money.
---json prints one object: wish, period, options (the cheapest first), cheapest, fastest, best_value, pareto, left_out,
-nearest and oldest_price_date. Every number's field ends in its unit; what is not known is null.
+best value: the lowest product of cost and time, so that half the time is worth twice the cost.
+--json prints one object: wish, period, options (cheapest first), cheapest, fastest, best_value, pareto, left_out,
+nearest and oldest_price_date. The name of every numeric field ends in its unit; unknown values are null.
 
-exit codes: 0 done, 1 nothing is within the limits, 2 wrong input"""
+exit codes: 0 done, 1 no option is within the limits, 2 wrong input"""
 _LISTED: Final = ("cards", "how", "usd", "hours", "free", "power", "date", "awards")
 _SHOWN: Final = 12
 
 
 def run(argv: list[str], today: date | None = None) -> int:
-    """Answer as of `today`, by default the day that it is, and return the exit code."""
+    """Run the command with prices as of `today`, by default the current day, and return the exit code."""
     arguments = _parser().parse_args(argv)
     catalog = user_catalog()
     plan = plan_with_money(arguments, catalog)
@@ -65,7 +65,7 @@ def _found(plan: Plan, catalog: Catalog, today: date, wish: Wish) -> Recommendat
         if error.field.partition(".")[0] in CostTerms.model_fields:
             raise SpecError(option_of(f"cost.{error.field}"), error.reason, error.hint) from error
         raise in_options(error) from error
-    assert found is not None  # only a caller who stops it gets nothing
+    assert found is not None  # only a stopped search returns None
     return found
 
 
@@ -74,20 +74,22 @@ def _parser() -> Parser:
     add_plan_options(parser)
     add_money_options(parser)
     limits = parser.add_argument_group("limits")
-    limits.add_argument("--budget", metavar="USD", help="of a run; for services and hours of a day, of a month")
-    limits.add_argument("--deadline", metavar="HOURS", help="until a run is done")
-    limits.add_argument("--power", metavar="WATTS", help="board power of all cards together")
+    limits.add_argument("--budget", metavar="USD", help="highest cost per run; per month for services and daily hours")
+    limits.add_argument("--deadline", metavar="HOURS", help="longest duration of a run")
+    limits.add_argument("--power", metavar="WATTS", help="highest board power of all cards together")
     limits.add_argument("--rent", action="store_true", help="rent only")
     limits.add_argument("--own", action="store_true", help="own only")
-    limits.add_argument("--modes", metavar="MODES", help="ways to rent, separated by commas [on-demand]")
-    limits.add_argument("--counts", metavar="NUMBERS", help="numbers of cards, separated by commas [1,2,4,8]")
-    limits.add_argument("--vendor", metavar="NAMES", help="only these makers, separated by commas")
-    limits.add_argument("--tight", action="store_true", help="also what fits in fewer than 19 of 20 cases")
+    limits.add_argument("--modes", metavar="MODES", help="rental modes, comma-separated [on-demand]")
+    limits.add_argument("--counts", metavar="NUMBERS", help="numbers of cards, comma-separated [1,2,4,8]")
+    limits.add_argument("--vendor", metavar="NAMES", help="only these vendors, comma-separated")
+    limits.add_argument("--tight", action="store_true", help="include tight fits (probability below 95 %%)")
     answer = parser.add_argument_group("the answer")
     answer.add_argument(
         "--limit", metavar="N", type=whole_number, default=_SHOWN, help=f"list N options [{_SHOWN}]; 0: none"
     )
-    answer.add_argument("--save", metavar="PLAN.json", type=Path, help="write the plan on the cheapest to a file")
+    answer.add_argument(
+        "--save", metavar="PLAN.json", type=Path, help="write the plan with the cheapest option to a file"
+    )
     parser.add_general()
     return parser
 
@@ -116,12 +118,12 @@ def _wish(arguments: argparse.Namespace, catalog: Catalog) -> Wish:
 
 
 def _makers(text: str | None, catalog: Catalog) -> list[str] | None:
-    """Return the makers that are named, spelled as the catalog spells them."""
+    """Return the given vendors in the catalog's spelling."""
     known = {vendor.lower(): vendor for vendor in sorted({gpu.vendor for gpu in catalog.hardware.gpus})}
     found = _listed(text)
     for name in found or ():
         if name.lower() not in known:
-            raise SpecError("--vendor", f"there is no maker {name!r}", f"Makers: {', '.join(known.values())}.")
+            raise SpecError("--vendor", f"unknown vendor {name!r}", f"Vendors: {', '.join(known.values())}.")
     return None if found is None else [known[name.lower()] for name in found]
 
 
@@ -132,13 +134,13 @@ def _listed(text: str | None) -> list[str] | None:
 def _text(found: Recommendation, catalog: Catalog, limit: int) -> str:
     width = terminal_width()
     blocks = [
-        "\n".join(wrapped(line, prose_width(width), "", "  ") for line in recommendation_lines(found, catalog.hardware))
+        "\n".join(wrap(line, prose_width(width), "", "  ") for line in recommendation_lines(found, catalog.hardware))
     ]
     rows = option_rows(found, catalog.hardware)[:limit]
     if rows:
         columns = [column for column in OPTION_COLUMNS if column.key in _LISTED]
-        heads = [Head(column.header, column.align, column.key in ("cards", "how")) for column in columns]
+        heads = [TableColumn(column.header, column.align, column.key in ("cards", "how")) for column in columns]
         blocks.append(table(heads, [[column.text(row) for column in columns] for row in rows], width))
-        blocks.append(f"{len(rows):,} of {len(found.options):,} options, the cheapest first")
-    blocks.append(wrapped(left_out_sentence(found), prose_width(width)))
+        blocks.append(f"{len(rows):,} of {len(found.options):,} options, cheapest first")
+    blocks.append(wrap(left_out_sentence(found), prose_width(width)))
     return "\n\n".join(block for block in blocks if block)

@@ -1,36 +1,41 @@
-"""A memory result as text: the answer first, the evidence below."""
+"""Text report of a memory result, with the answer first and the evidence below."""
 
 import re
 import textwrap
 from collections.abc import Iterator
 from typing import Final
 
-from planner.cli.table import Head, table
+from planner.cli.table import TableColumn, table
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, PartRow, TermRow
 
 _TERM_HEADS: Final = (
-    Head("Term"),
-    Head("GiB", "right"),
-    Head("Share", "right"),
-    Head("Certainty"),
-    Head("How", flexible=True),
+    TableColumn("Term"),
+    TableColumn("GiB", "right"),
+    TableColumn("Share", "right"),
+    TableColumn("Certainty"),
+    TableColumn("How", flexible=True),
 )
-_PHASE_HEADS: Final = (Head("Phase"), Head("GiB", "right"), Head(""), Head("Why", flexible=True))
+_PHASE_HEADS: Final = (
+    TableColumn("Phase"),
+    TableColumn("GiB", "right"),
+    TableColumn(""),
+    TableColumn("Why", flexible=True),
+)
 _CARD_HEADS: Final = (
-    Head("Cards", flexible=True),
-    Head("Layers", "right"),
-    Head("Needs GiB", "right"),
-    Head("Usable", "right"),
-    Head("Free", "right"),
-    Head(""),
-    Head(""),
+    TableColumn("Cards", flexible=True),
+    TableColumn("Layers", "right"),
+    TableColumn("Needs GiB", "right"),
+    TableColumn("Usable", "right"),
+    TableColumn("Free", "right"),
+    TableColumn(""),
+    TableColumn(""),
 )
 _WIDEST_PROSE: Final = 100
 _NO_BREAK: Final = "\u00a0"
 
 
-def report(
+def memory_report(
     view: MemoryView,
     subject: str,
     defaults: tuple[str, ...],
@@ -39,30 +44,30 @@ def report(
     explain: bool = False,
     more: tuple[str, ...] = (),
 ) -> str:
-    """Return the answer, its reason, the terms, the phases, the notes and the defaults that were used.
+    """Return the report: the answer, its reason, the terms, the phases, the notes and the defaults used.
 
-    `subject` says in a phrase what was asked; with `explain` each term shows its formula, numbers and sources. `more`
-    are blocks of evidence that stand below the phases.
+    `subject` is the plan as a phrase; with `explain` each term has its formula, numbers and sources. `more` are further
+    blocks below the phases.
     """
     prose = prose_width(width)
     blocks = [
-        "\n".join(wrapped(sentence, prose) for sentence in (view.answer, view.reason, view.certainty) if sentence),
+        "\n".join(wrap(sentence, prose) for sentence in (view.answer, view.reason, view.certainty) if sentence),
         _phrase(subject, prose),
         _terms(view, width) if view.terms else "",
         *(_explained(row, prose) for row in view.terms if explain),
         _phases(view, width) if view.phases else "",
         _cards(view, width) if view.devices else "",
         *more,
-        "\n".join(wrapped(note, prose, "- ") for note in view.notes),
-        wrapped(f"Defaults used: {_together(defaults)}", prose).replace(_NO_BREAK, " ") if defaults else "",
+        "\n".join(wrap(note, prose, "- ") for note in view.notes),
+        wrap(f"Defaults used: {_together(defaults)}", prose).replace(_NO_BREAK, " ") if defaults else "",
     ]
     return "\n\n".join(block for block in blocks if block)
 
 
 def _phrase(subject: str, width: int) -> str:
-    """Return `subject` in lines that end where one of its parts does, so that no name is parted."""
+    """Wrap `subject` only between its parts, so that no name is broken."""
     whole = re.sub(r"(?<![,·]) (?!·)", _NO_BREAK, subject)
-    return wrapped(whole, width).replace(_NO_BREAK, " ")
+    return wrap(whole, width).replace(_NO_BREAK, " ")
 
 
 def _terms(view: MemoryView, width: int | None) -> str:
@@ -83,7 +88,7 @@ def _cards(view: MemoryView, width: int | None) -> str:
 
 def _explained(row: TermRow, width: int) -> str:
     head = f"{row.title}: {row.exact} ({row.range_text}), {row.certainty}"
-    return "\n".join([head, *(wrapped(line, width, "    ", "      ") for line in _evidence(row))])
+    return "\n".join([head, *(wrap(line, width, "    ", "      ") for line in _evidence(row))])
 
 
 def _evidence(row: TermRow) -> Iterator[str]:
@@ -103,16 +108,16 @@ def _part(part: PartRow) -> str:
 
 
 def _together(options: tuple[str, ...]) -> str:
-    """Join options so that none is parted from its value at the end of a line."""
+    """Join options so that no line break separates one from its value."""
     return " ".join(option.replace(" ", _NO_BREAK) for option in options)
 
 
 def prose_width(width: int | None) -> int:
-    """Return how wide sentences are in a terminal of `width` columns: not wider than they are easily read."""
+    """Return the width of prose in a terminal of `width` columns, limited for readability."""
     return min(width or _WIDEST_PROSE, _WIDEST_PROSE)
 
 
-def wrapped(text: str, width: int, first: str = "", rest: str | None = None) -> str:
-    """Return `text` in lines of at most `width`; `first` stands before it, `rest` or blanks before further lines."""
+def wrap(text: str, width: int, first: str = "", rest: str | None = None) -> str:
+    """Wrap `text` at `width`; `first` precedes the first line, `rest` (by default blanks) the others."""
     hang = " " * len(first) if rest is None else rest
     return textwrap.fill(text, width, initial_indent=first, subsequent_indent=hang, break_on_hyphens=False)

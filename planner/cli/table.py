@@ -1,4 +1,4 @@
-"""Aligned plain tables and lists of details that know how wide the terminal is."""
+"""Plain-text tables and lists of details, aligned and fitted to the terminal's width."""
 
 import os
 import shutil
@@ -14,11 +14,11 @@ _GAP: Final = "  "
 _NARROWEST_PROSE: Final = 20
 
 
-class Head(NamedTuple):
-    """A column's header, `unit` in a line below.
+class TableColumn(NamedTuple):
+    """The header and layout of a column; `unit` is printed on a line below the title.
 
-    `flexible` columns give way where the terminal is too narrow, but never below `narrowest`; `keep` says which end of
-    their texts stays where they are cut.
+    `flexible` columns shrink if the terminal is too narrow, but not below `narrowest`; `keep` is the end of their texts
+    that remains if they are cut.
     """
 
     title: str
@@ -30,9 +30,9 @@ class Head(NamedTuple):
 
 
 def terminal_width() -> int | None:
-    """Return the columns to write in: those that COLUMNS says, else the terminal's.
+    """Return the number of columns of the output: COLUMNS if set, else that of the terminal.
 
-    None when the output goes to a file or a pipe, where nothing may be cut.
+    None if the output is a file or a pipe, where nothing may be cut.
     """
     said = os.environ.get("COLUMNS", "")
     if said.isascii() and said.isdigit() and int(said) > 0:
@@ -41,11 +41,11 @@ def terminal_width() -> int | None:
 
 
 def table(
-    heads: Sequence[Head], rows: Sequence[Sequence[str]], width: int | None = None, *, wraps: bool = False
+    heads: Sequence[TableColumn], rows: Sequence[Sequence[str]], width: int | None = None, *, wraps: bool = False
 ) -> str:
-    """Return `rows` under `heads`, columns aligned, no wider than `width` where flexible columns allow it.
+    """Return an aligned table, not wider than `width` if its flexible columns allow it.
 
-    A text that is too long for its column is cut, or goes on in further lines where the table `wraps`.
+    A text that is too long for its column is cut, or continued on further lines if the table `wraps`.
     """
     units = [[head.unit for head in heads]] if any(head.unit for head in heads) else []
     lines = [[head.title for head in heads], *units, *rows]
@@ -56,14 +56,18 @@ def table(
     return "\n".join(_line(heads, widths, line) for line in whole)
 
 
-def listing(columns: Sequence[Column[Row]], rows: Sequence[Row], flexible: Collection[str], narrowest: int = 12) -> str:
-    """Return `rows` as a table as wide as the terminal; the columns whose keys are `flexible` give way in it."""
-    heads = [Head(column.title, column.align, column.key in flexible, column.unit, narrowest) for column in columns]
+def column_table(
+    columns: Sequence[Column[Row]], rows: Sequence[Row], flexible: Collection[str], narrowest: int = 12
+) -> str:
+    """Return `rows` as a table fitted to the terminal, where the columns with the keys `flexible` may shrink."""
+    heads = [
+        TableColumn(column.title, column.align, column.key in flexible, column.unit, narrowest) for column in columns
+    ]
     return table(heads, [[column.text(row) for column in columns] for row in rows], terminal_width())
 
 
-def folded(text: str, width: int | None, first: str = "") -> str:
-    """Return a paragraph behind `first`, in lines of at most `width`; longer words, such as addresses, stay whole."""
+def wrap_paragraph(text: str, width: int | None, first: str = "") -> str:
+    """Wrap a paragraph after `first` at `width`; longer words, such as URLs, are not broken."""
     if width is None:
         return f"{first}{text}"
     return textwrap.fill(
@@ -77,7 +81,7 @@ def folded(text: str, width: int | None, first: str = "") -> str:
 
 
 def _below(widths: list[int], line: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield one line as several, in which each cell goes on below itself."""
+    """Yield the lines of one row whose cells are wrapped."""
     cells = [_parts(text, size) for text, size in zip(line, widths, strict=True)]
     yield from zip_longest(*cells, fillvalue="")
 
@@ -89,13 +93,13 @@ def _parts(text: str, size: int) -> list[str]:
     return textwrap.wrap(text, size, subsequent_indent=hang, break_on_hyphens=False)
 
 
-def _line(heads: Sequence[Head], widths: list[int], line: Sequence[str]) -> str:
+def _line(heads: Sequence[TableColumn], widths: list[int], line: Sequence[str]) -> str:
     cells = (_cell(text, head, size) for text, head, size in zip(line, heads, widths, strict=True))
     return _GAP.join(cells).rstrip()
 
 
-def _shrunk(heads: Sequence[Head], widths: list[int], width: int) -> list[int]:
-    """Take what is too much from the widest flexible columns, down to a width at which they still say something."""
+def _shrunk(heads: Sequence[TableColumn], widths: list[int], width: int) -> list[int]:
+    """Shrink the widest flexible columns, down to their narrowest width, until the table fits."""
     shrunk = list(widths)
     for _ in range(sum(widths) + len(_GAP) * (len(widths) - 1) - width):
         flexible = (place for place, head in enumerate(heads) if head.flexible and shrunk[place] > head.narrowest)
@@ -106,21 +110,21 @@ def _shrunk(heads: Sequence[Head], widths: list[int], width: int) -> list[int]:
     return shrunk
 
 
-def _cell(text: str, head: Head, size: int) -> str:
+def _cell(text: str, head: TableColumn, size: int) -> str:
     shown = text if len(text) <= size else (f"…{text[1 - size :]}" if head.keep == "end" else f"{text[: size - 1]}…")
     return shown.rjust(size) if head.align == "right" else shown.ljust(size)
 
 
 _HEADS: Final = (
-    Head("Figure", flexible=True, narrowest=16),
-    Head("Value", flexible=True, narrowest=16),
-    Head("Certainty", flexible=True),
-    Head("Source"),
+    TableColumn("Figure", flexible=True, narrowest=16),
+    TableColumn("Value", flexible=True, narrowest=16),
+    TableColumn("Certainty", flexible=True),
+    TableColumn("Source"),
 )
 
 
 def details(name: str, groups: Sequence[DetailGroup], notes: Sequence[str]) -> str:
-    """Return `name`, its figures under their headings, their sources and the notes."""
+    """Return `name`, the groups of details as a table, the numbered sources and the notes."""
     numbers: dict[str, int] = {}
     rows: list[tuple[str, str, str, str]] = []
     for group in groups:
@@ -130,13 +134,13 @@ def details(name: str, groups: Sequence[DetailGroup], notes: Sequence[str]) -> s
     cells = [[row[place] for place in used] for row in rows]
     width = terminal_width()
     shown = table([_HEADS[place] for place in used], cells, width, wraps=True)
-    sources = "\n".join(folded(source, width, f"[{number}] ") for source, number in numbers.items())
-    blocks = (name, shown, sources, "\n".join(folded(note, width, "- ") for note in notes))
+    sources = "\n".join(wrap_paragraph(source, width, f"[{number}] ") for source, number in numbers.items())
+    blocks = (name, shown, sources, "\n".join(wrap_paragraph(note, width, "- ") for note in notes))
     return "\n\n".join(block for block in blocks if block)
 
 
 def _row(detail: Detail, numbers: dict[str, int]) -> tuple[str, str, str, str]:
-    """Return one line; a source that is new gets the next number."""
+    """Return the cells of one detail; a new source gets the next number."""
     text = f"{detail.text} ({detail.exact})" if detail.exact else detail.text
     source = "; ".join(part for part in (detail.basis, detail.source, detail.as_of) if part)
     mark = f"[{numbers.setdefault(source, len(numbers) + 1)}]" if source else ""

@@ -1,4 +1,4 @@
-"""The catalog as a person has it, with their own hardware and fetched prices, and the cards that words name in it."""
+"""The catalog with the user's own hardware and fetched prices, and the cards and systems named on the command line."""
 
 import sys
 from collections.abc import Sequence
@@ -15,41 +15,41 @@ from planner.workload.parallel import CardCount
 
 
 def user_catalog() -> Catalog:
-    """Return the catalog with what the person added to it.
+    """Return the catalog with the user's own hardware and prices.
 
-    A file of their own that cannot be read is warned of on stderr, and everything else is answered without it.
+    If the user's hardware file cannot be read, a warning is printed on stderr and the file is ignored.
 
     Raises:
         CatalogError: If a bundled record does not validate.
     """
     catalog, unread = load_catalog_or_bundled(prices_dir(), own_hardware_file())
     if unread is not None:
-        print(f"warning: your own hardware is left out: {unread.message}\nhint: {unread.hint}", file=sys.stderr)
+        print(f"warning: your own hardware is ignored: {unread.message}\nhint: {unread.hint}", file=sys.stderr)
     return catalog
 
 
 MOST_MACHINES: Final = 1_000
-"""How many of a system are set beside others."""
+"""Most machines of one system."""
 
 
 def named_cards(texts: Sequence[str], catalog: Catalog, option: str = "--gpu") -> tuple[CardCount, ...]:
-    """Return the cards that `texts` name, each such as `RTX 4090`, `2 x RTX 3090` or the system `dgx-a100-640gb`.
+    """Resolve names of cards such as `RTX 4090`, `2 x RTX 3090`, or the system `dgx-a100-640gb` with all its cards.
 
-    `2×RTX 3090` and `2xrtx-3090` are two as well. `option` is named in errors.
+    `2×RTX 3090` and `2xrtx-3090` are accepted, too. Errors name `option`.
 
     Raises:
-        SpecError: If a number of cards is 0, or the catalog has no such card.
-        AmbiguousNameError: If a name means several cards.
+        SpecError: If a number of cards is out of range, or there is no such card.
+        AmbiguousNameError: If a name matches several cards.
     """
     return tuple(_named(text, catalog, option) for text in texts)
 
 
 def named_system(text: str, hardware: HardwareCatalog) -> System | None:
-    """Return the system that `text` names, or None where it names a card, or several of something.
+    """Return the system that `text` names, or None if it names a card or several machines.
 
     Raises:
-        SpecError: If there is nothing of that name.
-        AmbiguousNameError: If the name means several cards or systems.
+        SpecError: If there is no card or system of that name.
+        AmbiguousNameError: If the name matches several cards or systems.
     """
     number, name = counted(text)
     if number is not None:
@@ -59,18 +59,18 @@ def named_system(text: str, hardware: HardwareCatalog) -> System | None:
 
 
 def named_machines(text: str, hardware: HardwareCatalog, option: str) -> tuple[int, System] | None:
-    """Return the system that `text` names and how many of it, such as `3 x dgx-h100`, or None where it names a card.
+    """Return the number of machines and the system that `text` names, such as `3 x dgx-h100`; None for a card.
 
     Raises:
-        SpecError: If there is nothing of that name, or the number is none of machines; it names `option`.
-        AmbiguousNameError: If the name means several cards or systems.
+        SpecError: If there is no card or system of that name, or the number is out of range; it names `option`.
+        AmbiguousNameError: If the name matches several cards or systems.
     """
     named, name = counted(text)
     number, found = 1 if named is None else named, resolve_hardware(hardware, name)
     if not isinstance(found, System):
         return None
     if not 1 <= number <= MOST_MACHINES:
-        raise SpecError(option, f"{number:,} machines", f"From 1 to {MOST_MACHINES:,}.")
+        raise SpecError(option, f"{number:,} machines are out of range", f"From 1 to {MOST_MACHINES:,}.")
     return number, found
 
 
@@ -78,10 +78,10 @@ def _named(text: str, catalog: Catalog, option: str) -> CardCount:
     named, name = counted(text)
     number = 1 if named is None else named
     if not 1 <= number <= 100_000:
-        raise SpecError(option, f"{number:,} cards", "From 1 to 100,000.")
+        raise SpecError(option, f"{number:,} cards are out of range", "From 1 to 100,000.")
     found = resolve_hardware(catalog.hardware, name)
     if isinstance(found, Gpu):
         return CardCount(id=found.id, count=number)
     if found.gpu_id is None or found.gpu_count is None:
-        raise SpecError(option, f"the catalog does not know the cards of {found.name}", "Name them: 4 x V100.")
+        raise SpecError(option, f"the catalog does not list the cards of {found.name}", "Name them: 4 x V100.")
     return CardCount(id=found.gpu_id, count=number * found.gpu_count)

@@ -1,1 +1,1 @@
-"""Results as text, rows and series, for the command line and the window alike. No Qt."""
+"""Results formatted as text, rows and series for both the command line and the window. No Qt."""

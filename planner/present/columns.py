@@ -1,13 +1,13 @@
-"""Columns of tables and lines of details, with where a figure comes from: declared once for window and command line."""
+"""Table columns and detail lines with the provenance of their figures, shared by the window and the command line."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
 from planner.present import format as fmt
-from planner.present.names import CERTAINTY_WORDS
+from planner.present.names import CERTAINTY_TITLES
 
-if TYPE_CHECKING:  # tables of models and of readings have neither
+if TYPE_CHECKING:  # tables of models and of readings do without these
     from planner.hardware.gpu import Gpu, Provenance
     from planner.hardware.software import SoftwareFact
     from planner.hardware.system import System
@@ -19,12 +19,15 @@ Align = Literal["left", "right"]
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[Row]):
-    """One column: `value` sorts and compares (none where unknown), `text` is shown, with `unit` in the header.
+    """A table column: `value` is for sorting and comparing (None if unknown), `text` for display.
 
-    A meter is full at the value `full`, by default at one that a tenth of the shown rows reach: a single giant would
-    leave nothing of the others. `value` counts in base units, of which `unit` has `per_unit`. `measure` says what the
-    numbers count where the cells say it themselves and no unit stands in the header: US dollars. `help` says what the
-    column means, where its title alone might not. `lower_is_better` is None if neither direction is better.
+    Attributes:
+        unit: Shown in the header; `value` is in base units, of which one `unit` has `per_unit`.
+        measure: The unit if it is shown in the cells rather than in the header, such as USD.
+        meter: Whether cells are drawn as meters, full at the value `full`. By default a tenth of the shown rows reach
+            that value: a single giant would otherwise leave all other meters empty.
+        help: An explanation of the column, if its title needs one.
+        lower_is_better: None if neither direction is better.
     """
 
     key: str
@@ -45,11 +48,11 @@ class Column(Generic[Row]):
 
     @property
     def is_number(self) -> bool:
-        """Return whether the column holds numbers, which have ranges and can be drawn."""
+        """Return whether the column is numeric, so that it has a range and can be plotted."""
         return self.align == "right"
 
     def number(self, row: Row) -> float | None:
-        """Return the value as a multiple of `unit`, or None where it is unknown or no number."""
+        """Return the value in `unit`, or None if it is unknown or not a number."""
         value = self.value(row)
         return value / self.per_unit if isinstance(value, int | float) else None
 
@@ -60,15 +63,15 @@ class Column(Generic[Row]):
 
     @property
     def axis(self) -> str:
-        """Return the title with what its numbers count: `Launch price, USD`."""
+        """Return the axis title, with the unit or measure: `Launch price, USD`."""
         return f"{self.title}, {self.measure}" if self.measure else self.header
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """One line of a record's detail pane, with where its figure comes from.
+    """One line of a record's details, with the provenance of its figure.
 
-    `exact` is the figure unrounded, where `text` rounds it; `mark` is one sign for how sure it is.
+    `exact` is the unrounded figure if `text` rounds it; `mark` is a one-character sign of its certainty.
     """
 
     title: str
@@ -82,18 +85,18 @@ class Detail:
 
     @property
     def origin(self) -> str:
-        """Return where the figure comes from, a line each."""
+        """Return the provenance of the figure, one line per part."""
         return "\n".join(part for part in (self.basis, self.source, self.certainty, self.as_of) if part)
 
     @property
     def tooltip(self) -> str:
-        """Return the exact figure and where it comes from, a line each."""
+        """Return the exact figure and its provenance, one line per part."""
         return "\n".join(part for part in (self.exact, self.origin) if part)
 
 
 @dataclass(frozen=True, slots=True)
 class DetailGroup:
-    """Details of one kind under a heading."""
+    """Related details under a heading."""
 
     title: str
     details: tuple[Detail, ...]
@@ -110,7 +113,7 @@ def words(
     tooltip: Callable[[Row], str] | None = None,
     about: str = "",
 ) -> Column[Row]:
-    """Return a column of words, with `about` for its help."""
+    """Return a left-aligned column of text, with `about` as its help."""
     return Column(
         key, title, get, lambda row: get(row) or unknown, width=width, shown=shown, tooltip=tooltip, help=about
     )
@@ -134,9 +137,9 @@ def numbers(
     about: str = "",
     lower_is_better: bool | None = False,
 ) -> Column[Row]:
-    """Return a right-aligned column of numbers, shown as multiples of `per_unit`; `unknown` stands for none of them.
+    """Return a right-aligned column of numbers, shown in units of `per_unit`, with `unknown` for missing ones.
 
-    `text` replaces `show` and `unknown` where a cell says more than the number; `about` is the column's help.
+    `text` replaces `show` and `unknown` if cells contain more than the number; `about` is the column's help.
     """
 
     def shown_text(row: Row) -> str:
@@ -164,9 +167,9 @@ def numbers(
 
 
 def unbeaten(points: Sequence[tuple[float, float]], lower: tuple[bool | None, bool | None]) -> tuple[int, ...]:
-    """Return the positions of the points that no other beats in both figures (Pareto front), in the first's order.
+    """Return the positions of the points on the Pareto front, ordered by the first coordinate.
 
-    `lower` says of both figures whether lower is better; there is no front if neither direction of one is better.
+    `lower` says for each coordinate whether lower is better; without a better direction in both, there is no front.
     """
     if None in lower:
         return ()
@@ -179,7 +182,7 @@ def unbeaten(points: Sequence[tuple[float, float]], lower: tuple[bool | None, bo
     return tuple(front)
 
 
-TWO_SOURCES_MARK: Final = "•"  # no digit, which beside a figure would be read as part of it
+TWO_SOURCES_MARK: Final = "•"  # not a digit, which would be read as part of the figure next to it
 ONE_SOURCE_MARK: Final = "◦"
 _CERTAINTY_MARKS: Final = {
     "confirmed": TWO_SOURCES_MARK,
@@ -203,37 +206,37 @@ MARK_MEANINGS: Final = (
 
 
 def provenance_mark(provenance: "Provenance") -> str:
-    """Return one sign for how sure a figure is; `MARK_MEANINGS` says what it stands for."""
+    """Return the one-character certainty mark of a figure; `MARK_MEANINGS` explains the marks."""
     return _BASIS_MARKS.get(provenance.basis) or _CERTAINTY_MARKS[provenance.certainty]
 
 
 def provenance_text(provenance: "Provenance") -> str:
-    """Return where a figure comes from, a line each."""
+    """Return the provenance of a figure as text, one line per part."""
     return figure("", "", provenance).tooltip
 
 
 def figure(title: str, text: str, provenance: "Provenance", exact: str = "") -> Detail:
-    """Return the line of a figure; what is not known needs no source."""
+    """Return the detail line of a figure; an unknown figure has no source."""
     if text in (fmt.UNKNOWN, fmt.NOT_PUBLISHED):
         return Detail(title, text)
     is_own = provenance.basis == "yours"
     basis = f"derived: {provenance.formula}" if provenance.formula else "" if is_own else provenance.basis
-    certainty = CERTAINTY_WORDS[provenance.certainty]
-    as_of = f"{'said' if is_own else 'read'} {fmt.date(provenance.as_of)}"
+    certainty = CERTAINTY_TITLES[provenance.certainty]
+    as_of = f"{'entered' if is_own else 'read'} {fmt.date(provenance.as_of)}"
     return Detail(title, text, provenance.source, basis, certainty, as_of, exact, provenance_mark(provenance))
 
 
 def field_detail(record: "Gpu | System", field: str, title: str, text: str) -> Detail:
-    """Return the line of a field of a card's or a system's record."""
+    """Return the detail line of a field of a card's or a system's record."""
     return figure(title, text, record.provenance_of(field))
 
 
 def bytes_detail(record: "Gpu | System", field: str, title: str, value: int | None) -> Detail:
-    """Return the line of a field that is a size, with its exact bytes."""
+    """Return the detail line of a field in bytes, with the exact number."""
     exact = "" if value is None else fmt.exact_bytes(value)
     return figure(title, fmt.size(value), record.provenance_of(field), exact)
 
 
 def lacking_detail(title: str, fact: "SoftwareFact") -> Detail:
-    """Return the line of a rate that a chip does not have, with who says so."""
+    """Return the detail line of a rate that a chip does not support, with the source of that fact."""
     return Detail(title, fmt.NONE, fact.source, as_of=f"read {fmt.date(fact.as_of)}", mark=ONE_SOURCE_MARK)

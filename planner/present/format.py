@@ -1,7 +1,7 @@
-"""Numbers, sizes, dates and names as people read them; the same everywhere and in every locale.
+"""Number, size, date and text formatting, the same in every view and locale.
 
-Views show three significant figures, tooltips and exports the exact value. A thin space stands before a unit, an en
-dash in a range, a true minus before a negative number. What is not known is said in words.
+Views show three significant figures, tooltips and exports the exact value. Units follow a thin space, ranges have an
+en dash, negative numbers a true minus sign. Unknown values are spelled out.
 """
 
 import re
@@ -19,7 +19,7 @@ NONE: Final = "none"
 NO_DATE: Final = "no date"
 USD: Final = "USD"
 NO_FIGURES: Final = frozenset((UNKNOWN, NOT_PUBLISHED, NONE))
-"""What stands where a figure would, and is written paler."""
+"""Texts in place of a missing figure, which the window shows in a paler color."""
 _MINUS: Final = "\u2212"
 _DASH: Final = "\u2013"
 _LEAST_SHARE: Final = 0.0001
@@ -32,7 +32,7 @@ _TIMES: Final = (
     ("s", 1.0, 0.9995),
     ("ms", 1e-3, 0.9995e-3),
 )
-"""Units of time with their seconds, and from how many seconds on they are used."""
+"""Units of time: the name, the seconds in one unit, and the seconds from which it is used."""
 _MONTHS: Final = (
     "January",
     "February",
@@ -65,7 +65,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def plain(value: float) -> str:
-    """Return `value` with three significant figures and no zeros at its end: `24`, `1.5`, `82.6`."""
+    """Return `value` with three significant figures and without trailing zeros: `24`, `1.5`, `82.6`."""
     text = significant(value)
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -84,18 +84,18 @@ def size(value: int | None, unknown: str = UNKNOWN) -> str:
 
 
 def exact_bytes(value: int | None, unknown: str = UNKNOWN) -> str:
-    """Return every byte: `18,683,123,456 B`."""
+    """Return the exact number of bytes: `18,683,123,456 B`."""
     return unknown if value is None else f"{integer(value)}{THIN}B"
 
 
 def gib(value: int) -> str:
-    """Return bytes as GiB with two decimals and without the unit, for columns whose points should align."""
+    """Return bytes as GiB with two decimals and without the unit, for columns with aligned decimal points."""
     text = f"{value / GIB:,.2f}"
     return "< 0.01" if value > 0 and text == "0.00" else text.replace("-", _MINUS)
 
 
 def size_range(low: int, high: int) -> str:
-    """Return `16.9 – 18.3 GiB`, both ends in the unit of the higher one; one size where the ends look the same."""
+    """Return `16.9 – 18.3 GiB`, both ends in the unit of the higher one; one size if both round to the same."""
     unit, factor = _unit_of(high)
     first, last = significant(low / factor), significant(high / factor)
     ends = last if first == last else f"{first} {_DASH} {last}"
@@ -103,7 +103,7 @@ def size_range(low: int, high: int) -> str:
 
 
 def size_with_range(value: int, low: int, high: int) -> str:
-    """Return `17.4 GiB (16.9 – 18.3)`, without a range where there is none, its unit only where it differs."""
+    """Return `17.4 GiB (16.9 – 18.3)`; the range is omitted if it is empty, and its unit unless it differs."""
     if low == high:
         return size(value)
     ends = size_range(low, high)
@@ -132,7 +132,7 @@ def rate(ops_per_s: float | None, dtype: str = "", unknown: str = NOT_PUBLISHED)
 
 
 def rate_unit(dtype: str) -> str:
-    """Return the unit in which rates of `dtype` are told."""
+    """Return the unit for arithmetic rates of `dtype`."""
     return "TOPS" if dtype.startswith("int") else "TFLOPS"
 
 
@@ -163,26 +163,26 @@ def money(usd: float | None, unknown: str = NOT_PUBLISHED) -> str:
 
 
 def percent(fraction: float) -> str:
-    """Return a fraction as whole per cent, `30 %`; what would round to nothing is `< 1 %`."""
+    """Return a fraction as a whole percentage, `30 %`; a positive one that rounds to zero is `< 1 %`."""
     number = "< 1" if 0 < fraction < 0.005 else f"{fraction * 100:.0f}".replace("-", _MINUS)
     return f"{number}{THIN}%"
 
 
 def precise_percent(fraction: float) -> str:
-    """Return a fraction as per cent with two significant figures, as errors are told: `0.31 %`, `12 %`, `< 0.01 %`."""
+    """Return a fraction as a percentage with two significant figures, for errors: `0.31 %`, `12 %`, `< 0.01 %`."""
     if 0 < fraction < _LEAST_SHARE:
         return f"< {_LEAST_SHARE * 100}{THIN}%"
     return f"{significant(fraction * 100, 2)}{THIN}%"
 
 
 def signed_percent(fraction: float) -> str:
-    """Return how far something is off: `+0.31 %`, `−12 %`, and without a sign what is next to nothing."""
+    """Return a signed relative difference: `+0.31 %`, `−12 %`; a negligible one has no sign."""
     sign = "" if abs(fraction) < _LEAST_SHARE else "+" if fraction > 0 else _MINUS
     return f"{sign}{precise_percent(abs(fraction))}"
 
 
 def duration(seconds: float | None) -> str:
-    """Return a time in the unit that suits it: `12.3 ms`, `1.24 s`, `18.5 min`, `3.20 h`, `12.5 days`."""
+    """Return a duration in a suitable unit: `12.3 ms`, `1.24 s`, `18.5 min`, `3.20 h`, `12.5 days`."""
     if seconds is None:
         return UNKNOWN
     unit, factor = _time_unit(seconds)
@@ -190,7 +190,7 @@ def duration(seconds: float | None) -> str:
 
 
 def duration_with_range(seconds: float, low: float | None, high: float | None) -> str:
-    """Return `1.24 s (1.08 – 1.42)`, both ends in the unit of the middle; without a range where there is none."""
+    """Return `1.24 s (1.08 – 1.42)`, the range in the unit of the middle value, and omitted if it is empty."""
     unit, factor = _time_unit(seconds)
     ends = [significant((seconds if end is None else end) / factor) for end in (low, high)]
     middle = significant(seconds / factor)
@@ -199,14 +199,14 @@ def duration_with_range(seconds: float, low: float | None, high: float | None) -
 
 
 def number_range(value: float, low: float | None, high: float | None) -> str:
-    """Return `6,610 (5,800 – 7,500)`, without a range where there is none."""
+    """Return `6,610 (5,800 – 7,500)`; the range is omitted if it is empty."""
     ends = [significant(value if end is None else end) for end in (low, high)]
     middle = significant(value)
     return middle if ends == [middle, middle] else f"{middle} ({ends[0]} {_DASH} {ends[1]})"
 
 
 def date(iso: str | None, unknown: str = UNKNOWN) -> str:
-    """Return an ISO day, month or year in words: `12 October 2022`, `October 2022`, `2022`."""
+    """Return an ISO day, month or year in long form: `12 October 2022`, `October 2022`, `2022`."""
     if iso is None:
         return unknown
     year, *rest = iso.split("-")
@@ -215,7 +215,7 @@ def date(iso: str | None, unknown: str = UNKNOWN) -> str:
 
 
 def short_date(iso: str | None, unknown: str = UNKNOWN) -> str:
-    """Return an ISO month or year with little room: `Oct 2022`, `2022`; of a day its month."""
+    """Return the month and year, or the year, of an ISO date in short form: `Oct 2022`, `2022`."""
     if iso is None:
         return unknown
     year, *rest = iso.split("-")
@@ -238,12 +238,12 @@ def plural(number: int, noun: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return `text` as a sentence: with a capital letter and a full stop."""
-    return f"{capitalized(text)}{'' if text.endswith('.') else '.'}"
+    """Return `text` as a sentence, with a capital letter and a full stop; empty if it is empty."""
+    return f"{capitalized(text)}{'' if text.endswith('.') else '.'}" if text else ""
 
 
 def capitalized(text: str) -> str:
-    """Return `text` with a capital at its beginning, whatever follows."""
+    """Return `text` with a capital first letter and the rest unchanged."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
@@ -253,7 +253,7 @@ def listing(items: tuple[str, ...], last: str = "and") -> str:
 
 
 def symbol_value(value: float | str) -> str:
-    """Return a symbol's value as it is written into a formula."""
+    """Return a symbol's value as text for a formula."""
     if isinstance(value, str):
         return value
     if isinstance(value, int):
@@ -261,16 +261,16 @@ def symbol_value(value: float | str) -> str:
     return f"{value:,.6g}"
 
 
-def put_in(formula: str, symbols: "tuple[Symbol, ...]") -> str:
+def substitute_symbols(formula: str, symbols: "tuple[Symbol, ...]") -> str:
     """Return `formula` with each symbol replaced by its value: `2 × L × h` becomes `2 × 32 × 4,096`.
 
-    A symbol right behind a number or a bracket (`16h`) is a product, and gets its sign.
+    A symbol right after a number or a bracket (`16h`) is a factor, and gets a multiplication sign.
     """
     values = {symbol.name: symbol_value(symbol.value) for symbol in symbols}
     if not values:
         return formula
     names = "|".join(re.escape(name) for name in sorted(values, key=len, reverse=True))
-    # A name must not be part of a longer one; an exponent (h²) may follow it.
+    # The name must not be part of a longer one; an exponent (h²) may follow it.
     pattern = re.compile(rf"(?P<product>[\d)])?(?<![^\W\d])(?P<name>{names})(?![^\W²³])")
     return pattern.sub(lambda match: _replaced(match, values), formula)
 

@@ -1,4 +1,4 @@
-"""The plain words for terms, phases and certainties: one table, used by every tab and by the command line."""
+"""Titles of memory terms, phases and certainties, shared by the window and the command line."""
 
 from typing import Final
 
@@ -47,9 +47,9 @@ PHASE_MOMENTS: Final[dict[PhaseName, str]] = {
     "decode-image": "while the image is decoded",
 }
 
-CERTAINTY_WORDS: Final[dict[str, str]] = {
+CERTAINTY_TITLES: Final[dict[str, str]] = {
     "exact": "counted exactly",
-    "measured": "checked in runs",
+    "measured": "verified in runs",
     "assumed": "assumed",
     "confirmed": "confirmed by two sources",
     "single-source": "one source",
@@ -58,12 +58,12 @@ CERTAINTY_WORDS: Final[dict[str, str]] = {
     "yours": "yours",
 }
 
-OTHER_PROCESSES: Final = "Other processes"
+OTHER_PROCESSES: Final = "Used by other programs"
 FREE: Final = "Free"
 OVERFLOW: Final = "Too much"
 
 
-def in_sentence(name: TermName) -> str:
-    """Return a term's title as it stands inside a sentence: `logits and loss`, `KV cache`."""
+def term_in_sentence(name: TermName) -> str:
+    """Return a term's title for use within a sentence: `logits and loss`, `KV cache`."""
     title = TERM_TITLES[name]
     return title if title[:2].isupper() else f"{title[0].lower()}{title[1:]}"

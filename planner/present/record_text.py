@@ -1,4 +1,4 @@
-"""Records as text for other programs: tab-separated for the clipboard, CSV and JSON for files."""
+"""Records as text for export: tab-separated for the clipboard, CSV and JSON for files."""
 
 import csv
 import io
@@ -10,14 +10,14 @@ from planner.present.columns import Column
 
 
 def to_tsv(columns: Sequence[Column[Any]], records: Sequence[Any]) -> str:
-    """Return a header and a line a record, as the table shows them."""
+    """Return a header and one line per record, with the texts of the table."""
     lines = [[column.header for column in columns]]
     lines += [[column.text(record) for column in columns] for record in records]
     return "\n".join("\t".join(line) for line in lines) + "\n"
 
 
 def to_csv(fields: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
-    """Return a header of `fields`, which every row has, and a line a row; what is unknown is left empty."""
+    """Return a header of `fields` and one line per row, as CSV; unknown values are empty."""
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=fields, lineterminator="\n")
     writer.writeheader()
@@ -26,12 +26,12 @@ def to_csv(fields: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def to_json(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return a list with an object a row."""
+    """Return the rows as a JSON list of objects."""
     return json.dumps(list(rows), indent=2, ensure_ascii=False) + "\n"
 
 
 def rows_to_csv(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of texts, the header among them."""
+    """Return rows of texts, including the header, as CSV."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()

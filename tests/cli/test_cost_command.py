@@ -41,8 +41,8 @@ def test_what_does_not_fit_is_said_to_be_of_what_is_not_to_be_had(said):
 def test_the_answer_comes_first_and_then_what_would_change_it(said):
     lines = said(*TUNING, "--gpu", "RTX 4090", "--repeats", "40").splitlines()
     assert lines[0].startswith("Renting 1 × GeForce RTX 4090 at ")
-    assert any(line.startswith("The answer flips if ") for line in lines[:6])
-    assert any(line.startswith("Oldest price used: ") for line in lines[:9])
+    assert any(line.startswith("The decision flips if ") for line in lines[:6])
+    assert any(line.startswith("Oldest price: ") for line in lines[:9])
 
 
 def test_scripts_get_everything(said):
@@ -69,9 +69,9 @@ def test_scripts_get_more_on_request(said):
 
 def test_what_moves_the_decision(said):
     told = said(*SERVING, "--requests-per-day", "200000", "--tornado", "--offers", "0")
-    assert "owning saves" in told
-    assert "of 2,000 draws" in told
-    assert "Best of both" in told or "worth owning" in told
+    assert "Owning saves at low" in told
+    assert "of 2,000 Monte Carlo draws" in told
+    assert "Best mix" in told or "worth owning" in told
     assert "offers for this job" not in told
 
 
@@ -83,7 +83,7 @@ def test_every_amount_opens(said):
 
 def test_the_same_electricity_elsewhere(said):
     told = said(*SERVING, "--carbon", "--electricity", "DE")
-    assert "regions, the least first; the most is " in told
+    assert "regions, lowest first; highest: " in told
     assert "Owned in Germany: " in told
 
 
@@ -118,9 +118,9 @@ def test_an_offer_can_be_named(said):
 
 def test_where_nobody_offers_it_owning_is_told(said):
     told = said("gpt2", "--gpu", "RTX 4090", "--mode", "spot")
-    assert told.startswith("No current offer of the GeForce RTX 4090 is known for spot.")
+    assert told.startswith("No current offer for the GeForce RTX 4090 (spot) is known.")
     assert "Owned: $" in told
-    assert "owning saves" not in said("gpt2", "--gpu", "RTX 4090", "--mode", "spot", "--tornado")
+    assert "Owning saves at low" not in said("gpt2", "--gpu", "RTX 4090", "--mode", "spot", "--tornado")
 
 
 def test_where_nobody_knows_what_a_card_costs_renting_is_told(said):
@@ -142,16 +142,24 @@ def test_no_line_is_wider_than_the_terminal(said, monkeypatch, width):
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
-        ([], "--gpu: there is no card to pay for", "Name one card"),
-        (["--gpu", "rtx-4090", "--gpu", "rtx-3090"], "--gpu: cards of several kinds", "Name one kind of card"),
-        (["--gpu", "l40s", "--tokens", "5", "--hours", "3"], "--tokens and --hours: are two jobs", "Name one"),
+        ([], "--gpu: the plan has no card", "Name one card"),
+        (
+            ["--gpu", "rtx-4090", "--gpu", "rtx-3090"],
+            "--gpu: the cost of cards of several kinds",
+            "Name one kind of card",
+        ),
+        (
+            ["--gpu", "l40s", "--tokens", "5", "--hours", "3"],
+            "--tokens and --hours: cannot be combined: they are different jobs",
+            "Choose one",
+        ),
         (["--gpu", "l40s", "--electricity", "XX"], "--electricity: the catalog has no electricity data for 'XX'", "DE"),
         (["--gpu", "l40s", "--place", "moon"], "--place: there is no 'moon'; choose desk", "--help"),
         (["--gpu", "l40s", "--mode", "weekly"], "--mode: there is no 'weekly'; choose on-demand", "--help"),
         (["--gpu", "l40s", "--offer", "nope"], "--offer: there is no offer with the id 'nope'", "choose another"),
         (["--gpu", "l40s", "--epochs", "3"], "--dataset: the size of an epoch is missing", "the number of samples"),
         (["--gpu", "l40s", "--hours", "1e6"], "--horizon: one run takes longer", "more cards"),
-        (["--gpu", "l40s", "--offers", "-1"], "'-1' is not a whole number from 0", "--help"),
+        (["--gpu", "l40s", "--offers", "-1"], "'-1' is not a whole number, 0 or larger", "--help"),
         (["--gpu", "l40s", "--versus", "nothing"], "no model is called 'nothing'", "gpu-planner models"),
     ],
 )

@@ -77,19 +77,19 @@ def test_json_has_advice_and_warnings_only_when_asked(said):
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        ([*TOO_MANY, "--solve", "batch"], "Most sequences at once that fit: 7, up to 8 tight."),
+        ([*TOO_MANY, "--solve", "batch"], "Largest batch that fits: 7, up to 8 tight."),
         ([*LEARNING, "--solve", "micro-batch"], "Largest micro-batch that fits: none, not even 1 fits."),
         (
             [MODEL, "--gpu", "h200-sxm-141gb", "--solve", "context"],
-            "Longest context that fits, tokens: 131,072, all the model is made for.",
+            "Longest context that fits, tokens: 131,072, the model's maximum.",
         ),
-        ([MODEL, "--gpu", "RTX 4090", "--solve", "count"], "Fewest cards of this kind that fit: 1."),
+        ([MODEL, "--gpu", "RTX 4090", "--solve", "count"], "Fewest cards of this kind: 1."),
         ([*LEARNING, "--solve", "gpu"], "Smallest card that fits: H100 NVL 94 GB."),
         (
             ["deepseek-ai/DeepSeek-V3", "--solve", "gpu"],
             "Smallest card that fits: none, no card in the catalog is large enough.",
         ),
-        ([MODEL, "--solve", "batch"], "Most sequences at once that fit: none, the plan has no card."),
+        ([MODEL, "--solve", "batch"], "Largest batch that fits: none, the plan has no card."),
     ],
 )
 def test_a_number_is_solved_for(said, words, line):
@@ -121,7 +121,7 @@ def test_what_cannot_be_solved_for_is_said(said, words, message):
 
 def test_a_traced_module_has_nothing_to_vary(said, traced):
     assert "a traced module has no formula with numbers to vary" in said(traced, "--solve", "batch", code=2)
-    assert "A trace has no formula to vary: trace the module again with other options." in said(traced, "--advise")
+    assert "No advice for a traced module: trace it again with other options." in said(traced, "--advise")
     assert "Smallest card that fits: " in said(traced, "--solve", "gpu")
 
 

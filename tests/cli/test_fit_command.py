@@ -123,12 +123,12 @@ def test_a_plan_for_a_config_carries_the_model(said, config, tmp_path):
 def test_a_workload_file(said, tmp_path):
     path = tmp_path / "workload.json"
     path.write_text('{"task": "training", "optimizer": "sgd", "sequence_length": 512}')
-    assert "full training, SGD, 2 × 512 tokens" in said(MODEL, "--workload", str(path), "--micro-batch", "2")
+    assert "full fine-tuning, SGD, 2 × 512 tokens" in said(MODEL, "--workload", str(path), "--micro-batch", "2")
 
 
 def test_nothing_but_plans_is_overwritten(said, config):
     before = config.read_text()
-    assert "exists and is no plan" in said(MODEL, "--save", str(config), code=2)
+    assert "exists and is not a plan" in said(MODEL, "--save", str(config), code=2)
     assert config.read_text() == before
 
 
@@ -147,7 +147,7 @@ FILES = {
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("", "no model is named"),
+        ("", "no model is given"),
         ("nobody/nothing", "no model is called 'nobody/nothing'"),
         ("llama", "no model is called 'llama'"),
         ("MODEL --gpu GTX-9999", "no accelerator is called 'GTX-9999'"),
@@ -155,7 +155,7 @@ FILES = {
         ("MODEL --count 0", "--count: must be at least 1, not '0'"),
         ("MODEL --count many", "--count: 'many' is not a whole number"),
         ("MODEL --batch 1.5", "--batch: '1.5' is not a whole number"),
-        ("MODEL --context 2048 --prompt 4096", "--prompt: 4,096 tokens are more than the context of 2,048"),
+        ("MODEL --context 2048 --prompt 4096", "--prompt: 4,096 tokens exceed the context of 2,048"),
         ("stabilityai/stable-diffusion-xl-base-1.0 --context 77", "--context: the inputs of this network have no"),
         ("google/vit-base-patch16-224 --task training --seq 512", "--seq: the inputs of this network have no"),
         ("MODEL --tp 2", "parallel: 1 card is not a multiple of tensor 2"),
@@ -163,8 +163,8 @@ FILES = {
         ("MODEL --image-size 512", "--image-size: llama does not accept images"),
         ("MODEL --solve micro-batch --gpu h100-sxm", "--solve: inference has no micro-batch"),
         ("MODEL --set colour=red", "colour: there is no such field"),
-        ("MODEL --optimizer adamw", "--optimizer: belongs to training"),
-        ("MODEL --check", "--check: there is no card to check against"),
+        ("MODEL --optimizer adamw", "--optimizer: applies to training"),
+        ("MODEL --check", "--check: needs a card to check against"),
         ("MODEL --workload missing.json", "missing.json: cannot be read"),
         ("MODEL --save missing/plan.json", "cannot be written"),
         ("missing.json", "missing.json: cannot be read"),

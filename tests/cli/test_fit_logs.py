@@ -38,7 +38,7 @@ def said(capsys):
 def test_the_comparison_stands_below_the_report(said, log):
     text = said(*TRAINING, "--log", log)
     assert "(reserved by PyTorch): estimated" in text.replace("\n", " ")
-    assert text.index("Phase ") < text.index("Beside the log")
+    assert text.index("Phase ") < text.index("Memory")
     assert "Read: torch.cuda.memory_summary()" in text
     assert "- Reserved by PyTorch: PyTorch's allocator holds 0.39 GiB" in text
 
@@ -46,7 +46,7 @@ def test_the_comparison_stands_below_the_report(said, log):
 def test_a_log_may_come_through_a_pipe(said, monkeypatch):
     stream = io.TextIOWrapper(io.BytesIO(SUMMARY.encode()))
     monkeypatch.setattr("sys.stdin", stream)
-    assert "Beside the log" in said(*TRAINING, "--log", "-")
+    assert "Memory" in said(*TRAINING, "--log", "-")
 
 
 def test_json_has_a_key_for_it(said, log):
@@ -76,14 +76,14 @@ def test_what_is_kept_is_off_until_it_is_asked_for(said, log):
     assert "corrected" not in said(*TRAINING)
     assert "corrected by a log" in said(*TRAINING, "--correct")
     other = said("meta-llama/Llama-3.2-1B", "--gpu", "rtx-4090", "--correct", code=2)
-    assert "no correction is kept" in other
+    assert "no correction is saved" in other
     assert "Add --log FILE." in other
 
 
 def test_a_log_that_corrects_nothing_says_so(said, tmp_path):
     file = tmp_path / "vllm.log"
     file.write_text("Model loading took 14.9889 GiB and 3.6 seconds", encoding="utf-8")
-    assert "nothing in this log can be made a correction of" in said(*TRAINING, "--log", file, "--correct", code=2)
+    assert "no correction can be derived from this log" in said(*TRAINING, "--log", file, "--correct", code=2)
 
 
 def test_what_cannot_be_read_names_the_formats(said, tmp_path):

@@ -51,7 +51,7 @@ def test_a_preset_for_another_model(said):
     [
         (["--preset", "llama-server"], "for any model"),
         (["--preset", "nothing"], "no preset is called"),
-        (["--preset", "trl-sft", "--workload", "other.json"], "names the workload as well"),
+        (["--preset", "trl-sft", "--workload", "other.json"], "cannot be combined with --workload"),
     ],
 )
 def test_what_cannot_be_is_said(said, words, reason):

@@ -27,7 +27,7 @@ def recipe(tmp_path):
 def test_the_file_names_the_model(recipe, capsys):
     assert main(["fit", str(recipe), "--gpu", "h100-sxm"]) == 0
     printed = capsys.readouterr().out
-    assert "meta-llama/Llama-3.1-8B · full training" in printed
+    assert "meta-llama/Llama-3.1-8B · full fine-tuning" in printed
     assert "Read from full.yml (axolotl): base_model meta-llama/Llama-3.1-8B" in printed
     assert "Not counted: torch_compile" in printed
 
@@ -37,7 +37,7 @@ def test_each_key_is_explained(recipe, capsys):
     printed = capsys.readouterr().out
     assert "    micro_batch_size: 2 → Micro-batch size" in printed
     assert "    learning_rate: does not change memory" in printed
-    assert "Qwen/Qwen2.5-0.5B · full training" in printed
+    assert "Qwen/Qwen2.5-0.5B · full fine-tuning" in printed
 
 
 def test_options_change_it_and_json_has_the_account(recipe, capsys):

@@ -44,5 +44,5 @@ def test_another_card_and_what_others_hold_can_be_asked_for(file: Path, capsys: 
 def test_the_workload_cannot_be_changed(file: Path, words: list[str], capsys: pytest.CaptureFixture[str]):
     assert main(["fit", str(file), *words]) == 2
     said = capsys.readouterr().err
-    assert "error: a traced module runs as it was traced" in said
+    assert "error: workload options cannot change a traced module" in said
     assert "hint: Trace it again with other options: gpu-planner trace --help" in said

@@ -9,8 +9,7 @@ from datetime import date
 import pytest
 
 from planner.cli.gpus import command as gpus
-from planner.cli.gpus import detected_cards as here
-from planner.cli.gpus.search import COLUMN_OF
+from planner.cli.gpus.search import GPU_COLUMN_OF
 from planner.cli.main import main
 from planner.cost.job import Run
 from planner.cost.terms import CostTerms
@@ -20,6 +19,7 @@ from planner.hardware.system import System
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import Reading
+from planner.monitor.supervisor import gathering
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
@@ -101,8 +101,8 @@ def test_json_of_a_list_has_the_prices_that_it_is_filtered_by(said, tmp_path):
 
 
 def test_every_word_that_a_list_is_filtered_or_sorted_by_has_a_column(said):
-    assert set(COLUMN_OF) == set(QUERY_FIELDS)
-    assert set(COLUMN_OF.values()) <= {column.key for column in GPU_COLUMNS}
+    assert set(GPU_COLUMN_OF) == set(QUERY_FIELDS)
+    assert set(GPU_COLUMN_OF.values()) <= {column.key for column in GPU_COLUMNS}
     heads = said("--fits", "llama-3.1-8b", "--sort", "price", "--where", "nvlink", "--limit", "1").splitlines()[0]
     assert "Launch price" in heads
     assert "Interconnect" in heads
@@ -147,10 +147,10 @@ def test_systems_are_shown_as_cards_are(said):
 
 def test_a_system_is_shown_with_what_its_chip_lacks_and_what_it_is_rented_for(said, said_on_the_day):
     lines = said("--show", "dgx-1-v100-16gb").splitlines()
-    place = next(place for place, line in enumerate(lines) if "BF16 dense together" in line)
+    place = next(place for place, line in enumerate(lines) if "Total BF16 dense" in line)
     assert lines[place].split()[-1] == "none" or " none " in lines[place]
     printed = said_on_the_day("--show", "dgx-h100")
-    assert "To rent, 8 × H100 SXM5 80 GB together\n" in printed
+    assert "Rental offers of 8 × H100 SXM5 80 GB\n" in printed
     assert "  Rented, on demand  " in printed
     told = json.loads(said_on_the_day("--show", "dgx-h100", "--json"))
     assert told["prices"]["rented"]["on-demand"]["low_usd_per_hour"] > 0
@@ -166,7 +166,7 @@ def test_expressions(said):
 
 
 def test_nothing_found_is_no_error(said):
-    assert said("xyzzy").startswith("No accelerator of ")
+    assert said("xyzzy").startswith("None of ")
     assert json.loads(said("xyzzy", "--json")) == []
     for words in ((), ("--systems",)):
         empty = said("xyzzy", "--csv", *words)
@@ -186,27 +186,27 @@ def test_nothing_found_is_no_error(said):
         (["--where", "hours < 3"], "hours: needs a model", "--fits MODEL"),
         (["--sort", "job_cost"], "job_cost: needs a model", "--fits MODEL"),
         (["--sort", "colour"], "--sort: there is no field 'colour'", "Fields: name"),
-        (["--limit", "0"], "argument --limit: '0' is not a whole number from 1", "--help"),
-        (["--limit", "²"], "argument --limit: '²' is not a whole number from 1", "--help"),
+        (["--limit", "0"], "argument --limit: '0' is not a whole number, 1 or larger", "--help"),
+        (["--limit", "²"], "argument --limit: '²' is not a whole number, 1 or larger", "--help"),
         (["--compare"], "argument --compare: expected at least one argument", "--help"),
         (["--show", ""], "--show: is empty", "--help"),
         (["--fits", " "], "--fits: is empty", "--help"),
         (["--remove", ""], "--remove: is empty", "--help"),
         (["--compare", "l4", ""], "--compare: is empty", "--help"),
-        (["--circuit", "120V-15A"], "--circuit: is for --build", "--help"),
-        (["--supply", "gold"], "--supply: is for --build", "--help"),
-        (["--host-watts", "450"], "--host-watts: is for --build", "--help"),
-        (["--paid", "5"], "--paid: is for --change", "--help"),
-        (["--power-limit", "5"], "--power-limit: is for --build and --change", "--help"),
+        (["--circuit", "120V-15A"], "--circuit: applies to --build", "--help"),
+        (["--supply", "gold"], "--supply: applies to --build", "--help"),
+        (["--host-watts", "450"], "--host-watts: applies to --build", "--help"),
+        (["--paid", "5"], "--paid: applies to --change", "--help"),
+        (["--power-limit", "5"], "--power-limit: applies to --build and --change", "--help"),
         (["--systems", "--where", "memory > 1"], "--where: at position 1: expected a field", "mean memory_gib or"),
         (["--systems", "--sort", "-bandwith"], "--sort: there is no field 'bandwith'", "Did you mean bandwidth?"),
         (["--systems", "--where", 'fits == "fits"'], "fits: needs a model", "Add --fits MODEL."),
         (["--where", "cards > 1"], "--where: at position 1: expected a field, found 'cards'", "Fields: name vendor"),
-        (["--build", "l4", "--csv"], "--csv: is for a list, --compare and --systems, not for --build", "--help"),
-        (["rtx", "--show", "l4"], "WORDS: is for a list and --systems, not for --show", "--help"),
-        (["--compare", "l4", "--show", "l4"], "--compare: does not go together with --show", "one after the other"),
-        (["--add", "x", "--change", "l4", "--paid", "5"], "--add: does not go together with --change", "one after"),
-        (["--json", "--csv"], "--json: does not go together with --csv", "one of them"),
+        (["--build", "l4", "--csv"], "--csv: applies to lists, --compare and --systems, not to --build", "--help"),
+        (["rtx", "--show", "l4"], "WORDS: applies to lists and --systems, not to --show", "--help"),
+        (["--compare", "l4", "--show", "l4"], "--compare: cannot be combined with --show", "one command for each"),
+        (["--add", "x", "--change", "l4", "--paid", "5"], "--add: cannot be combined with --change", "one command"),
+        (["--json", "--csv"], "--json: cannot be combined with --csv", "one of them"),
         (["--build", "0 x l4"], "--build: 0 cards", "From 1"),
     ],
 )
@@ -261,7 +261,7 @@ def test_shown_are_prices_by_kind_software_and_measured_speeds(said_on_the_day):
     printed = said_on_the_day("--show", "rtx 4090")
     for line in ("Ridge point", "List price", "Street price", "Used price", "Rented, on demand", "FlashAttention 3"):
         assert line in printed
-    assert "tokens/s, $1.48 a million" in printed
+    assert "tokens/s, $1.48 per million" in printed
 
 
 def test_systems_are_listed_in_every_form(said):
@@ -270,7 +270,7 @@ def test_systems_are_listed_in_every_form(said):
     assert "4 of 43 systems" in printed
     assert json.loads(said("--systems", "dgx-2", "--json"))[0]["gpu_count"] == 16
     assert next(csv.DictReader(io.StringIO(said("--systems", "dgx-2", "--csv"))))["id"] == "dgx-2"
-    assert said("--systems", "xyzzy") == "No system of 43 matches.\n"
+    assert said("--systems", "xyzzy") == "None of 43 systems matches.\n"
 
 
 def test_systems_are_judged_by_a_model_in_every_form(said):
@@ -278,7 +278,7 @@ def test_systems_are_judged_by_a_model_in_every_form(said):
     lines = {line.split()[0]: line for line in said(*words).splitlines() if line}
     assert "Fits my model" in lines["Id"]
     assert "Does not fit" in lines["dgx-h100"]
-    assert "each accelerator holds the whole model" in lines["Judged"]
+    assert "each accelerator holds the whole model" in lines["Checked"]
     records = {record["id"]: record for record in json.loads(said(*words, "--json"))}
     assert records["dgx-h200"]["fit"]["verdict"] == "fits"
     assert (records["dgx-station-v100"]["fit"], records["dgx-h200"]["fit_reason"]) == (None, "")
@@ -292,13 +292,13 @@ def test_a_build_says_what_it_needs_and_what_to_mind(said):
     printed = said("--build", "2 x RTX 5090")
     assert printed.startswith("2 × GeForce RTX 5090, host of 450 W, 80 PLUS gold, 15 A at 120 V\n")
     assert "one 15 A at 120 V circuit supplies 1,440 W continuously: use 2 circuits" in printed
-    assert "Nothing speaks against it." in said("--build", "rtx-3090", "--circuit", "230V-16A")
+    assert "No warnings." in said("--build", "rtx-3090", "--circuit", "230V-16A")
     record = json.loads(said("--build", "2 x RTX 5090", "--power-limit", "401", "--json"))
     assert record["warnings"] == []
     assert {step["key"]: step["value"] for step in record["figures"]}["circuits"] == 1
-    assert "'-5' is no power above 0" in said("--build", "l4", "--host-watts=-5", code=2)
-    assert "'many' is no power above 0" in said("--build", "l4", "--power-limit", "many", code=2)
-    assert "'nan' is no power above 0" in said("--build", "l4", "--power-limit", "nan", code=2)
+    assert "'-5' is not a power above 0" in said("--build", "l4", "--host-watts=-5", code=2)
+    assert "'many' is not a power above 0" in said("--build", "l4", "--power-limit", "many", code=2)
+    assert "'nan' is not a power above 0" in said("--build", "l4", "--power-limit", "nan", code=2)
     assert "invalid choice: '140V'" in said("--build", "l4", "--circuit", "140V", code=2)
 
 
@@ -325,7 +325,7 @@ def test_cards_of_this_machine_are_matched_by_name_and_memory(said, monkeypatch)
             )
         )
     )
-    monkeypatch.setattr(here, "look_once", lambda: latest)
+    monkeypatch.setattr(gathering, "look_once", lambda: latest)
     printed = said("--here")
     assert "in the catalog: rtx-4090 (GeForce RTX 4090)" in printed
     assert "not in the catalog under this name and memory" in printed
@@ -340,15 +340,18 @@ def test_a_machine_is_fed_as_its_maker_says(said):
     assert "10,200 W" in printed
     figures = json.loads(said("--build", "dgx-h100", "--circuit", "230V-16A", "--json"))["figures"]
     assert [figure["value"] for figure in figures if figure["key"] == "circuits"] == [4]
-    assert "DGX H100 is fed as its maker says" in said("--build", "dgx-h100", "--power-limit", "300", code=2)
+    assert "DGX H100 is published as a whole" in said("--build", "dgx-h100", "--power-limit", "300", code=2)
 
 
 def test_several_machines_are_set_beside_cards_with_what_is_not_known_of_them(said):
     asked = ("--compare", "2x DGX H100", "dgx-h100", "2 x dgx-station-v100", "--fits", "meta-llama/Llama-3.1-8B")
     printed = said(*asked)
     assert "2 × DGX H100" in printed.splitlines()[0]
-    assert "2 × DGX Station (V100) is not planned: the catalog does not name this system's accelerator." in printed
-    assert "2 × DGX H100: the catalog does not say what joins the machines. The time is with 8 cards" in printed
+    assert "2 × DGX Station (V100) is not evaluated: the catalog does not name this system's accelerator." in printed
+    assert (
+        "2 × DGX H100: the catalog does not list the network between the machines. The time is computed with 8 cards"
+        in printed
+    )
     assert "\nDGX H100: " not in printed
     two, one, unknown = json.loads(said(*asked, "--json"))
     assert [(record["count"], record["machines"]) for record in (two, one, unknown)] == [(16, 2), (8, 1), (8, 2)]
@@ -364,7 +367,7 @@ def test_a_plan_is_tried_on_what_stands_side_by_side(said):
     asked = ("--compare", "rtx-4090", "8 x h100-sxm5-80gb", "--fits", "Qwen/Qwen3-32B")
     printed = said(*asked)
     assert "Does not fit" in printed
-    assert "Rented, a million tokens" in printed
+    assert "Rented, per million tokens" in printed
     small, large = (record["plan"] for record in json.loads(said(*asked, "--json")))
     assert (small["verdict"], small["time"], small["rent"], small["own"]) == ("does-not-fit", None, None, None)
     assert large["verdict"] == "fits"

@@ -33,16 +33,16 @@ def test_own_cards_are_added_found_exported_and_removed(said, tmp_path):
     assert (changed["board_power_watts"], changed["power_limit_watts"]) == (350, 250)
     printed = said("--show", "rtx-3090")
     assert "Board power " in printed
-    (limit,) = [line.split() for line in printed.splitlines() if "Power limit of your own " in line]
+    (limit,) = [line.split() for line in printed.splitlines() if "Your power limit " in line]
     (paid,) = [line.split() for line in printed.splitlines() if "Paid by you " in line]
     assert (limit[-2], paid[-2]) == ("yours", "yours")
-    assert f"{paid[-1]} your own figure; said " in printed
+    assert f"{paid[-1]} your own figure; entered " in printed
     assert "purchase_price_usd: yours, your own figure, " in said("rtx 3090", "--csv")
     assert {"basis": "yours", "certainty": "yours"}.items() <= changed["figure_notes"][0]["provenance"].items()
     assert "÷ power 350 W" in printed
     build = json.loads(said("--build", "2 x rtx-3090", "--json"))
     assert {step["key"]: step["value"] for step in build["figures"]}["cards"] == 500
-    assert said("--build", "2 x rtx-3090").startswith("2 × GeForce RTX 3090 held to 250 W, host of 450 W, ")
+    assert said("--build", "2 x rtx-3090").startswith("2 × GeForce RTX 3090 limited to 250 W, host of 450 W, ")
     (connector,) = build["connectors"]
     assert "for each card 2 or more 8-pin plugs" in connector
     assert "GeForce RTX 3090" in said("--where", "paid < 800")
@@ -54,9 +54,9 @@ def test_own_cards_are_added_found_exported_and_removed(said, tmp_path):
     printed = json.loads(said("--own", "--json"))
     assert printed == json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert (printed["schema_version"], [change["gpu"] for change in printed["changes"]]) == (1, ["rtx-3090"])
-    assert said("--remove", "my-4090") == "my-4090 is gone.\n"
-    assert said("--remove", "RTX 3090") == "rtx-3090 is as the catalog has it.\n"
-    assert said("--own").startswith("No card of your own.")
+    assert said("--remove", "my-4090") == "my-4090 is removed.\n"
+    assert said("--remove", "RTX 3090") == "rtx-3090 has the data of the catalog again.\n"
+    assert said("--own").startswith("No cards or changes of your own.")
     assert said("--add", str(tmp_path / "out.json")) == "Added 1 card and 1 change.\n"
 
 
@@ -65,32 +65,32 @@ def test_wrong_own_files_are_named_by_field(said, tmp_path):
     file.write_text('[{"id": "x", "name": "X", "vendor": "Nvidia"}]')
     assert "mine.json · x · vendor: there is no 'Nvidia'; choose NVIDIA" in said("--add", str(file), code=2)
     file.write_text("{}")
-    assert "holds no card and no change" in said("--add", str(file), code=2)
+    assert "contains no card and no change" in said("--add", str(file), code=2)
     file.write_text('{"changes": [{"gpu": "gone", "note": "x", "date": "2026-11-01"}]}')
-    assert "gone is no card of the catalog; the change is kept." in said("--add", str(file))
-    assert "gone is no card of the catalog." in said("--own")
+    assert "gone is not in the catalog; the change is kept." in said("--add", str(file))
+    assert "gone is not in the catalog." in said("--own")
     assert "neither your own nor changed" in said("--remove", "rtx-4090", code=2)
     card = json.loads(said("--show", "rtx-4090", "--json"))
     file.write_text(json.dumps(card))
-    assert "rtx-4090 stands in place of the bundled card of this id." in said("--add", str(file))
+    assert "rtx-4090 replaces the bundled card with this id." in said("--add", str(file))
 
 
 def test_one_figure_is_taken_back_and_the_others_stay(said):
     said("--change", "rtx-3090", "--paid", "720", "--power-limit", "250", "--note", "used")
     assert said("--change", "rtx-3090", "--paid", "none") == "GeForce RTX 3090: limited to 250 W, used.\n"
     assert said("--change", "rtx-3090", "--power-limit", "none") == "GeForce RTX 3090: used.\n"
-    assert said("--change", "rtx-3090", "--note", "") == "GeForce RTX 3090: nothing of it is changed.\n"
-    assert said("--own").startswith("No card of your own.")
-    assert said("--change", "rtx-3090", "--note", "") == "GeForce RTX 3090: nothing of it is changed.\n"
-    assert "--power-limit: takes none only with --change" in said("--build", "l4", "--power-limit", "none", code=2)
-    assert "'many' is neither a number of USD nor none" in said("--change", "l4", "--paid", "many", code=2)
+    assert said("--change", "rtx-3090", "--note", "") == "GeForce RTX 3090: no changes.\n"
+    assert said("--own").startswith("No cards or changes of your own.")
+    assert said("--change", "rtx-3090", "--note", "") == "GeForce RTX 3090: no changes.\n"
+    assert "--power-limit: accepts none only with --change" in said("--build", "l4", "--power-limit", "none", code=2)
+    assert "'many' is neither a price in USD nor none" in said("--change", "l4", "--paid", "many", code=2)
 
 
 def test_only_what_is_said_now_is_judged(said):
     said("--change", "rtx-3090", "--paid", "5")
     refused = said("--change", "rtx-3090", code=2)
-    assert refused.startswith("error: --change: says nothing to change\n")
-    assert '--note "" take' in refused
+    assert refused.startswith("error: --change: has nothing to change\n")
+    assert '--note "" remove' in refused
     file = own_hardware_file()
     kept = json.loads(file.read_text(encoding="utf-8"))
     kept["changes"][0]["power_limit_watts"] = 9000
@@ -122,7 +122,7 @@ def test_a_file_that_cannot_be_read_is_warned_of_and_left_as_it_is(capsys, comma
     assert main(command) == 0
     printed = capsys.readouterr()
     assert "RTX 4090" in printed.out
-    assert printed.err.startswith("warning: your own hardware is left out: ")
+    assert printed.err.startswith("warning: your own hardware is ignored: ")
     assert f"{file} · mine · name: is missing" in printed.err
     for words in (("--change", "l4", "--paid", "5"), ("--remove", "mine"), ("--own",), ("--export", "out.json")):
         assert main(["gpus", *words]) == 2

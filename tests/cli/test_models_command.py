@@ -57,7 +57,7 @@ def test_what_can_be_read(said):
 
 
 def test_nothing_found_is_no_error(said):
-    assert said("xyzzy").startswith("No model of ")
+    assert said("xyzzy").startswith("None of ")
     assert json.loads(said("xyzzy", "--json")) == []
 
 

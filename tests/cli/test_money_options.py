@@ -69,7 +69,11 @@ def test_terms_and_any_other_field():
 @pytest.mark.parametrize(
     ("words", "option", "reason"),
     [
-        (["--tokens", "5", "--requests-per-day", "3"], "--tokens and --requests-per-day", "are two jobs"),
+        (
+            ["--tokens", "5", "--requests-per-day", "3"],
+            "--tokens and --requests-per-day",
+            "cannot be combined: they are different jobs",
+        ),
         (["--tokens", "-1"], "--tokens", "must be more than 0"),
         (["--tokens", "1e30"], "--tokens", "must be at most 1,000,000,000,000,000,000"),
         (["--tokens", "nan"], "--tokens", "is not a finite number"),
@@ -79,8 +83,8 @@ def test_terms_and_any_other_field():
         (["--requests-per-day", "9", "--output-tokens", "0"], "--output-tokens", "must be more than 0"),
         (["--hours-per-day", "25"], "--hours-per-day", "must be at most 24"),
         (["--days-per-week", "8"], "--days-per-week", "must be at most 7"),
-        (["--dataset", "10"], "--dataset", "belongs to another kind of job"),
-        (["--tokens", "9", "--prompt-tokens", "3"], "--prompt-tokens", "belongs to another kind of job"),
+        (["--dataset", "10"], "--dataset", "does not apply to this kind of job"),
+        (["--tokens", "9", "--prompt-tokens", "3"], "--prompt-tokens", "does not apply to this kind of job"),
         (["--card-price", "-3"], "--card-price", "must be more than 0"),
         (["--card-price", "1e9"], "--card-price", "must be at most 10,000,000"),
         (["--tariff", "-0.1"], "--tariff", "must be at least 0"),
@@ -93,7 +97,7 @@ def test_terms_and_any_other_field():
         (["--money", "buy.x=1"], "--money buy.x", "there is no such field"),
         (["--money", "region.x=1"], "--money region", "is not a text"),
         (["--money", "job=3"], "--money job", "no object of named fields"),
-        (["--money", "horizon_years=2", "--money", "horizon_years.x=3"], "--money horizon_years.x", "no object"),
+        (["--money", "horizon_years=2", "--money", "horizon_years.x=3"], "--money horizon_years.x", "no fields"),
         (["--money", "buy.colocation_usd_per_kw_month=200"], "--money buy", "colocation_power"),
     ],
 )
@@ -133,5 +137,5 @@ def test_fields_of_a_plan_have_options():
 def test_whole_numbers_begin_at_zero():
     assert whole_number("0") == 0
     for text in ("-1", "x", "1.5", "²"):
-        with pytest.raises(Exception, match="is not a whole number from 0"):
+        with pytest.raises(Exception, match="is not a whole number, 0 or larger"):
             whole_number(text)

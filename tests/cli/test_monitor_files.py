@@ -91,7 +91,7 @@ def test_a_log_is_replayed_at_its_pace(log, capsys):
 def test_a_replay_says_what_is_lost(run, capsys):
     assert cli.main(["monitor", "--replay", run, "--json", "--from", "69.5"]) == 0
     printed = capsys.readouterr()
-    assert printed.err == "It was cut off: its last second may be missing.\n"
+    assert printed.err == "The recording is truncated; its last second may be missing.\n"
     assert [json.loads(line)["state"]["monotonic_seconds"] for line in printed.out.splitlines()] == [69.0, 70.0]
 
 
@@ -99,12 +99,14 @@ def test_a_summary_in_words(run, log, capsys):
     assert cli.main(["monitor", "--summary", run, "--tariff", "0.5"]) == 0
     printed = capsys.readouterr().out.replace("\u2009", " ")
     assert "run.gpurec: 1 min 10 s from 14 November 2023" in printed
-    assert ", 71 samples, 1 mark\n70 Wh on the cards, $0.035 at $0.50 a kWh\nIt was cut off" in printed
+    assert (
+        ", 71 samples, 1 mark\n70 Wh used by the cards, $0.035 at $0.50 per kWh\nThe recording is truncated" in printed
+    )
     assert "NVIDIA Test 0" in printed
     assert "power limit 1 min 10 s" in printed
     assert cli.main(["monitor", "--summary", log]) == 0
     printed = capsys.readouterr().out.replace("\u2009", " ")
-    assert "≈ 0.0972 Wh on the cards (≈: from reported power, no counter)" in printed
+    assert "≈ 0.0972 Wh used by the cards (≈: integrated from power readings)" in printed
 
 
 def test_a_summary_as_json(log, capsys):
@@ -196,16 +198,16 @@ def test_how_a_log_was_read_is_told(tmp_path, capsys):
         (["--export", "a.csv"], "--export needs --replay FILE"),
         (["--tariff", "1"], "--tariff needs --summary FILE"),
         (["--import", "a.csv"], "--import needs --record FILE"),
-        (["--replay", "a", "--summary", "b"], "--replay and --summary do not go together"),
-        (["--once", "--record", "b"], "--record and --once do not go together"),
-        (["--replay", "a", "--record", "b"], "--record and --replay do not go together"),
+        (["--replay", "a", "--summary", "b"], "--replay and --summary cannot be combined"),
+        (["--once", "--record", "b"], "--record and --once cannot be combined"),
+        (["--replay", "a", "--record", "b"], "--record and --replay cannot be combined"),
         (["--replay", "a", "--speed", "0"], "'0' is not a speed from 0.01 to 1000"),
         (["--replay", "a", "--speed", "fast"], "'fast' is not a speed"),
         (["--replay", "a", "--from", "1:2:3:4"], "'1:2:3:4' is not a time such as 90, 1:30 or 2:01:30"),
         (["--summary", "a", "--tariff", "nan"], "'nan' is not a price of a kWh in USD"),
-        (["--replay", "a", "--interval", "2"], "--interval and --replay do not go together"),
-        (["--once", "--interval", "2"], "--interval and --once do not go together"),
-        (["--replay", "a", "--export", "b.csv", "--from", "2"], "--export writes all of a recording"),
+        (["--replay", "a", "--interval", "2"], "--interval and --replay cannot be combined"),
+        (["--once", "--interval", "2"], "--interval and --once cannot be combined"),
+        (["--replay", "a", "--export", "b.csv", "--from", "2"], "--export writes the whole recording"),
         (["--replay", "missing.gpurec"], "missing.gpurec: cannot be read"),
     ],
 )

@@ -37,7 +37,7 @@ def test_names_of_systems_differ(catalog: Catalog) -> None:
 
 
 def test_a_system_whose_cards_are_not_known_says_so(catalog: Catalog) -> None:
-    with pytest.raises(SpecError, match="does not know the cards of DGX Station"):
+    with pytest.raises(SpecError, match="does not list the cards of DGX Station"):
         named_cards(["dgx-station-v100"], catalog)
 
 

@@ -96,7 +96,7 @@ def test_csv_has_date_and_source_of_every_price(said):
 
 
 def test_nothing_found_is_no_error(said):
-    assert "--history also lists" in said("xyzzy")
+    assert "--history includes" in said("xyzzy")
     assert json.loads(said("xyzzy", "--json")) == []
 
 
@@ -113,13 +113,13 @@ def test_own_offers_come_and_go(said, tmp_path):
 
 def test_held_prices_are_named_accepted_or_thrown_away(said, home):
     PriceStore(home).hold(held())
-    assert "Held until you say so: AWS" in said("--limit", "1")
-    assert "held until you say so: AWS: 1 offer" in said("--state")
-    assert said("--accept") == "In use now: AWS.\n"
+    assert "Held until you accept or discard them: AWS" in said("--limit", "1")
+    assert "held until you accept or discard them: AWS: 1 offer" in said("--state")
+    assert said("--accept") == "Now in use: AWS.\n"
     assert "Fetched prices are in use" in said("--state")
-    assert said("--accept") == "Nothing is held.\n"
+    assert said("--accept") == "No prices are held.\n"
     PriceStore(home).hold(held())
-    assert said("--discard", "AWS") == "Thrown away: AWS.\n"
+    assert said("--discard", "AWS") == "Discarded: AWS.\n"
     assert "has no held prices" in said("--discard", "GCP", code=2)
 
 
@@ -128,7 +128,7 @@ def test_back_to_bundled_and_forth(said, home):
     assert "rack 1" in said("rack")
     said("--bundled")
     assert "rack 1" not in said("rack")
-    assert "by choice" in said("--state")
+    assert "as you chose" in said("--state")
     said("--fetched")
     assert "rack 1" in said("rack")
 
@@ -136,19 +136,19 @@ def test_back_to_bundled_and_forth(said, home):
 def test_a_damaged_file_is_passed_over_and_named(said, home):
     PriceStore(home).take(held(4.0))
     next(home.glob("snapshot-*")).write_text("{")
-    assert "Passed over" in said("h100", "--limit", "1")
-    assert "passed over" in said("--state")
+    assert "Skipped" in said("h100", "--limit", "1")
+    assert "skipped" in said("--state")
 
 
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
         (["--gpu", "GTX 9999"], "no accelerator is called 'GTX 9999'", "gpus WORDS"),
-        (["--sort", "colour"], "--sort: there is no field 'colour'", "Fields: provider"),
-        (["--limit", "0"], "--limit: 0 is not a whole number from 1", ""),
+        (["--sort", "colour"], "--sort: unknown field 'colour'", "Fields: provider"),
+        (["--limit", "0"], "--limit: 0 is not a whole number, 1 or larger", ""),
         (["--limit", "x"], "invalid int value", "--help"),
-        (["--refresh", "nowhere"], "--refresh: there is no source 'nowhere'", "The sources are aws"),
-        (["--remove", "x"], "--remove: none of your offers is 'x'", ""),
+        (["--refresh", "nowhere"], "--refresh: unknown source 'nowhere'", "Sources: aws"),
+        (["--remove", "x"], "--remove: you have no offer 'x'", ""),
         (["--add", "/none.json"], "/none.json: cannot be read", "Check the path"),
         (["--accept", "AWS"], "AWS: has no held prices", "No prices are held"),
         (["--bundled", "--fetched"], "not allowed with", "--help"),

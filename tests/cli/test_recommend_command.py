@@ -65,7 +65,7 @@ def test_the_cheapest_becomes_a_plan(said, tmp_path):
 def test_nothing_within_the_limits_names_the_nearest(said, tmp_path):
     path = tmp_path / "none.json"
     told = said(*QUICK, "--budget", "0.0001", "--save", str(path), code=NOTHING)
-    assert told.startswith("Nothing is within the limits. Closest: ")
+    assert told.startswith("No option is within the limits. Closest: ")
     assert "over the budget" in told
     assert not path.exists()
 
@@ -84,15 +84,15 @@ def test_runs_beyond_the_horizon_are_no_option(said):
         (["--modes", "weekly"], "--modes: there is no 'weekly'; choose on-demand", "--help"),
         (["--counts", "0"], "--counts: must be at least 1", "--help"),
         (["--counts", "1,x"], "--counts: 'x' is not a whole number", "--help"),
-        (["--vendor", "Foo"], "--vendor: there is no maker 'Foo'", "Makers: AMD"),
-        (["--limit", "-1"], "'-1' is not a whole number from 0", "--help"),
+        (["--vendor", "Foo"], "--vendor: unknown vendor 'Foo'", "Vendors: AMD"),
+        (["--limit", "-1"], "'-1' is not a whole number, 0 or larger", "--help"),
         (["--epochs", "3"], "--dataset: the size of an epoch is missing", "the number of samples"),
         (
             ["--task", "training", "--tp", "5", "--count", "5", "--counts", "5"],
             "12 attention heads are not divisible by 5",
             "",
         ),
-        (["--regions", "mars"], "--regions: no offer is of 'mars'", "gpu-planner prices"),
+        (["--regions", "mars"], "--regions: there is no offer of 'mars'", "gpu-planner prices"),
         (
             ["--electricity", "XX", "--own", "--counts", "1"],
             "--electricity: the catalog has no electricity data for 'XX'",

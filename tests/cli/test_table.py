@@ -2,9 +2,9 @@
 
 import pytest
 
-from planner.cli.table import Head, folded, table, terminal_width
+from planner.cli.table import TableColumn, table, terminal_width, wrap_paragraph
 
-HEADS = (Head("Name", flexible=True), Head("GiB", "right"), Head("Why", flexible=True))
+HEADS = (TableColumn("Name", flexible=True), TableColumn("GiB", "right"), TableColumn("Why", flexible=True))
 ROWS = [["Weights", "14.96", "two bytes for each parameter"], ["KV cache", "0.50", "keys and values"]]
 
 
@@ -23,7 +23,7 @@ def test_the_widest_flexible_column_is_cut_first():
 
 
 def test_wide_columns_give_alike():
-    heads = (Head("", flexible=True), Head("", flexible=True))
+    heads = (TableColumn("", flexible=True), TableColumn("", flexible=True))
     lines = table(heads, [["a" * 40, "b" * 30]], width=42).splitlines()
     assert lines[1] == f"{'a' * 19}…  {'b' * 19}…"
 
@@ -37,12 +37,16 @@ def test_a_table_without_rows_is_its_header():
 
 
 def test_a_column_may_keep_the_end_of_its_texts():
-    heads = (Head("Line", flexible=True, narrowest=6, keep="end"), Head("Name"))
+    heads = (TableColumn("Line", flexible=True, narrowest=6, keep="end"), TableColumn("Name"))
     assert table(heads, [["modeling_net.py:42", "x"]], width=10).splitlines()[1] == "…py:42  x"
 
 
 def test_texts_go_on_below_themselves_where_nothing_may_be_cut():
-    heads = (Head("Figure", flexible=True, narrowest=8), Head("Value", "right"), Head("Why", flexible=True))
+    heads = (
+        TableColumn("Figure", flexible=True, narrowest=8),
+        TableColumn("Value", "right"),
+        TableColumn("Why", flexible=True),
+    )
     rows = [["  Supply, with headroom", "3,700 W", "a card may draw three times its power"], ["  Heat", "5", ""]]
     assert table(heads, rows, width=36, wraps=True).splitlines() == [
         "Figure          Value  Why",
@@ -57,9 +61,13 @@ def test_texts_go_on_below_themselves_where_nothing_may_be_cut():
 
 def test_paragraphs_are_folded_but_addresses_stay_whole():
     address = "https://example.org/a-long-address-of-a-page"
-    assert folded(f"see {address}; and more", 24, "[1] ").splitlines() == ["[1] see", f"    {address};", "    and more"]
-    assert folded("as it is", None, "- ") == "- as it is"
-    assert max(map(len, folded("word " * 20, 3).splitlines())) <= 20
+    assert wrap_paragraph(f"see {address}; and more", 24, "[1] ").splitlines() == [
+        "[1] see",
+        f"    {address};",
+        "    and more",
+    ]
+    assert wrap_paragraph("as it is", None, "- ") == "- as it is"
+    assert max(map(len, wrap_paragraph("word " * 20, 3).splitlines())) <= 20
 
 
 @pytest.mark.parametrize(("said", "width"), [("72", 72), ("", None), ("0", None), ("wide", None), ("²", None)])

@@ -135,7 +135,14 @@ def test_modules_that_are_left_out_are_counted(saved, said):
 def test_help_teaches(said, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     printed = said("--help")
-    for word in ("the consent to that", "--allocator", "[AdamW]", "examples:", "exit codes:", "expandable_segments"):
+    for word in (
+        "only code that you trust",
+        "--allocator",
+        "[AdamW]",
+        "examples:",
+        "exit codes:",
+        "expandable_segments",
+    ):
         assert word in printed
 
 
@@ -150,7 +157,7 @@ FILES = {
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("", "nothing to trace is named"),
+        ("", "no target is given"),
         ("nobody/nothing", "no model is called 'nobody/nothing'"),
         ("missing.py:Net", "TARGET: there is no file missing.py"),
         ("net.py", "TARGET: net.py needs the name"),
@@ -160,21 +167,21 @@ FILES = {
         ("newer.json", "newer.json: made by a newer version"),
         ("net.py:Net --frob", "unrecognized arguments: --frob"),
         ("net.py:Net --gpu GTX-9999", "no accelerator is called 'GTX-9999'"),
-        ("net.py:Net --check", "--check: there is no card to check against"),
+        ("net.py:Net --check", "--check: needs a card to check against"),
         ("net.py:Net --count 0", "--count: '0' is not a number from 1 to 100,000"),
         ("net.py:Net --top some", "--top: 'some' is not a number"),
         ("net.py:Net --batch 0", "--batch: must be at least 1"),
         ("net.py:Net --task sleeping", "--task: there is no 'sleeping'; choose"),
-        ("net.py:Net --optimizer SGD", "--optimizer: belongs to training"),
+        ("net.py:Net --optimizer SGD", "--optimizer: applies to training"),
         ("net.py:Net --allocator colour:red", "--allocator: colour: PyTorch's allocator has no such option"),
         ("net.py:Net --time-limit 0", "--time-limit: must be more than 0"),
         ("net.py:Net --memory-limit much", "--memory-limit: 'much' is not a size"),
         ("net.py:Net --memory-limit 0", "--memory-limit: must be more than 0"),
         ("net.py:Net --save missing/net.json", "--save: there is no folder missing"),
         ("net.py:Net --csv folder", "--csv: folder is a folder"),
-        ("net.json.gz --batch 4", "--batch: net.json.gz is a trace already"),
-        ("net.json.gz --save net.py", "--save: net.py exists and holds something else"),
-        ("net.json.gz --csv net.py", "--csv: net.py exists and holds something else"),
+        ("net.json.gz --batch 4", "--batch: cannot change net.json.gz, which is a recording"),
+        ("net.json.gz --save net.py", "--save: net.py exists and is a file of another kind"),
+        ("net.json.gz --csv net.py", "--csv: net.py exists and is a file of another kind"),
     ],
 )
 def test_wrong_input_is_named_with_a_hint(said, saved, net, words, message):

@@ -3,7 +3,7 @@
 import pytest
 
 from planner.cli.parser import Parser
-from planner.cli.trace.options import add_trace_options, given_options, request_from, used_defaults
+from planner.cli.trace.options import add_trace_options, given_options, request_from, trace_defaults
 from planner.errors import SpecError
 from planner.trace.request import Argument, Lora, Parallel, Target, TensorInput
 
@@ -105,12 +105,12 @@ def test_parts_are_frozen_by_pattern(request_of):
 )
 def test_defaults_that_mattered_are_told(parsed, words, told):
     arguments = parsed(*words)
-    assert " ".join(used_defaults(arguments, request_from(arguments, TARGET, None))) == told
+    assert " ".join(trace_defaults(arguments, request_from(arguments, TARGET, None))) == told
 
 
 def test_models_have_defaults_of_their_own(parsed):
     target = Target(kind="config", place="gpt2", config="{}")
-    told = used_defaults(parsed(), request_from(parsed(), target, None))
+    told = trace_defaults(parsed(), request_from(parsed(), target, None))
     assert told == ("--task inference", "--batch 1", "--attention sdpa", "--device cuda", "--decode 0")
 
 
@@ -132,20 +132,20 @@ def test_what_was_given_is_known(parsed):
         (["--input", "x=8y3"], "--input", "8y3"),
         (["--arg", "width"], "--arg", "'width' is not NAME=VALUE"),
         (["--arg", "a={}"], "--arg", ""),
-        (["--optimizer", "AdamW"], "--optimizer", "belongs to training, and this is inference"),
-        (["--freeze", "a"], "--freeze", "belongs to training"),
-        (["--task", "training", "--decode", "4"], "--decode", "belongs to inference, and this is training"),
+        (["--optimizer", "AdamW"], "--optimizer", "applies to training, but the task is inference"),
+        (["--freeze", "a"], "--freeze", "applies to training"),
+        (["--task", "training", "--decode", "4"], "--decode", "applies to inference, but the task is training"),
         (["--task", "training", "--optimizer", "AdamW(1)"], "--optimizer", "needs its name"),
         (["--task", "training", "--optimizer", "AdamW(**a)"], "--optimizer", "is not valid"),
         (["--task", "training", "--optimizer", "AdamW(lr=f())"], "--optimizer", "lr is not valid"),
-        (["--task", "training", "--optimizer", "import os"], "--optimizer", "is not valid"),
-        (["--task", "training", "--optimizer", "a.b"], "--optimizer", "is not valid"),
+        (["--task", "training", "--optimizer", "import os"], "--optimizer", "is not a class or a call"),
+        (["--task", "training", "--optimizer", "a.b"], "--optimizer", "is not a class or a call"),
         (["--task", "training", "--optimizer", "Adam(lr=[[1]])"], "--optimizer", "lr is not valid"),
         (["--lora", "net.py:Net"], "--lora", "'net.py:Net' is neither a rank nor JSON"),
         (["--lora", "0"], "--lora", "must be at least 1"),
         (["--lora", '{"rang": 1}'], "--lora", "there is no such field"),
         (["--ranks", "0"], "--ranks", "must be at least 1"),
-        (["--strategy", "ddp"], "--strategy", "there is only one rank"),
+        (["--strategy", "ddp"], "--strategy", "needs more than one rank"),
         (["--ranks", "2", "--strategy", "zero"], "--strategy", "choose none, ddp or fsdp"),
         (["--ranks", "2", "--strategy", "none"], "--strategy", "several ranks need a strategy"),
     ],

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from planner.cli.trace.command import target_of
+from planner.cli.trace.command import parse_target
 from planner.errors import PlannerError
 
 NET = """
@@ -31,7 +31,7 @@ def net(tmp_path, monkeypatch):
 @pytest.fixture
 def target(catalog):
     """Return a way to read a word."""
-    return lambda word: target_of(word, catalog.models)
+    return lambda word: parse_target(word, catalog.models)
 
 
 def test_a_class_in_a_file(target, net):
@@ -70,11 +70,11 @@ def test_a_config_that_is_not_estimated_is_traced_all_the_same(target, tmp_path)
 @pytest.mark.parametrize(
     ("word", "message", "hint"),
     [
-        ("net.py", "net.py needs the name of a module or a function", "Write net.py:Net or net.py:make."),
-        ("net.py:", "net.py needs the name", "Write net.py:Net or net.py:make."),
+        ("net.py", "net.py needs the name of a module or a function", "Use net.py:Net or net.py:make."),
+        ("net.py:", "net.py needs the name", "Use net.py:Net or net.py:make."),
         ("empty.py", "empty.py needs the name", "no module class"),
-        ("broken.py", "is not Python", "Choose a file"),
-        ("missing.py:Net", "there is no file missing.py", "Check its spelling"),
+        ("broken.py", "is not Python", "Choose a Python file"),
+        ("missing.py:Net", "there is no file missing.py", "Check the path"),
         ("missing.json", "missing.json: cannot be read", "Check the path"),
         ("nobody/nothing", "no model is called 'nobody/nothing'", "gpu-planner models"),
     ],

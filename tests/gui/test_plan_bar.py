@@ -145,7 +145,7 @@ def test_time_is_said_at_once_and_cost_when_the_plan_rests(bar: PlanBar, workspa
     assert pace.full_text == pace_phrase(workspace.evaluation.time)
     qtbot.waitUntil(money.isVisible)
     assert money.full_text.startswith("$")
-    assert money.full_text.endswith(("a month", "owned"))
+    assert money.full_text.endswith(("per month", "owned"))
 
 
 def test_answers_are_said_in_full_where_questions_are_shortened(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
@@ -159,7 +159,7 @@ def test_a_run_has_an_end(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
     workspace.apply("job", cost=CostTerms(job=Run(amount=6, unit="hours")))
     pace, money = bar.findChildren(PartButton)[4:]
     qtbot.waitUntil(lambda: pace.full_text == "6.00\u202fh" or pace.full_text.replace("\u2009", " ") == "6.00 h")
-    assert "a run" in money.full_text
+    assert "per run" in money.full_text
 
 
 def test_what_does_not_fit_has_neither_time_nor_cost(bar: PlanBar, workspace: Workspace, qtbot: QtBot):

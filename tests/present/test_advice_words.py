@@ -6,7 +6,7 @@ from planner.plan.advice.advise import CHANGES, advise
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.solve import Solved
-from planner.present.memory.advice import TRACED, advice_row, advice_title, no_advice
+from planner.present.memory.advice import NO_TRACE_ADVICE, advice_row, advice_title, no_advice
 from planner.present.memory.solved import solved_sentence, solved_words
 from planner.present.memory.verdict import in_need
 from planner.workload.workload import Inference, Training
@@ -31,7 +31,7 @@ def test_a_row_says_what_it_saves_and_costs(catalog):
     assert float(both.saves) > 40
     assert both.price == "about 1.33 × slower · small risk to quality · needs bitsandbytes"
     assert both.details[0].startswith("8-bit AdamW: Store both moments of AdamW in 8 bits, with one scale per block. ")
-    assert both.details[-1] == "Stays as it is: the mathematics."
+    assert both.details[-1] == "Unchanged: the mathematics."
     other = next(row for title, row in found.items() if title.endswith("instead"))
     assert (other.saves, other.cost, other.price) == ("", "another card", "another card · no risk to quality")
 
@@ -57,8 +57,8 @@ def test_the_heading_goes_with_the_need(catalog):
     unsupported = evaluate(Plan(model=LLAMA, gpu="tpu-v5e"), catalog).memory
     assert (in_need(fits), in_need(unsupported)) == (False, True)
     assert (advice_title(fits), advice_title(unsupported)) == ("What would save memory", "What would help")
-    assert no_advice(fits, traced=True) == TRACED
-    assert no_advice(fits, traced=False) == "What would save memory: nothing that is known of."
+    assert no_advice(fits, traced=True) == NO_TRACE_ADVICE
+    assert no_advice(fits, traced=False) == "What would save memory: no known option."
 
 
 def found(value=None, bounded_by="memory", reason=""):
@@ -72,10 +72,10 @@ def found(value=None, bounded_by="memory", reason=""):
         (found(7000), found(7000), "7,000"),
         (found(), found(8), "8, tight"),
         (found(), found(reason="not even 1 fits"), "none, not even 1 fits"),
-        (found(1024, "model"), found(1024, "model"), "1,024, all the model is made for"),
+        (found(1024, "model"), found(1024, "model"), "1,024, the model's maximum"),
         (found(8), found(4), "8, or 4 tight"),
     ],
 )
 def test_numbers_that_fit_stand_before_those_that_are_tight(surely, barely, words):
     assert solved_words(surely, barely) == words
-    assert solved_sentence(surely, barely) == f"Most sequences at once that fit: {words}."
+    assert solved_sentence(surely, barely) == f"Largest batch that fits: {words}."

@@ -48,8 +48,8 @@ def test_a_card_at_work_is_read_out_in_full():
 
 def test_what_is_not_known_has_no_bar_and_is_explained():
     line = card_line(row_of(utilization_fraction=missing(Cause.MIG), memory_used_bytes=GIB))
-    assert (line.use, line.use_share, line.state, line.tone) == ("", None, "use not told", "muted")
-    assert line.tooltip.startswith("Utilisation: not reported in MIG mode\nPower: ")
+    assert (line.use, line.use_share, line.state, line.tone) == ("", None, "utilization unknown", "muted")
+    assert line.tooltip.startswith("Utilization: not reported in MIG mode\nPower: ")
     line = card_line(row_of())
     assert (line.memory, line.memory_share, line.state) == ("", None, "no readings yet")
     assert plain(exact_memory(row_of(**ALL))) == "19,327,352,832 B"

@@ -7,7 +7,7 @@ from small_models import bundled, small_llama
 
 from planner.memory.estimate import estimate_memory
 from planner.present.format import THIN
-from planner.present.memory.verdict import certainty_sentences, odds
+from planner.present.memory.verdict import certainty_sentences, odds_text
 from planner.workload.workload import Inference
 
 
@@ -26,12 +26,12 @@ from planner.workload.workload import Inference
     ],
 )
 def test_a_chance_is_said_as_people_say_it(probability, words):
-    assert odds(probability) == words
+    assert odds_text(probability) == words
 
 
 @given(st.floats(0.015, 0.985))
 def test_what_is_said_is_near(probability):
-    hits, tries = (int(word) for word in odds(probability).split() if word.isdigit())
+    hits, tries = (int(word) for word in odds_text(probability).split() if word.isdigit())
     assert abs(hits / tries - probability) < 0.09
 
 
@@ -40,9 +40,9 @@ def test_certain_bytes_and_assumed_ones_are_said_apart_and_what_is_not_there_is_
     result = estimate_memory(small_llama(), Inference(), card, bundled().hardware.usable_memory(card))
     said = certainty_sentences(result).replace(THIN, " ")
     assert said.startswith("Counted exactly ")
-    assert " MiB, checked in runs " in said
+    assert " MiB, verified in runs " in said
     assert " MiB, assumed " in said
-    assert said.endswith("Chance that it fits: more than 98 in 100.")
+    assert said.endswith("Probability that it fits: more than 98 in 100.")
     exact = tuple(term for term in result.terms if term.certainty == "exact")
     bare = result.evolve(terms=exact, fit_probability=None)
     assert certainty_sentences(bare).replace(THIN, " ").startswith("Counted exactly ")

@@ -13,8 +13,8 @@ from planner.plan.prices import prices_of
 from planner.present.catalog.comparison import Entry, comparison_rows, sharing_notes, side_by_side, to_markdown
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_details import gpu_details
-from planner.present.catalog.gpu_row import GpuRow, plain_rows
-from planner.present.catalog.placement import fits, why_not
+from planner.present.catalog.gpu_row import GpuRow, gpu_rows_without_plan
+from planner.present.catalog.placement import fits, no_fit_reason
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_details import system_details
 from planner.present.catalog.system_row import SystemRow, system_rows
@@ -63,13 +63,13 @@ def test_a_machine_reads_as_in_its_pane_and_in_the_table_of_systems(entries, cat
     rows = {row.id: row for row in system_rows(catalog.hardware, software=catalog.software)}
     for name in ("dgx-h100", "dgx-spark", "dgx-2"):
         system = rows[name]
-        (card,) = plain_rows((system.gpu,), catalog.hardware, {}, catalog.software)
+        (card,) = gpu_rows_without_plan((system.gpu,), catalog.hardware, {}, catalog.software)
         entry = Entry(name, system.system.name, system.system.gpu_count, card, system)
         compared = side_by_side((entry, entries[0]), {})
         pane = {detail.title: detail.text for group in system_details(system) for detail in group.details}
         for key, title in (("bandwidth", "Bandwidth"), ("bf16", "BF16 dense")):
             text = named(compared, "All together", title).cells[0].text
-            assert text == pane[f"{title} together"]
+            assert text == pane[f"Total {title if title[:2].isupper() else title.lower()}"]
             assert text.partition("\u2009")[0] == columns[key].text(system)
     assert named(compared, "All together", "BF16 dense").cells[0].text == "none"
 
@@ -87,11 +87,11 @@ def test_the_plan_is_tried_on_each(entries, catalog):
     tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
     rows = side_by_side(entries, tried)
     assert named(rows, "Your plan", "Fits").cells[0].text.startswith("Fits")
-    assert named(rows, "Your plan", "Time").cells[0].text.endswith("a request")
+    assert named(rows, "Your plan", "Time").cells[0].text.endswith("per request")
     assert "tokens/s" in named(rows, "Your plan", "Pace").cells[0].text
-    assert " a month" in named(rows, "Your plan", "Rented").cells[0].text
+    assert " per month" in named(rows, "Your plan", "Rented").cells[0].text
     assert named(rows, "Your plan", "Owned").cells[0].tooltip
-    assert named(rows, "Your plan", "Memory needed, each").cells[0].value
+    assert named(rows, "Your plan", "Memory needed per card").cells[0].value
 
 
 def test_what_a_month_costs_stands_beside_what_its_work_costs(entries, catalog):
@@ -99,12 +99,12 @@ def test_what_a_month_costs_stands_beside_what_its_work_costs(entries, catalog):
     tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
     rows = side_by_side(entries, tried)
     for title in ("Rented", "Owned"):
-        by_month, by_work = named(rows, "Your plan", title), named(rows, "Your plan", f"{title}, a million tokens")
+        by_month, by_work = named(rows, "Your plan", title), named(rows, "Your plan", f"{title}, per million tokens")
         assert by_month.cells[0].value
         assert by_work.cells[0].value
         assert by_work.cells[0].text.startswith("$")
-    hourly = named(rows, "Your plan", "Rented, all of them").cells[1]
-    assert hourly.text.endswith(" an hour")
+    hourly = named(rows, "Your plan", "Rented, per hour").cells[1]
+    assert hourly.text.endswith(" per hour")
     assert "8 × $" in hourly.tooltip
 
 
@@ -113,9 +113,9 @@ def test_what_does_not_fit_takes_no_time_and_costs_nothing(entries, catalog):
     tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
     rows = side_by_side(entries, tried)
     assert named(rows, "Your plan", "Fits").cells[0].text.startswith("Does not fit")
-    for title in ("Time", "Pace", "Rented", "Rented, all of them", "Rented, a million tokens", "Owned"):
+    for title in ("Time", "Pace", "Rented", "Rented, per hour", "Rented, per million tokens", "Owned"):
         cells = named(rows, "Your plan", title).cells
-        assert (cells[0].text, cells[0].value, cells[0].tooltip) == ("unknown", None, "The plan does not fit there.")
+        assert (cells[0].text, cells[0].value, cells[0].tooltip) == ("unknown", None, "The plan does not fit.")
         assert cells[1].value is not None
 
 
@@ -126,23 +126,23 @@ def test_what_cannot_run_takes_no_time_and_costs_nothing_and_says_why(catalog):
         plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=workload)
         tried = try_on(plan, "tpu-v5e", 1, catalog, TODAY)
         assert not fits(tried.evaluation)
-        assert why_not(tried.evaluation) == "; ".join(tried.evaluation.memory.unsupported)
+        assert no_fit_reason(tried.evaluation) == "; ".join(tried.evaluation.memory.unsupported)
         titles = {row.title for row in side_by_side((entry,), {"tpu": tried}) if row.group == "Your plan"}
-        assert titles == {"Fits", "Memory needed, each"}
+        assert titles == {"Fits", "Memory needed per card"}
 
 
 def test_a_card_of_unknown_usable_memory_is_not_judged(catalog):
     plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Inference())
     evaluation = try_on(plan, "rtx-4090", 1, catalog, TODAY).evaluation
     unknown = evaluation.evolve(memory=evaluation.memory.evolve(verdict=None))
-    assert "not known" in why_not(unknown)
+    assert "not known" in no_fit_reason(unknown)
 
 
 def test_cards_that_hold_it_together_but_not_each_are_told_to_share_it(entries, catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=Inference())
     tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
     (note,) = sharing_notes(entries, tried)  # one card cannot be helped by sharing
-    assert note.startswith("DGX H100: the plan has all of the model on each card.")
+    assert note.startswith("DGX H100: the plan puts the whole model on each card.")
     assert "on each" in named(side_by_side(entries, tried), "Your plan", "Fits").cells[1].text
     shared = plan.evolve(workload=Inference(parallel=Parallel(tensor=2)), gpu="rtx-4090", count=2)
     two = Entry("two", "GeForce RTX 4090", 2, entries[0].row)
@@ -167,7 +167,7 @@ def test_what_is_alike_has_no_best(catalog):
 
 def test_cards_without_a_price_at_launch_cost_what_shops_ask(entries, catalog):
     gpu = catalog.hardware.gpu("h100-sxm5-80gb")
-    (row,) = plain_rows((gpu,), catalog.hardware, {gpu.id: prices_of(gpu, catalog, TODAY)}, catalog.software)
+    (row,) = gpu_rows_without_plan((gpu,), catalog.hardware, {gpu.id: prices_of(gpu, catalog, TODAY)}, catalog.software)
     price = named(side_by_side([Entry("a", gpu.name, 8, row), entries[1]], {}), "All together", "Price").cells[0]
     assert price.text.endswith(" (street, Mar 2025)")
     assert price.value == 8 * row.prices.bought["street"].median_usd
@@ -202,7 +202,7 @@ def test_an_undated_price_second_hand_is_marked_and_without_any_price_nothing_is
 
 def test_a_format_that_the_chip_lacks_is_not_merely_unpublished(catalog):
     gpu = catalog.hardware.gpu("a100-sxm4-80gb")
-    (row,) = plain_rows((gpu,), catalog.hardware, {}, catalog.software)
+    (row,) = gpu_rows_without_plan((gpu,), catalog.hardware, {}, catalog.software)
     assert {column.key: column.text(row) for column in GPU_COLUMNS}["fp8"] == "none"
     assert {column.key: column.text(GpuRow(gpu)) for column in GPU_COLUMNS}["fp8"] == "not published"
     details = {line.title: line for group in gpu_details(gpu, row.usable, row.lacks) for line in group.details}
@@ -264,7 +264,7 @@ def test_before_the_plan_is_tried_it_says_so(entries, catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference())
     first = try_on(plan, "rtx-4090", 1, catalog, TODAY)
     rows = side_by_side(entries, {entries[0].id: first})
-    assert named(rows, "Your plan", "Fits").cells[1].text == "working it out…"
+    assert named(rows, "Your plan", "Fits").cells[1].text == "computing…"
     assert named(rows, "Your plan", "Rented").cells[1].text == "unknown"
 
 

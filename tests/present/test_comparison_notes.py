@@ -10,7 +10,7 @@ from planner.plan.placement import Cards, try_all
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.catalog.comparison import card_entry, compared_notes, side_by_side, system_entry
 from planner.present.catalog.gpu_row import plain_row
-from planner.present.catalog.records import totals
+from planner.present.catalog.records import comparison_totals
 from planner.workload.parallel import Parallel
 from planner.workload.training import Training
 
@@ -52,9 +52,9 @@ def test_several_machines_sum_up_what_one_has(entry_of):
         assert cell(rows, title, 1).value == 2 * cell(rows, title).value
     assert cell(rows, "Power", 1).tooltip.startswith("2 × 10,200")
     assert cell(rows, "Price", 1).tooltip.startswith("2 × $270,000, street")
-    assert cell(rows, "Links", 1).text.endswith("in each; between machines unknown")
+    assert cell(rows, "Links", 1).text.endswith("inside each; between machines unknown")
     assert "between" not in cell(rows, "Links").text
-    assert totals(two)["system_power_watts"] == 2 * totals(one)["system_power_watts"]
+    assert comparison_totals(two)["system_power_watts"] == 2 * comparison_totals(one)["system_power_watts"]
 
 
 def test_what_nobody_publishes_of_one_machine_is_not_known_of_two(entry_of):
@@ -62,8 +62,8 @@ def test_what_nobody_publishes_of_one_machine_is_not_known_of_two(entry_of):
     rows = side_by_side((unknown, board, entry_of("dgx-h100")), {})
     assert [cell(rows, "Power", place).text for place in (0, 1)] == ["unknown", "unknown"]
     assert [cell(rows, "Price", place).value for place in (0, 1)] == [138_000, None]
-    assert totals(unknown)["memory_bytes"] is None
-    assert totals(unknown)["system_price_usd"] == 138_000
+    assert comparison_totals(unknown)["memory_bytes"] is None
+    assert comparison_totals(unknown)["system_price_usd"] == 138_000
 
 
 def test_a_plan_is_not_tried_on_cards_that_nobody_knows(entry_of, catalog):
@@ -71,30 +71,34 @@ def test_a_plan_is_not_tried_on_cards_that_nobody_knows(entry_of, catalog):
     found = tried(PLAN, (entry,), catalog)
     (row,) = [row for row in side_by_side((entry,), found) if row.title == "Fits"]
     assert (row.cells[0].text, row.cells[0].tooltip) == (
-        "not planned",
+        "not evaluated",
         "the catalog does not name this system's accelerator",
     )
     assert compared_notes((entry,), found) == (
-        "2 × DGX Station (V100) is not planned: the catalog does not name this system's accelerator.",
+        "2 × DGX Station (V100) is not evaluated: the catalog does not name this system's accelerator.",
     )
 
 
 def test_the_time_says_what_it_assumes_between_machines(entry_of, catalog):
     entries = (entry_of("dgx-h100", 2), entry_of("dgx-h100"), entry_of("dgx-2", 2))
     eight, sixteen = compared_notes(entries, tried(PLAN, entries, catalog))
-    assert eight.endswith("8 cards a machine, and 50\u2009GB/s from each card to other machines, which is assumed.")
-    assert "with 16 cards a machine" in sixteen
+    assert eight.endswith("8 cards per machine and 50\u2009GB/s from each card to other machines, which is assumed.")
+    assert "with 16 cards per machine" in sixteen
     said = PLAN.evolve(timing=TimeSetting(network_bytes_per_s=25e9, cards_per_node=4))
     (note, _) = compared_notes(entries, tried(said, entries, catalog))
-    assert note.endswith("4 cards a machine, and 25\u2009GB/s from each card to other machines, which the plan says.")
-    assert compared_notes(entries[:1], {}) == ("2 × DGX H100: the catalog does not say what joins the machines.",)
+    assert note.endswith(
+        "4 cards per machine and 25\u2009GB/s from each card to other machines, as the plan specifies."
+    )
+    assert compared_notes(entries[:1], {}) == (
+        "2 × DGX H100: the catalog does not list the network between the machines.",
+    )
 
 
 def test_where_the_plan_does_not_fit_no_time_is_told(entry_of, catalog):
     entries = (entry_of("dgx-1-p100", 2),)
     large = PLAN.evolve(model=ModelChoice(id="meta-llama/Llama-3.1-70B"))
     *_, note = compared_notes(entries, tried(large, entries, catalog))
-    assert note == "2 × DGX-1 (P100): the catalog does not say what joins the machines."
+    assert note == "2 × DGX-1 (P100): the catalog does not list the network between the machines."
 
 
 def test_machines_too_large_for_a_plan_are_tried_with_the_usual_nodes(entry_of, catalog):

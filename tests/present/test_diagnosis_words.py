@@ -17,8 +17,8 @@ from planner.present.monitor.diagnosis import (
     checklist_text,
     evidence_row,
     said,
+    verdict_details,
     verdict_lines,
-    verdict_text,
 )
 from planner.units import GIB
 
@@ -35,13 +35,13 @@ def test_a_card_that_waits_for_data():
     assert found.sentence.endswith(" Also: waiting for data: the CPU is fully used.")
     history = a_history(utilization_fraction=0.0, host={"cpu_fraction": 0.97}, processes=[a_process()])
     assert said(diagnose(history, UUID)).details.splitlines() == [
-        f"For 2{T}min 0{T}s; seen in the last minutes:",
-        f"• Processor over 90 % while the card is under 10 %: 100{T}% of the time (> 50{T}%; "
+        f"For 2{T}min 0{T}s; observed in the last minutes:",
+        f"• CPU over 90 % while the card is under 10 %: 100{T}% of the time (> 50{T}%; "
         "AWS SageMaker Debugger, CPUBottleneck (smdebug_rulesconfig 1.0.1))",
-        f"• CPU: 97{T}% in the median",
-        f"• Utilisation: 0{T}% on average",
+        f"• CPU: 97{T}% as the median",
+        f"• Utilization: 0{T}% on average",
         "",
-        "What to try, the likeliest first:",
+        "What to try, most likely first:",
         "1. Load data in more processes: DataLoader(num_workers=…, persistent_workers=True, prefetch_factor=4).",
         "2. Preprocess once instead of in every epoch: decode, resize and tokenize beforehand, and store the results.",
         "3. Run augmentation on the GPU (torchvision v2 on tensors, Kornia, NVIDIA DALI).",
@@ -53,32 +53,32 @@ def test_a_card_that_waits_for_data():
 def test_a_card_in_steady_use_is_told_so_and_its_thresholds_are_called_heuristics():
     found = said(diagnose(a_history(), UUID))
     assert (found.tone, found.sentence) == ("ok", "Steadily used. Utilization is steadily above 70 %.")
-    assert f"Utilisation: 95{T}% at the 25th percentile (≥ 70{T}%; heuristic: at AWS" in found.details
+    assert f"Utilization: 95{T}% at the 25th percentile (≥ 70{T}%; heuristic: at AWS" in found.details
 
 
 def test_a_lost_card_has_advice_alone():
     history = a_history(inventory=Inventory("580", devices=(a_device(state="lost"),)))
-    assert verdict_text(diagnose(history, UUID)).startswith("What to try, the likeliest first:\n1. It may have fallen")
+    assert verdict_details(diagnose(history, UUID)).startswith("What to try, most likely first:\n1. It may have fallen")
 
 
 def test_nothing_to_say_is_said_in_few_words():
     early = diagnose(a_history(seconds=5), UUID)
-    assert verdict_text(early) == ""
+    assert verdict_details(early) == ""
     assert said(early).sentence.startswith("Too early to diagnose. A diagnosis needs 20 seconds")
 
 
 @pytest.mark.parametrize(
     ("metric", "statistic", "value", "shown"),
     [
-        ("pcie_bytes_per_s", "mean", 3.2e9, f"PCIe, both ways: 3.2{T}GB/s on average"),
-        ("memory_left_bytes", "last", GIB, f"Memory left: 1.00{T}GiB now"),
-        ("power_watts", "median", 312.4, f"Power: 312{T}W in the median"),
+        ("pcie_bytes_per_s", "mean", 3.2e9, f"PCIe traffic, both directions: 3.2{T}GB/s on average"),
+        ("memory_left_bytes", "last", GIB, f"Free memory: 1.00{T}GiB now"),
+        ("power_watts", "median", 312.4, f"Power: 312{T}W as the median"),
         ("temperature_celsius", "most", 91.0, f"Temperature: 91{T}°C at most"),
-        ("sm_clock_mhz", "median", 1980.0, f"SM clock: 1,980{T}MHz in the median"),
-        ("memory_long_seconds", "last", 600.0, f"Time that memory was watched: 600{T}s now"),
-        ("use_fraction", "swings", 4.0, "Utilisation: 4 falls from over 70 to under 30 %"),
-        ("host.io_wait_fraction", "median", 0.3, f"Waiting for disks: 30{T}% in the median"),
-        ("peer_distance", "last", 0.75, "Distance of histograms to the busiest card's: 0.75 now"),
+        ("sm_clock_mhz", "median", 1980.0, f"SM clock: 1,980{T}MHz as the median"),
+        ("memory_long_seconds", "last", 600.0, f"Observed time: 600{T}s now"),
+        ("use_fraction", "swings", 4.0, "Utilization: 4 drops from over 70 to under 30 %"),
+        ("host.io_wait_fraction", "median", 0.3, f"Waiting for disks: 30{T}% as the median"),
+        ("peer_distance", "last", 0.75, "Distance of its utilization histogram from the busiest card's: 0.75 now"),
         ("pcie_width", "last", 16.0, "PCIe lanes: 16 now"),
     ],
 )
@@ -131,8 +131,8 @@ def test_the_list_of_what_to_do_next():
 
 
 def test_the_list_as_text():
-    row = ChecklistRow("Profile first", "to do", "Utilisation: low", "It shows more.", ("So.", "Or so."), "a guide")
+    row = ChecklistRow("Profile first", "to do", "Utilization: low", "It shows more.", ("So.", "Or so."), "a guide")
     assert checklist_text((row, replace(row, seen=""))) == (
-        "1. Profile first: to do\n   It shows more.\n   Utilisation: low\n   • So.\n   • Or so.\n   Source: a guide\n\n"
+        "1. Profile first: to do\n   It shows more.\n   Utilization: low\n   • So.\n   • Or so.\n   Source: a guide\n\n"
         "2. Profile first: to do\n   It shows more.\n   • So.\n   • Or so.\n   Source: a guide"
     )

@@ -14,8 +14,8 @@ def test_what_stays_in_ram_is_said(catalog: Catalog):
         " ".join(memory_view(estimate_memory(model, workload)).notes)
         for workload in (Inference(), Inference(weights="Q4_K_M", gpu_layers=10))
     )
-    assert "of RAM" not in plain
-    assert "Beside the card: 3.53" in offloaded
+    assert "Host memory" not in plain
+    assert "Host memory: 3.53" in offloaded
     on_disk = Training(profile="deepspeed", parallel=Parallel(zero=3, offload="nvme"))
     assert "on NVMe" in " ".join(memory_view(estimate_memory(model, on_disk, count=8)).notes)
 

@@ -20,7 +20,7 @@ NOW = Moment(0.0, 0.0)
         (EventKind.PROCESS_ENDED, "", 12, "process 12 ended"),
         (EventKind.DRIVER_CHANGED, "535 → 550", None, "driver 535 → 550"),
         (EventKind.FAULT, "lost", None, FAULTS[FaultKind.LOST].title),
-        (EventKind.LOST, "Card", None, "does not answer any more"),
+        (EventKind.LOST, "Card", None, "no longer responds"),
         (EventKind.DIAGNOSIS, "input-bound", None, "waiting for data"),
         (EventKind.DIAGNOSIS, "of-another-version", None, "of another version"),
     ],

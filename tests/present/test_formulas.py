@@ -3,7 +3,7 @@
 import pytest
 
 from planner.memory.result import Symbol
-from planner.present.format import put_in, symbol_value
+from planner.present.format import substitute_symbols, symbol_value
 
 
 def _symbols(**values):
@@ -24,15 +24,15 @@ def _symbols(**values):
     ],
 )
 def test_each_symbol_is_replaced_and_nothing_else(formula, shown):
-    assert put_in(formula, _symbols(L=32, h=4096, n_kv=8, q=4.5, w="bf16")) == shown
+    assert substitute_symbols(formula, _symbols(L=32, h=4096, n_kv=8, q=4.5, w="bf16")) == shown
 
 
 def test_longer_names_win_over_their_beginnings():
-    assert put_in("P_t + P", _symbols(P=1, P_t=2)) == "2 + 1"
+    assert substitute_symbols("P_t + P", _symbols(P=1, P_t=2)) == "2 + 1"
 
 
 def test_a_formula_without_symbols_stays():
-    assert put_in("one GiB", ()) == "one GiB"
+    assert substitute_symbols("one GiB", ()) == "one GiB"
 
 
 def test_values():

@@ -111,7 +111,7 @@ def test_every_model_says_something_in_each_column(catalog):
 def test_every_model_has_details_with_where_they_are_known_from(catalog):
     for record in catalog.models.records:
         groups = model_details(record, catalog.models.model(record.id))
-        (known,) = [detail for detail in groups[0].details if detail.title == "Known from"]
+        (known,) = [detail for detail in groups[0].details if detail.title == "Based on"]
         assert known.source
         assert known.tooltip.count("\n") == 1
 

@@ -75,17 +75,17 @@ def test_prices_with_range_age_history_and_what_is_left_out(catalog: Catalog) ->
         ("  remarks", "of low trust"),
         ("Used price", "$700 to $800, 2 prices"),
         ("  remarks", "seen"),
-        ("In a whole server, by card", "$2,000 to $3,000, 2 prices"),
+        ("As part of a server, per card", "$2,000 to $3,000, 2 prices"),
         (
             "Rented, on demand",
-            "$2.50 to $4.00 an hour, 3 prices; 1 older than twelve months and 1 without a date left out",
+            "$2.50 to $4.00 per hour, 3 prices; 1 older than twelve months and 1 without a date left out",
         ),
         ("  A eu", "$2.50"),
         ("  B", "$4.00"),
         ("  over time, A eu", "$3.00 on 1 January 2026, then $2.50 on 23 October 2026"),
-        ("Rented, spot", "$0.0500 an hour"),
+        ("Rented, spot", "$0.0500 per hour"),
         ("  ", "$0.0500"),
-        ("Rented, 1 year", "$5.00 to $6.00 an hour, 2 prices; 1 older than twelve months left out"),
+        ("Rented, 1 year", "$5.00 to $6.00 per hour, 2 prices; 1 older than twelve months left out"),
         ("  B", "$5.00"),
         ("  over time, B, 8 cards together", "$6.00 on 1 January 2026, then $5.00 on 23 October 2026"),
         ("  left out", "2 prices in doubt"),
@@ -124,7 +124,7 @@ def test_rents_of_a_machine_stand_alone() -> None:
     group = rent_group("To rent", {"spot": PriceSpread((_point(16, seller="A"),))})
     assert group.title == "To rent"
     assert [(detail.title, detail.text) for detail in group.details] == [
-        ("Rented, spot", "$16.00 an hour"),
+        ("Rented, spot", "$16.00 per hour"),
         ("  A", "$16.00"),
     ]
 
@@ -145,8 +145,8 @@ def test_software_says_versions_notes_and_what_is_not_known() -> None:
 @pytest.mark.parametrize(
     ("per_gpu", "count", "text"),
     [
-        (False, 1, "1,000 tokens/s, $0.69 a million"),
-        (True, 8, "1,000 tokens/s on each card, $0.69 a million"),
+        (False, 1, "1,000 tokens/s, $0.69 per million"),
+        (True, 8, "1,000 tokens/s on each card, $0.69 per million"),
     ],
 )
 def test_speeds_with_what_a_million_costs(per_gpu: bool, count: int, text: str) -> None:
@@ -156,7 +156,7 @@ def test_speeds_with_what_a_million_costs(per_gpu: bool, count: int, text: str) 
     )  # fmt: skip
     prices = CardPrices({}, {"on-demand": PriceSpread((_point(2.5),))}, (), ())
     rent, detail = speed_group((speed,), prices).details
-    assert (rent.title, rent.text) == ("At a rent of", "$2.50 an hour")
+    assert (rent.title, rent.text) == ("At a rent of", "$2.50 per hour")
     assert detail.text == text
     assert detail.title == ("M bf16, training" if count == 1 else "M bf16, 8 cards, training")
     assert "a million" not in speed_group((speed.evolve(precision=None),), NONE).details[0].text
@@ -167,4 +167,4 @@ def test_groups_without_anything_are_left_out(catalog: Catalog) -> None:
     titles = [group.title for group in fact_groups(gpu, NONE, (), ())]
     assert titles == ["Derived"]
     full = fact_groups(gpu, prices_of(gpu, catalog, TODAY), software_of(gpu, catalog.software), catalog.speeds[:1])
-    assert [group.title for group in full] == ["Derived", "Prices", "Software", "Measured by others"]
+    assert [group.title for group in full] == ["Derived", "Prices", "Software", "Published benchmarks"]

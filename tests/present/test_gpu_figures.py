@@ -9,7 +9,7 @@ from planner.present.catalog.column_sets import COLUMN_SETS
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_row import GpuRow, gpu_rows, part_words
 from planner.present.catalog.system_details import power_group
-from planner.present.cost.prices import month_words, spread_words
+from planner.present.cost.prices import months_text, price_range_text
 from planner.units import GIB
 from planner.workload.workload import Inference
 
@@ -51,7 +51,7 @@ def test_a_derived_figure_shows_its_formula_and_is_unknown_without_its_inputs():
     assert "price ÷ memory" in column.tooltip(GpuRow(card()))
     unpriced = GpuRow(card(launch_price_usd=None))
     assert column.text(unpriced) == "unknown"
-    assert "not known without" in column.tooltip(unpriced)
+    assert "unknown without" in column.tooltip(unpriced)
 
 
 def test_prices_stay_apart_by_kind_with_their_range_and_days():
@@ -62,7 +62,7 @@ def test_prices_stay_apart_by_kind_with_their_range_and_days():
         "Median of $900 – $1,100, 1 September 2026 – 1 October 2026, 2 prices\na shop's page"
     )
     assert COLUMNS["used"].text(row) == "unknown"
-    assert COLUMNS["used"].tooltip(row) == "The catalog has no such price."
+    assert COLUMNS["used"].tooltip(row) == "The catalog has no price of this kind."
     assert COLUMNS["rent"].text(row) == "$0.50 (Oct 2026)"
     assert "Cheapest: Someone, eu-1" in COLUMNS["rent"].tooltip(row)
 
@@ -76,7 +76,7 @@ def test_a_price_without_a_date_is_marked_and_its_remark_shown():
 
 def test_what_a_range_leaves_out_is_said_beside_it():
     old, undated = point(3.0, "2020-01-01", age_days=2_000), point(2.0, None, age_days=None)
-    assert spread_words(PriceSpread((point(5.0), old, undated))) == (
+    assert price_range_text(PriceSpread((point(5.0), old, undated))) == (
         "$5.00, 1 October 2026, 1 price; 1 older than twelve months and 1 without a date left out"
     )
 
@@ -86,24 +86,21 @@ def test_what_the_person_paid_is_a_column_of_its_own():
     assert paid.text(GpuRow(card(purchase_price_usd=720.0))) == "$720"
     assert "a data sheet" in paid.tooltip(GpuRow(card(purchase_price_usd=720.0)))
     assert paid.text(GpuRow(card())) == "unknown"
-    assert "not said" in paid.tooltip(GpuRow(card()))
+    assert "not entered" in paid.tooltip(GpuRow(card()))
     assert not paid.shown
 
 
 def test_without_prices_nothing_is_claimed():
     row = GpuRow(card())
     assert {COLUMNS[key].text(row) for key in ("street", "used", "rent")} == {"unknown"}
-    assert "no offer" in COLUMNS["rent"].tooltip(row)
+    assert "no rental offer" in COLUMNS["rent"].tooltip(row)
 
 
 def test_parts_are_said_as_what_they_are():
     assert part_words(card()) == "card"
     assert part_words(card(name="RTX 9 Laptop GPU")) == "laptop part"
     assert part_words(card(device_count=2)) == "card, 2 devices of 12.0\u2009GiB"
-    assert (
-        part_words(card(segment="soc", unified_memory=True))
-        == "chip with its processor, memory shared with the processor"
-    )
+    assert part_words(card(segment="soc", unified_memory=True)) == "system on a chip, memory shared with the processor"
 
 
 def test_sets_of_columns_name_columns_and_begin_with_the_name():
@@ -135,13 +132,13 @@ def test_rows_carry_verdicts_and_prices_where_they_are_given():
 
 
 def test_prices_of_several_months_are_of_their_years():
-    assert month_words((point(1.0, "2026-10-01"), point(2.0, "2026-10-20"))) == "Oct 2026"
-    assert month_words((point(1.0, "2026-09-01"), point(2.0, "2025-11-20"))) == "2025 – 2026"
+    assert months_text((point(1.0, "2026-10-01"), point(2.0, "2026-10-20"))) == "Oct 2026"
+    assert months_text((point(1.0, "2026-09-01"), point(2.0, "2025-11-20"))) == "2025 – 2026"
 
 
 def test_columns_whose_titles_are_terms_of_the_trade_say_what_they_mean():
     helps = {column.key: column.help for column in GPU_COLUMNS}
     assert helps["ridge_point"].startswith("Dense 16-bit operations per byte")
     assert helps["usd_per_gib"] == "Price of a GiB of memory, at launch"
-    assert helps["street"] == "Median of what shops ask"
+    assert helps["street"] == "Median price in shops"
     assert all(helps[column.key] for column in GPU_COLUMNS if column.is_number and column.key != "year")

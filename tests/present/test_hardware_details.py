@@ -50,7 +50,7 @@ def test_one_sign_says_how_sure_a_figure_is():
 def test_a_persons_own_figure_is_called_theirs():
     detail = figure("Paid", "$720", Provenance.own("your own figure", "2026-11-01"))
     assert (detail.certainty, detail.mark, dict(MARK_MEANINGS)[detail.mark]) == ("yours", "y", "yours")
-    assert detail.tooltip == "your own figure\nyours\nsaid 1 November 2026"
+    assert detail.tooltip == "your own figure\nyours\nentered 1 November 2026"
 
 
 def test_where_a_figure_comes_from_is_said_in_full():
@@ -72,7 +72,7 @@ def test_a_card_is_told_in_groups():
     ]
     found = details(groups)
     assert (found["Physical"].text, found["Physical"].exact) == ("80.0\u2009GiB", "85,899,345,920\u2009B")
-    assert (found["BF16, sums in fp32"].text, found["BF16, sums in fp32"].mark) == ("989\u2009TFLOPS", "ƒ")
+    assert (found["BF16, fp32 accumulation"].text, found["BF16, fp32 accumulation"].mark) == ("989\u2009TFLOPS", "ƒ")
     assert found["FP32"].text == "67\u2009TFLOPS"
     assert found["FP64, TF32, FP16, FP8, INT8, FP4"].text == fmt.NOT_PUBLISHED
     assert (found["Boost clock"].text, found["Boost clock"].mark) == ("1,980\u2009MHz", "ƒ")
@@ -138,7 +138,7 @@ def test_a_system_is_told_with_its_accelerators():
     found = details(system_details(rows[0]))
     assert found["Accelerators"].text == "72 × Card"
     assert found["Price (estimate)"].text == "$3,000,000"
-    assert found["Memory together"].exact == fmt.exact_bytes(RACK.memory_bytes)
+    assert found["Total memory"].exact == fmt.exact_bytes(RACK.memory_bytes)
     assert details(system_details(rows[1]))["Price"].text == fmt.NOT_PUBLISHED
 
 
@@ -160,12 +160,12 @@ def test_a_power_limit_stands_beside_the_board_power():
     limited = CARD.evolve(board_power_watts=450.0, power_limit_watts=250.0)
     (board,) = [group for group in gpu_details(limited) if group.title == "Board"]
     told = {detail.title: detail.text for detail in board.details}
-    assert (told["Board power"], told["Power limit of your own"]) == ("450\u2009W", "250\u2009W")
+    assert (told["Board power"], told["Your power limit"]) == ("450\u2009W", "250\u2009W")
 
 
 def test_a_figure_of_a_system_may_have_a_source_of_its_own():
     rack = RACK.evolve(max_power_watts=120_000, figure_notes=(FigureNote(field="max_power_watts", provenance=DERIVED),))
     (row,) = system_rows(HardwareCatalog(gpus=(CARD,), systems=(rack,)))
     found = details(system_details(row))
-    assert found["Highest power"].source == found["From the wall"].source == "Sheet"
+    assert found["Maximum power"].source == found["From the wall"].source == "Sheet"
     assert found["Released"].source == "Data sheet"

@@ -37,7 +37,7 @@ def test_a_run_has_hours_and_a_price_with_its_date_and_source(catalog):
     provider, machines, price, dated, source, *_ = tooltip.splitlines()
     assert "(" not in provider
     assert machines.startswith("1 × ")
-    assert price.startswith(f"{text} a run, $")
+    assert price.startswith(f"{text} per run, $")
     assert dated.startswith("price of ")
     assert source
 
@@ -52,7 +52,7 @@ def test_what_has_no_end_has_a_pace(catalog):
 def test_a_card_that_nobody_offers_says_so(catalog):
     jobs = job_by_gpu(RUN, catalog, TODAY)
     bare = next(gpu_id for gpu_id, job in jobs.items() if job.offer is None)
-    assert cells(RUN, catalog, bare)["job_cost"] == ("no offer", "Nobody's offer of this card can be compared.", None)
+    assert cells(RUN, catalog, bare)["job_cost"] == ("no offer", "No comparable offer for this card.", None)
 
 
 def test_a_card_without_an_answer_has_a_dash_and_says_why(catalog):

@@ -27,12 +27,12 @@ def row(name, predicted, actual, **more):
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
-        ([row("process", 10 * GIB, 11 * GIB)], "The run took 10 % more than estimated (the process): "),
-        ([row("sum", 10 * GIB, 9 * GIB)], "The run took 10 % less than estimated: "),
-        ([row("process", 10 * GIB, 10 * GIB)], "The estimate agrees with the log (the process): "),
+        ([row("process", 10 * GIB, 11 * GIB)], "The run used 10 % more memory than estimated (whole process): "),
+        ([row("sum", 10 * GIB, 9 * GIB)], "The run used 10 % less memory than estimated: "),
+        ([row("process", 10 * GIB, 10 * GIB)], "The estimate agrees with the log (whole process): "),
         ([row("allocated", 10 * GIB, 11 * GIB, low_bytes=9 * GIB, high_bytes=12 * GIB)], "The estimate agrees"),
-        ([row("card", None, GIB)], "The log and the estimate have no total in common."),
-        ([row("capacity", GIB, GIB)], "The log and the estimate have no total in common."),
+        ([row("card", None, GIB)], "The log has no total that can be compared with the estimate."),
+        ([row("capacity", GIB, GIB)], "The log has no total that can be compared with the estimate."),
     ],
 )
 def test_the_sentence_is_about_the_widest_figure(rows, sentence):
@@ -49,9 +49,9 @@ def test_what_is_known_from_below_is_marked():
 def test_every_row_has_a_reason_or_says_that_there_is_none():
     shown = view_of(row("allocated", GIB, 2 * GIB), row("card", None, GIB, explanation="Others."), row("host", 0, MIB))
     assert [found.why for found in shown.rows] == [
-        "No mechanism is known for this difference.",
+        "The cause of this difference is not known.",
         "Others.",
-        "No mechanism is known for this difference.",
+        "The cause of this difference is not known.",
     ]
     assert [found.difference.replace(THIN, " ") for found in shown.rows] == ["+100 %", "", "+1.00 MiB"]
     assert shown.rows[1].predicted == "not estimated"

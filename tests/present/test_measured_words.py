@@ -33,16 +33,15 @@ def found(measured=17.9, reason="in-range", likeliest="framework_overhead", basi
         (found(17.25), f"17.2{T}GiB: within 1{T}%."),
         (
             found(12.0, "before-peak", None),
-            f"12.0{T}GiB: −30{T}%; less than the estimate's range, so the peak may be yet to come.",
+            f"12.0{T}GiB: −30{T}%; below the estimate's range, so the peak may not have been reached yet.",
         ),
         (
             found(20.0, "more-than-expected"),
-            f"20.0{T}GiB: +16{T}%; more than the estimate's range, so what runs may not be what was planned.",
+            f"20.0{T}GiB: +16{T}%; above the estimate's range, so the running job may not be the planned one.",
         ),
         (
             found(20.0, "other-processes", None, "card"),
-            f"20.0{T}GiB on the whole card: +16{T}%; more than the estimate's range, "
-            "part of which other processes hold.",
+            f"20.0{T}GiB on the whole card: +16{T}%; above the estimate's range, in part because of other processes.",
         ),
     ],
 )
@@ -60,7 +59,9 @@ def test_of_several_processes_it_says_which_one_was_measured():
 def test_an_engine_that_fills_the_card_is_said_to():
     held = MeasuredCard(20 * GIB, 20 * GIB, pid=7, process_count=1, engine="vLLM")
     sentence = measured_sentence(replace(found(20.0, "engine-fills-card", None), measured=held))
-    assert sentence.endswith(f"+16{T}%; vLLM takes most of a card at its start, which this plan leaves out.")
+    assert sentence.endswith(
+        f"+16{T}%; vLLM reserves most of the card when it starts, which this plan does not include."
+    )
 
 
 def test_by_how_much_the_batch_can_be_raised(catalog):

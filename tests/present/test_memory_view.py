@@ -6,7 +6,7 @@ from planner.memory.result import MemoryResult, Part, Phase, Symbol, Term, TermS
 from planner.present.format import THIN
 from planner.present.memory.verdict import VERDICT_WORDS, verdict_phrase
 from planner.present.memory.view import memory_view
-from planner.present.names import PHASE_MOMENTS, PHASE_TITLES, TERM_TITLES, in_sentence
+from planner.present.names import PHASE_MOMENTS, PHASE_TITLES, TERM_TITLES, term_in_sentence
 from planner.units import GIB, MIB
 
 
@@ -71,7 +71,8 @@ CASES = [
     (
         _on_card(16 * GIB, "tight", fit_probability=0.26, low_bytes=15 * GIB),
         1,
-        "Tight on 1 × RTX 4090 with a chance of about 1 in 4: needs 16.0 GiB (15.0 – 17.0) of 16.0 usable, 0 B free.",
+        "Tight on 1 × RTX 4090 with a probability of about 1 in 4: needs 16.0 GiB (15.0 – 17.0) of 16.0 usable, "
+        "0 B free.",
         "Tight, about 1 in 4",
     ),
     (
@@ -83,14 +84,14 @@ CASES = [
     (
         _on_card(24 * GIB, "fits", other_processes_bytes=GIB),
         1,
-        "Fits on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 24.0 usable, of which other processes hold 1.00 GiB, "
+        "Fits on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 24.0 usable, 1.00 GiB of it used by other programs, "
         "7.00 GiB free.",
         "Fits, 7.00 GiB free",
     ),
     (
         _result(),
         1,
-        "Needs 16.0 GiB (15.5 – 17.0); how much of RTX 4090 a program can use is not known.",
+        "Needs 16.0 GiB (15.5 – 17.0); the usable memory of RTX 4090 is not known.",
         "Needs 16.0 GiB",
     ),
     (
@@ -123,7 +124,7 @@ def test_a_certain_total_shows_no_range_and_each_unit_once():
 
 def test_the_reason_names_phase_and_biggest_term():
     assert seen(memory_view(_result()).reason) == (
-        "The peak is while the answer is generated; its biggest part: weights (12.0 GiB, 75 %). The cache is full."
+        "The peak is while the answer is generated; its largest part: weights (12.0 GiB, 75 %). The cache is full."
     )
     empty = _result(terms=(_term("weights", 0),))
     assert memory_view(empty).reason == ""
@@ -201,7 +202,7 @@ def test_every_term_phase_and_verdict_has_a_word():
     assert set(TERM_TITLES) == set(get_args(TermName))
     assert set(PHASE_TITLES) == set(PHASE_MOMENTS) == set(get_args(PhaseName))
     assert set(VERDICT_WORDS) == set(get_args(Verdict))
-    assert (in_sentence("kv_cache"), in_sentence("logits")) == ("KV cache", "logits and loss")
+    assert (term_in_sentence("kv_cache"), term_in_sentence("logits")) == ("KV cache", "logits and loss")
 
 
 @pytest.mark.parametrize(("sizes", "how"), [((3, 5), "sum of its 2 parts"), ((8,), "bucket 1")])

@@ -80,12 +80,13 @@ def answer(**changes: object) -> Answer:
     [
         (
             {},
-            "Renting 1 × L40S at RunPod is cheaper until 1,430 GPU-hours; you plan 300: rent, which saves $1,210 over "
-            "1 year.",
+            "Renting 1 × L40S at RunPod is cheaper up to 1,430 GPU-hours, and you plan 300: rent, "
+            "which saves $1,210 over 1 year.",
         ),
         (
             {"decision": "buy", "horizon_years": 2.5},
-            "Owning 1 × L40S is cheaper from 1,430 GPU-hours on; you plan 300: buy, which saves $1,210 over 2.5 years.",
+            "Owning 1 × L40S is cheaper from 1,430 GPU-hours on, and you plan 300: buy, "
+            "which saves $1,210 over 2.5 years.",
         ),
         (
             {"break_even_gpu_hours": None, "break_even_reason": "an hour of rent costs less than one of electricity"},
@@ -94,7 +95,7 @@ def answer(**changes: object) -> Answer:
         ),
         (
             {"break_even_gpu_hours": None, "decision": "buy"},
-            "Owning 1 × L40S is cheaper, however much is computed. Buy, which saves $1,210 over 1 year.",
+            "Owning 1 × L40S is cheaper at any number of GPU-hours. Buy, which saves $1,210 over 1 year.",
         ),
     ],
 )
@@ -105,12 +106,12 @@ def test_the_answer_is_one_sentence(changes, words):
 def test_what_would_flip_it_is_said_where_it_is_within_reach(catalog):
     found = estimated(catalog).result
     assert plain(flip_sentence(answer(), None)) == (
-        "The answer flips if utilisation passes 41 % or the card costs under $5,100."
+        "The decision flips if utilization exceeds 41 % or the card costs under $5,100."
     )
     buying = answer(decision="buy", flips_at_rent_usd_per_gpu_hour=1.5)
     assert plain(flip_sentence(buying, found.rent)) == (
-        "The answer flips if utilisation falls below 41 %, the card costs over $5,100 or renting costs under $1.50 a "
-        "GPU-hour."
+        "The decision flips if utilization falls below 41 %, the card costs over $5,100 or renting costs under $1.50 "
+        "per GPU-hour."
     )
     far = answer(flips_at_utilization_fraction=None, flips_at_rent_usd_per_gpu_hour=500.0, flips_at_card_price_usd=3.0)
     assert flip_sentence(far, found.rent, found.own) == ""
@@ -120,11 +121,11 @@ def test_what_would_flip_it_is_said_where_it_is_within_reach(catalog):
 
 def test_the_oldest_price_is_told_with_what_has_no_date():
     assert dates_sentence(answer(), TODAY) == (
-        "Oldest price used: 10 November 2026, 12 days old, recent. Without a date: cards and licences."
+        "Oldest price: 10 November 2026, 12 days old, recent. Without a date: cards and licenses."
     )
     paid = MoneyTerm("energy", 5.0, "t", (MoneySymbol("t", 5, "USD", "me", "2026-11-10"),), "me", "quoted", None, 5, 5)
     assert dates_sentence(answer(undated=()), TODAY, (paid,)) == (
-        "Oldest price used: electricity, 10 November 2026, 12 days old, recent."
+        "Oldest price: electricity, 10 November 2026, 12 days old, recent."
     )
     assert dates_sentence(answer(oldest_price_date=None, undated=()), TODAY) == ""
 
@@ -132,13 +133,13 @@ def test_the_oldest_price_is_told_with_what_has_no_date():
 def test_the_break_even_is_told_in_hours_time_and_use():
     point = BreakEven(gpu_hours=1_430.0, utilization_fraction=0.41, years=2.0)
     assert plain(break_even_sentence(point)) == (
-        "Both cost the same at 1,430 GPU-hours, a utilisation of 41 %; used as planned, that is after 2 years."
+        "Break-even: 1,430 GPU-hours (41 % utilization), reached after 2 years of the planned use."
     )
     never = point.evolve(utilization_fraction=None, years=None, years_reason="renting is cheaper to the end")
     assert break_even_sentence(never) == (
-        "Both cost the same at 1,430 GPU-hours; used as planned, they never do: renting is cheaper to the end."
+        "Break-even: 1,430 GPU-hours, never reached by the planned use: renting is cheaper to the end."
     )
-    assert break_even_sentence(never.evolve(years_reason=None)).endswith("they never do.")
+    assert break_even_sentence(never.evolve(years_reason=None)).endswith("never reached by the planned use.")
     none = BreakEven(gpu_hours=None, utilization_fraction=None, years=None, reason="rent is lower than power")
     assert break_even_sentence(none) == "There is no break-even: rent is lower than power."
     assert break_even_sentence(none.evolve(reason=None)) == ""
@@ -147,7 +148,7 @@ def test_the_break_even_is_told_in_hours_time_and_use():
 
 def test_the_whole_answer_says_each_thing_once(catalog):
     told = result_sentences(estimated(catalog).result, "L40S", TODAY)
-    assert [text.split()[0] for text in told] == ["Renting", "The", "Both", "Oldest"]
+    assert [text.split()[0] for text in told] == ["Renting", "The", "Break-even:", "Oldest"]
     always = result_sentences(estimated(catalog, Service(requests_per_day=100_000)).result, "L40S", TODAY)
     assert sum("does not depend on use" in text for text in always) == 1
     unknown = CostResult(rent=None, own=None, break_even=None, notes=("no offer is known", "Ends itself."))
@@ -160,29 +161,27 @@ def test_rent_says_where_how_long_and_in_which_currency(catalog):
     assert told.startswith(f"Rented at {rent.provider} ({rent.region}), on demand: ${rent.usd:,.0f} ($")
     assert "hours, $" in told
     other = rent.evolve(region=None, billed_currency="EUR", instances=3, low_usd=rent.usd, high_usd=rent.usd)
-    assert f"({'region not stated'}), on demand, 3 machines, billed in EUR: ${rent.usd:,.0f} for " in rent_sentence(
-        other
-    )
+    assert f"({'unknown region'}), on demand, 3 machines, billed in EUR: ${rent.usd:,.0f} for " in rent_sentence(other)
 
 
 def test_owning_says_what_comes_back(catalog):
     found = estimated(catalog)
     told = own_sentence(found.result.own, found.demand)
-    assert re.match(r"Owned: \$[\d,]+ at the start, \$[\d.,]+ a month, \$[\d,]+ \(\$.* – \$.*\) back at the end", told)
-    assert "a month, $" in told.split("back at the end")[1]
+    assert re.match(r"Owned: \$[\d,]+ upfront, \$[\d.,]+ per month, \$[\d,]+ \(\$.* – \$.*\) resale value", told)
+    assert "per month, $" in told.split("resale value")[1]
     run = estimated(catalog, Run(amount=1e9, unit="tokens"))
-    assert "a run, $" in own_sentence(run.result.own, run.demand)
+    assert "per run, $" in own_sentence(run.result.own, run.demand)
 
 
 def test_a_few_words_for_the_plan_bar(catalog):
     run = estimated(catalog, Run(amount=3.6e6, unit="tokens"))
     assert plain(hours_phrase(run)) == "60.0 min"
-    assert money_phrase(run) == f"{money(run.result.rent.usd)} a run"
+    assert money_phrase(run) == f"{money(run.result.rent.usd)} per run"
     month = estimated(catalog)
     assert hours_phrase(month) == ""
-    assert money_phrase(month) == f"{money(month.result.rent.usd)} a month"
+    assert money_phrase(month) == f"{money(month.result.rent.usd)} per month"
     busy = estimated(catalog, DailyHours(hours_per_day=24, days_per_week=7), buy=BuyTerms(card_price_usd=1_000))
-    assert money_phrase(busy) == f"{money(busy.result.own.usd_per_period)} a month, owned"
+    assert money_phrase(busy) == f"{money(busy.result.own.usd_per_period)} per month, owned"
     assert money_phrase(None) == hours_phrase(None) == ""
     unrented = estimated(catalog, rent=RentTerms(mode="spot", providers=("Nobody",)))
     assert money_phrase(unrented) == ""
@@ -223,7 +222,9 @@ def test_the_tornado_names_its_inputs(catalog):
 
 def test_the_chance_is_told_of_the_cheaper_way(catalog):
     rented = plain(chance_sentence(simulate(estimated(catalog).case)))
-    assert re.fullmatch(r"Renting is cheaper in \d+ % of 2,000 draws; it saves \$[\d,]+ \(.* – \$[\d,]+\)\.", rented)
+    assert re.fullmatch(
+        r"Renting is cheaper in \d+ % of 2,000 Monte Carlo draws; it saves \$[\d,]+ \(.* – \$[\d,]+\)\.", rented
+    )
     busy = estimated(catalog, DailyHours(hours_per_day=24, days_per_week=7), buy=BuyTerms(card_price_usd=1_000))
     assert chance_sentence(simulate(busy.case)).startswith("Owning is cheaper in ")
 
@@ -234,29 +235,29 @@ def test_carbon_names_region_source_and_year():
     pue = Figure(value=1.5, source="a survey")
     told = plain(carbon_sentence(footprint(region, 10.0, pue), "Owned in Germany", "month"))
     assert told == (
-        "Owned in Germany: 10 kWh of electricity a month, cooling included: 4 kg of CO₂ at 400 g a kWh "
+        "Owned in Germany: 10 kWh of electricity per month, cooling included: 4 kg of CO₂ at 400 g per kWh "
         "(a grid report, 2024)."
     )
     undated = region.evolve(carbon_grams_per_kwh=grams.evolve(date=None))
     assert carbon_sentence(footprint(undated, 10.0, pue), "x", "run").endswith("(a grid report).")
     dark = region.evolve(carbon_grams_per_kwh=None)
-    assert carbon_sentence(footprint(dark, 10.0, pue), "x", "run").endswith("; its carbon is not known.")
+    assert carbon_sentence(footprint(dark, 10.0, pue), "x", "run").endswith("; its carbon emissions are not known.")
 
 
 def test_owning_some_and_renting_the_rest(catalog):
     job = Service(requests_per_day=2_000_000, peak_factor=6, output_tokens=100)
     pace = Throughput(samples_per_second=5)
     terms = CostTerms(job=job)
-    hybrid = hybrid_of_plan(estimated(catalog, job, throughput=pace), terms, pace)
+    hybrid = hybrid_of_plan(estimated(catalog, job, pace=pace), terms, pace)
     mixed = hybrid.evolve(best=hybrid.mixes[2])
     told = plain(hybrid_sentence(mixed, 5))
     most = len(hybrid.mixes) - 1
-    assert told.startswith(f"Best of both: own 2 of the {most} groups that the peak takes, which do ")
+    assert told.startswith(f"Best mix: own 2 of the {most} groups needed at the peak, which do ")
     assert told.endswith("for owning all.")
     assert "none is worth owning" in hybrid_sentence(hybrid.evolve(best=hybrid.mixes[0]), 5)
     assert f"All {most} groups" in hybrid_sentence(hybrid.evolve(best=hybrid.mixes[-1]), 5)
     single = hybrid.evolve(mixes=hybrid.mixes[:2], best=hybrid.mixes[1])
-    assert hybrid_sentence(single, 5).startswith("The group that the peak takes is worth owning")
+    assert hybrid_sentence(single, 5).startswith("The group needed at the peak is worth owning")
 
 
 @pytest.mark.parametrize(

@@ -61,11 +61,11 @@ def test_checks_have_a_mark_and_what_to_do():
 
 def test_cards_that_are_alike_are_told_once():
     checks = [Check(f"Card {number} H100", "works", "19 of 42 quantities") for number in range(8)]
-    assert check_lines(checks) == "✓ Card 0 H100 and 7 more like it: 19 of 42 quantities"
+    assert check_lines(checks) == "✓ Card 0 H100 and 7 more: 19 of 42 quantities"
 
 
 def test_the_monitor_tells_its_own_cost_as_far_as_it_is_known():
     assert own_cost(None, None) == ""
     cost = Cost(0.0021, 46, 0.001, 1, 0.0024, 20 << 20)
     said = own_cost(cost, 0.012).replace("\u2009", " ")
-    assert said == "costs 2.1 ms a look, sampler 0.24 % of a core, 20.0 MiB, window 1.2 %"
+    assert said == "monitoring takes 2.1 ms per reading, sampler 0.24 % of a core, 20.0 MiB, window 1.2 %"

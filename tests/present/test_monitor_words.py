@@ -76,7 +76,7 @@ def test_what_is_not_known_is_a_dash_with_its_reason():
         ({"utilization_fraction": Reading(40.0, is_implausible=True)}, "implausible reading"),
         ({"utilization_fraction": 0.1, "fan_fraction": 0}, "busy"),
         ({"utilization_fraction": missing(Cause.NO_ANSWER)}, "no answer"),
-        ({"utilization_fraction": missing(Cause.RELEASED)}, "let go"),
+        ({"utilization_fraction": missing(Cause.RELEASED)}, "released"),
         ({"state": "lost"}, "lost"),
         ({"state": "asleep"}, "asleep"),
     ],
@@ -113,8 +113,8 @@ def test_processes_are_listed_by_card_and_size():
         "command": "python train.py",
     }
     assert shown[2]["command"] == "python"
-    assert (shown[3]["memory"], shown[3]["cpu"], shown[3]["command"]) == ("–", "–", "(not seen here)")
-    assert shown[4]["command"] == "(what the driver tells of it cannot be true)"
+    assert (shown[3]["memory"], shown[3]["cpu"], shown[3]["command"]) == ("–", "–", "(not visible here)")
+    assert shown[4]["command"] == "(implausible data from the driver)"
     assert [column.value(rows[0]) for column in PROCESS_COLUMNS if column.key == "pid"] == [2]
 
 
@@ -129,7 +129,7 @@ def test_the_machine_in_a_line():
     }
     readings = {name: Reading(value) for name, value in host.items()}
     line = host_line(standing(host=readings)).replace("\u2009", " ")
-    assert line == "CPU 25 % · waiting for disks 10 % · RAM 8.00 GiB of 32.0 GiB · disk 5.0 / 1.0 MB/s"
+    assert line == "CPU 25 % · I/O wait 10 % · RAM 8.00 GiB of 32.0 GiB · disk 5.0 / 1.0 MB/s"
     assert host_line(Latest()) == ""
 
 

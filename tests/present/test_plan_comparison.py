@@ -6,7 +6,7 @@ from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.versus import versus_of
 from planner.present.memory.comparison import versus_view
-from planner.present.plan.settings import setting_title, setting_words
+from planner.present.plan.settings import setting_text, setting_title
 from planner.units import GIB
 from planner.workload.training import Training
 from planner.workload.workload import Inference
@@ -25,7 +25,7 @@ def test_both_answers_the_settings_and_the_parts_are_told(catalog):
     view = seen(READING.evolve(workload=Inference(batch=4)), READING, catalog)
     text = view.as_text().replace("\u2009", " ")
     assert view.sentence.startswith("This plan needs ")
-    assert " more of a card than the other: " in view.sentence
+    assert " more per card than the other: " in view.sentence
     assert view.settings == ("Batch size: 4 instead of 1",)
     assert view.view.answer in view.as_text()
     assert view.other.answer in view.as_text()
@@ -35,12 +35,12 @@ def test_both_answers_the_settings_and_the_parts_are_told(catalog):
 
 def test_less_is_told_as_less_and_the_same_as_the_same(catalog):
     assert (
-        " less of a card than the other: "
+        " less per card than the other: "
         in seen(READING, READING.evolve(workload=Inference(batch=4)), catalog).sentence
     )
     same = seen(READING, READING, catalog)
     assert same.sentence.startswith("Both need ")
-    assert same.settings == ("Nothing is asked differently",)
+    assert same.settings == ("The settings are the same",)
     assert {row.texts[2] for row in same.rows} == {"0.00"}
 
 
@@ -93,7 +93,7 @@ def test_what_a_card_cannot_run_has_a_reason_and_no_numbers(catalog):
     ],
 )
 def test_a_value_is_told_as_it_is_read(catalog, field, value, words):
-    assert setting_words(field, value, catalog.hardware).replace("\u2009", " ") == words
+    assert setting_text(field, value, catalog.hardware).replace("\u2009", " ") == words
 
 
 def test_what_is_no_field_keeps_its_name():

@@ -50,17 +50,17 @@ def test_without_cards_or_a_planned_card_nothing_is_said(evaluation, catalog):
 
 def test_a_plan_for_another_card_says_so(evaluation, catalog):
     found = said(evaluation, catalog, standing(OTHER))
-    assert found.sentence.endswith("which is none of the cards here.")
+    assert found.sentence.endswith("which is not in this machine.")
     assert found.expected == {}
 
 
 def test_before_anything_computes_the_prediction_stands_alone(evaluation, catalog):
     found = said(evaluation, catalog, standing(FIRST, OTHER))
     assert found.sentence.startswith("The plan predicts ")
-    assert found.sentence.endswith(" on card 0; nothing computes there yet.")
+    assert found.sentence.endswith(" on card 0; no process computes there yet.")
     assert found.expected == {A: expected_of(evaluation)}
     drawing = standing(FIRST, used={A: 2 * GIB}, kind="graphics")
-    assert "nothing computes there yet" in said(evaluation, catalog, drawing).sentence
+    assert "no process computes there yet" in said(evaluation, catalog, drawing).sentence
 
 
 def test_what_is_predicted_stands_beside_the_fullest_of_as_many_cards_as_are_planned(catalog):

@@ -12,7 +12,7 @@ from planner.errors import PriceError
 from planner.hardware.catalog import load_hardware
 from planner.paths import catalog_dir
 from planner.present.cost.offers import OFFER_COLUMNS, offer_rows, outcome_lines, state_lines
-from planner.present.cost.prices import age_of, age_phrase, age_words, newest_age_days, oldest_words
+from planner.present.cost.prices import age_of, age_phrase, age_text, newest_age_days, oldest_price_text
 
 HARDWARE = load_hardware(catalog_dir())
 TODAY = date(2026, 11, 22)
@@ -65,7 +65,7 @@ def shown(**changes: object) -> dict[str, str]:
 )
 def test_age(days, age, words):
     assert age_of(days) == age
-    assert age_words(days) == words
+    assert age_text(days) == words
 
 
 def test_ages_are_told_with_their_word():
@@ -81,7 +81,7 @@ def test_the_newest_price_is_found():
 def test_a_row_shows_the_price_of_one_card():
     cells = shown()
     assert (cells["on-demand"], cells["spot"], cells["age"]) == ("6.88", "–", "12 days old, recent")
-    assert (cells["card"], cells["region"], cells["date"]) == ("H100 SXM5 80 GB", "not said", "2026-11-10")
+    assert (cells["card"], cells["region"], cells["date"]) == ("H100 SXM5 80 GB", "unknown", "2026-11-10")
 
 
 def test_what_is_not_said_is_not_guessed():
@@ -101,7 +101,7 @@ def test_a_price_says_where_it_comes_from():
     (row,) = offer_rows([offer(notes=("a note",), **euros)], HARDWARE, TODAY)
     by_key = {column.key: column for column in OFFER_COLUMNS}
     assert by_key["on-demand"].tooltip(row).splitlines() == [
-        "$55.0400 an hour for 8 × H100 SXM5 80 GB",
+        "$55.0400 per hour for 8 × H100 SXM5 80 GB",
         "billed in EUR, 1 EUR = $1.17 on 2026-11-09",
         "price of 10 November 2026, 12 days old",
         "a price list",
@@ -115,10 +115,10 @@ def test_a_price_says_where_it_comes_from():
 
 
 def test_the_oldest_price_is_told():
-    assert oldest_words([offer(), offer(price_date="2026-11-20")], TODAY) == "oldest price 12 days old"
-    assert oldest_words([offer(), offer(price_date=None)], TODAY) == "oldest price 12 days old, 1 without a date"
-    assert oldest_words([offer(price_date=None)], TODAY) == "1 without a date"
-    assert oldest_words([], TODAY) == ""
+    assert oldest_price_text([offer(), offer(price_date="2026-11-20")], TODAY) == "oldest price 12 days old"
+    assert oldest_price_text([offer(), offer(price_date=None)], TODAY) == "oldest price 12 days old, 1 without a date"
+    assert oldest_price_text([offer(price_date=None)], TODAY) == "1 without a date"
+    assert oldest_price_text([], TODAY) == ""
 
 
 def test_what_came_of_a_refresh():
@@ -134,15 +134,15 @@ def test_what_came_of_a_refresh():
         )
     )
     assert lines == [
-        "AWS: new prices, 12 offers, 5 left out (gpuhunt: AWS)",
-        "  left out: AWS a: no card",
-        "  left out: AWS b: no card",
-        "  left out: AWS c: no card",
-        "  and 2 more left out",
-        "GCP: held, 1 offer (gpuhunt: GCP)",
-        "  these moved so far that the old prices stay in use until you accept them:",
+        "AWS: new prices, 12 offers, 5 skipped (gpuhunt: AWS)",
+        "  skipped: AWS a: no card",
+        "  skipped: AWS b: no card",
+        "  skipped: AWS c: no card",
+        "  and 2 more skipped",
+        "GCP: held for review, 1 offer (gpuhunt: GCP)",
+        "  large price changes; the old prices stay in use until you accept the new ones:",
         "  a2: 4 → 1 USD an hour (× 0.25)",
-        "OCI: as before, 3 offers (gpuhunt: OCI)",
+        "OCI: unchanged, 3 offers (gpuhunt: OCI)",
         "the feed: cannot be reached",
     ]
 
@@ -152,7 +152,7 @@ def test_which_prices_are_in_use():
     fetched = PriceSnapshot(taken_at="20261111T000000Z", parts=(part(),))
     bundled = (offer(),)
     assert list(state_lines(Stored(none, none, (), use_bundled=False, problems=()), bundled, TODAY)) == [
-        "The bundled prices are in use; none were fetched.",
+        "The bundled prices are in use; no prices were fetched.",
         "bundled: 1 offer, oldest price 12 days old",
     ]
     problem = PriceError("held.json", "is not a price file")
@@ -161,6 +161,11 @@ def test_which_prices_are_in_use():
     )
     assert lines[0].startswith("Fetched prices are in use")
     told = "AWS: 1 offer, oldest price 12 days old, fetched on 11 November 2026 from a list"
-    assert lines[2:] == [told, "your own: x", f"held until you say so: {told}", f"passed over: {problem.message}"]
+    assert lines[2:] == [
+        told,
+        "your own: x",
+        f"held until you accept or discard them: {told}",
+        f"skipped: {problem.message}",
+    ]
     chosen = Stored(fetched, none, (), use_bundled=True, problems=())
-    assert "by choice" in next(state_lines(chosen, bundled, TODAY))
+    assert "as you chose" in next(state_lines(chosen, bundled, TODAY))

@@ -54,11 +54,11 @@ def test_what_is_not_known_of_a_process_is_a_dash_with_its_reason():
     shown = texts(UNKNOWN)
     unknown = ("user", "memory", "sm", "controller", "cpu", "ram", "runtime")
     assert {shown[key] for key in unknown} == {"–"}
-    assert shown["command"] == "(not seen here)"
+    assert shown["command"] == "(not visible here)"
     said = tooltips(UNKNOWN)
     assert said["memory"] == "hidden by the operating system or the container"
     assert said["sm"] == "needs a second reading"
-    assert said["cpu"] == said["ram"] == "this machine knows no process of that number"
+    assert said["cpu"] == said["ram"] == "this machine has no process with this id"
     values = {column.key: column.value(UNKNOWN) for column in DETAILED_PROCESS_COLUMNS}
     assert values["runtime"] is values["ram"] is values["cpu"] is None
 

@@ -90,7 +90,7 @@ def test_the_three_answers_say_what_why_and_what_comes_next(tuned, catalog):
     assert [view.award for view in views] == ["cheapest", "fastest", "best value"]
     for view in views:
         assert "Fits" in view.sentence
-        assert "tokens/s (bound by" in view.reason
+        assert "tokens/s (limited by" in view.reason
         assert view.change.startswith("Next: ")
     lines = [plain(line) for line in recommendation_lines(tuned, catalog.hardware)]
     assert lines[0].startswith("Cheapest: ")
@@ -104,10 +104,10 @@ def test_one_option_is_all_three(catalog):
     assert row.is_unbeaten
     first, *_ = award_views(one, (row,))
     assert plain(first.sentence) == (
-        "2 × L40S, with ZeRO-3, RunPod, on demand: $3.00 a run, 2.00 h (1.80 – 2.20). Fits, 8.00 GiB free."
+        "2 × L40S, with ZeRO-3, RunPod, on demand: $3.00 per run, 2.00 h (1.80 – 2.20). Fits, 8.00 GiB free."
     )
     assert plain(first.reason) == (
-        "Nothing that can be compared costs less. 1,000 tokens/s (bound by compute) and 700 W of board power."
+        "No comparable option costs less. 1,000 tokens/s (limited by compute) and 700 W of board power."
     )
     assert first.change == ""
 
@@ -117,16 +117,16 @@ def test_what_is_not_known_is_left_out(catalog):
     (row,) = option_rows(found(bare), catalog.hardware)
     assert (row.how, row.cards) == ("owned", "2 × L40S")
     (cheapest, *_) = award_views(found(bare), (row,))
-    assert cheapest.reason == "Nothing that can be compared costs less. 40.0 samples/s."
+    assert cheapest.reason == "No comparable option costs less. 40.0 samples/s."
     paceless = option(tokens_per_second=None, power_watts=None)
     (cheapest, *_) = award_views(found(paceless), option_rows(found(paceless), catalog.hardware))
-    assert cheapest.reason == "Nothing that can be compared costs less."
+    assert cheapest.reason == "No comparable option costs less."
 
 
 def test_a_month_has_no_hours(catalog):
     month = found(option(period="month"), period="month")
     (view, *_) = award_views(month, option_rows(month, catalog.hardware))
-    assert "$3.00 a month. Fits" in view.sentence
+    assert "$3.00 per month. Fits" in view.sentence
 
 
 def test_other_offers_of_the_same_cards_are_not_what_comes_next(catalog):
@@ -134,9 +134,9 @@ def test_other_offers_of_the_same_cards_are_not_what_comes_next(catalog):
     other = option(usd=4.5, hours=3.0, low_hours=3.0, high_hours=3.0, gpu="a40", offer="z")
     three = found(option(), other, dearer)
     (cheapest, fastest, value) = award_views(three, option_rows(three, catalog.hardware))
-    assert plain(cheapest.change) == "Next: 2 × A40, with ZeRO-3, RunPod, on demand, 50 % dearer."
+    assert plain(cheapest.change) == "Next: 2 × A40, with ZeRO-3, RunPod, on demand, 50 % more expensive."
     assert plain(fastest.change).endswith("50 % slower.")
-    assert plain(value.change).endswith("125 % more in time × cost.")
+    assert plain(value.change).endswith("125 % higher time × cost.")
     tied = found(option(), option(gpu="a40"))
     assert award_views(tied, option_rows(tied, catalog.hardware))[0].change.endswith("on demand, just as good.")
 
@@ -144,15 +144,15 @@ def test_other_offers_of_the_same_cards_are_not_what_comes_next(catalog):
 def test_where_nothing_is_left_that_is_said(catalog, tuned):
     assert nothing_sentence(tuned, catalog.hardware) == ""
     nothing = found()
-    told = "Nothing in the catalog can do this job with a price that can be compared."
+    told = "No hardware in the catalog can run this job at a comparable price."
     assert list(recommendation_lines(nothing, catalog.hardware)) == [told]
     near = found(nearest=option())
-    assert nothing_sentence(near, catalog.hardware).startswith("Nothing is within the limits. Closest: 2 × L40S")
+    assert nothing_sentence(near, catalog.hardware).startswith("No option is within the limits. Closest: 2 × L40S")
 
 
 def test_what_was_left_out_is_counted(tuned):
     told = left_out_sentence(tuned)
-    assert told.startswith("Left out: ")
+    assert told.startswith("Excluded: ")
     assert "the card cannot run it" in told
     assert left_out_sentence(found()) == ""
 
@@ -173,4 +173,4 @@ def test_every_column_can_be_shown(tuned, catalog):
 def test_daily_hours_are_ranked_too(catalog):
     plan = TUNING.evolve(cost=CostTerms(job=DailyHours(hours_per_day=8)))
     month = recommend(plan, catalog, TODAY, Wish(counts=(1,)))
-    assert "a month" in next(recommendation_lines(month, catalog.hardware))
+    assert "per month" in next(recommendation_lines(month, catalog.hardware))

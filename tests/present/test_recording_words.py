@@ -9,8 +9,8 @@ from planner.monitor.recording.records import Mark
 from planner.monitor.recording.summary import JOULES_PER_KWH, Statistic, Summary, summary
 from planner.present.monitor.recording import (
     SUMMARY_COLUMNS,
-    cost,
-    energy,
+    energy_cost_text,
+    energy_text,
     gap_sentence,
     loss_sentences,
     recording_line,
@@ -31,20 +31,20 @@ THIN = "\u2009"
     ],
 )
 def test_energy(joules, is_estimated, text):
-    assert energy(joules, is_estimated=is_estimated).replace(THIN, " ") == text
+    assert energy_text(joules, is_estimated=is_estimated).replace(THIN, " ") == text
 
 
 @pytest.mark.parametrize(("usd", "text"), [(None, "–"), (0.0, "$0.00"), (0.00412, "$0.0041"), (2.391, "$2.39")])
 def test_cost(usd, text):
-    assert cost(usd) == text
+    assert energy_cost_text(usd) == text
 
 
 def test_what_is_lost():
     found = loss_sentences(Loss(is_cut=True, places=2, lost_bytes=2048, bad_lines=1))
     assert [sentence.replace(THIN, " ") for sentence in found] == [
-        "It was cut off: its last second may be missing.",
+        "The recording is truncated; its last second may be missing.",
         "2 places of the file cannot be read, 2.00 KiB at most.",
-        "1 line of it cannot be understood.",
+        "1 line of the file cannot be parsed.",
     ]
     assert loss_sentences(Loss()) == ()
 
@@ -68,7 +68,7 @@ def test_gaps_are_told_where_energy_is_estimated():
     found = recording(*samples)
     assert (
         gap_sentence(summary(found), found.seconds).replace(THIN, " ")
-        == "Gaps of 30 s are not in the estimated energy."
+        == "The estimated energy does not include gaps of 30 s."
     )
     assert gap_sentence(summary(recording(*samples[:4])), 3.0) == ""
     counted = recording(*(sample(float(at), a={"energy_joules": at}) for at in (0, 1, 2, 3, 33, 34)))
@@ -89,10 +89,10 @@ def test_a_card_in_a_row():
 def test_the_answer_comes_first_and_then_what_is_lost():
     found = recording(*(sample(float(at), a={"power_watts": 100.0}) for at in range(4)), is_ended=False)
     first, *others = summary_lines(found, summary(found).at(0.36))
-    assert first.replace(THIN, " ").startswith("≈ 0.0833 Wh on the cards, $0.000030 at $0.36 a kWh")
-    assert others == ["It was cut off: its last second may be missing."]
+    assert first.replace(THIN, " ").startswith("≈ 0.0833 Wh used by the cards, $0.000030 at $0.36 per kWh")
+    assert others == ["The recording is truncated; its last second may be missing."]
     assert summary(found).at(0.36).cards[0].usd == summary(found, 0.36).cards[0].usd
-    assert summary_lines(found, Summary((), None))[0] == "No card told its energy or its power."
+    assert summary_lines(found, Summary((), None))[0] == "No card reported its energy or power."
 
 
 def test_a_recording_with_marks_in_a_line():

@@ -43,31 +43,31 @@ def with_rent(estimate: CostEstimate, **changes) -> CostEstimate:
 
 def test_both_ways_have_a_cost_with_its_origin(scenario_of):
     rows = rent_or_buy_rows(scenario_of().estimate)
-    month = next(row for row in rows if row.title == "A month")
+    month = next(row for row in rows if row.title == "Per month")
     assert all(cell.text.startswith("$") for cell in month.cells)
     assert "on demand" in month.cells[0].origin
     assert all(": " in line for line in month.cells[1].origin.splitlines())
-    assert figures(rows)["At the start"][0] == "–"
+    assert figures(rows)["Upfront"][0] == "–"
 
 
 def test_a_run_is_told_by_the_run(scenario_of):
     estimate = scenario_of(cost=CostTerms(job=Run(amount=50e6, unit="tokens"))).estimate
     assert period_of(estimate) == "run"
-    assert "A run" in figures(rent_or_buy_rows(estimate))
+    assert "Per run" in figures(rent_or_buy_rows(estimate))
 
 
 def test_what_nobody_offers_is_not_known(scenario_of):
     found = figures(rent_or_buy_rows(scenario_of(gpu="rtx-2000-ada").estimate))
-    assert found["A month"][0] == "not known"
-    assert found["A GPU-hour"][0] == "–"
+    assert found["Per month"][0] == "not known"
+    assert found["Per GPU-hour"][0] == "–"
 
 
 def test_what_owning_costs_can_be_unknown(scenario_of):
     estimate = scenario_of().estimate
     rented = CostEstimate(estimate.result.evolve(own=None), None, estimate.demand, estimate.rows)
     found = figures(rent_or_buy_rows(rented))
-    assert found["A month"][1] == "not known"
-    assert "At the start" not in found
+    assert found["Per month"][1] == "not known"
+    assert "Upfront" not in found
 
 
 def test_electricity_and_carbon_say_where_and_by_what(scenario_of):
@@ -79,12 +79,12 @@ def test_electricity_and_carbon_say_where_and_by_what(scenario_of):
         carbon_kg=2.4,
     )
     rows = {row.title: row.cells[0] for row in rent_or_buy_rows(with_rent(scenario_of().estimate, carbon=footprint))}
-    assert rows["Carbon"].text.replace("\u2009", " ") == "2.40 kg a month"
-    assert "20 g CO₂ a kWh: a grid" in rows["Carbon"].origin
+    assert rows["Carbon"].text.replace("\u2009", " ") == "2.40 kg per month"
+    assert "20 g CO₂ per kWh: a grid" in rows["Carbon"].origin
     bare = footprint.evolve(grams_per_kwh=None, carbon_kg=None)
     rows = {row.title: row.cells[0] for row in rent_or_buy_rows(with_rent(scenario_of().estimate, carbon=bare))}
     assert rows["Carbon"].text == "not known"
-    assert rows["Electricity"].text.replace("\u2009", " ") == "120 kWh a month"
+    assert rows["Electricity"].text.replace("\u2009", " ") == "120 kWh per month"
 
 
 def test_without_machines_there_is_no_electricity(scenario_of):
@@ -112,4 +112,4 @@ def test_a_plan_that_has_no_cost_is_a_dash(scenario_of):
 
 def test_the_offer_that_is_named_counts(scenario_of):
     spot = scenario_of(cost=CostTerms(rent=RentTerms(mode="spot")))
-    assert figures(scenario_rows(scenario_of(), spot))["A GPU-hour, rented"]
+    assert figures(scenario_rows(scenario_of(), spot))["Rented, per GPU-hour"]

@@ -11,7 +11,7 @@ from planner.workload.workload import Inference, Training
         (Training(), "DDP over 8"),
         (Training(parallel=Parallel(zero=3)), "FSDP over 8"),
         (Training(parallel=Parallel(tensor=2, pipeline=4)), "tensor 2, pipeline 4 over 8"),
-        (Inference(), "each on its own"),
+        (Inference(), "independent replicas"),
         (Inference(parallel=Parallel(tensor=8)), "tensor 8 over 8"),
     ],
 )

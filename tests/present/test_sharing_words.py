@@ -11,7 +11,7 @@ from planner.workload.workload import Inference, Training
 @pytest.mark.parametrize(
     ("workload", "phrase", "summary"),
     [
-        (Inference(), "", "each on its own"),
+        (Inference(), "", "independent replicas"),
         (Training(), "", "DDP over 8"),
         (Training(parallel=Parallel(zero=3)), "FSDP", "FSDP over 8"),
         (Training(parallel=Parallel(zero=2)), "ZeRO-2", "ZeRO-2 over 8"),

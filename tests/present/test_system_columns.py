@@ -16,7 +16,7 @@ from planner.present.catalog.system_details import system_details
 from planner.present.catalog.system_row import (
     BANDWIDTH,
     BF16,
-    FOR_POWER,
+    PER_POWER_FIGURES,
     TOTALS,
     SystemRow,
     system_rows,
@@ -92,34 +92,38 @@ def test_totals_say_their_formula_and_the_source_of_one(by_id):
     tooltip = plain(COLUMNS["bf16"].tooltip(row))
     assert tooltip.startswith("8 × 990 TFLOPS (H100 SXM5 80 GB)\n") or tooltip.startswith("8 × 989.5 TFLOPS")
     found = {detail.title: detail for group in system_details(row) for detail in group.details}
-    assert plain(found["Bandwidth together"].text) == "26.8 TB/s"
-    assert plain(found["Bandwidth together"].origin).startswith("derived: 8 × 3,350 GB/s (H100 SXM5 80 GB)\n")
-    assert found["Bandwidth together"].mark == "ƒ"
-    assert found["What that counts"].text.startswith("FP8 tensor, SPARSE")
+    assert plain(found["Total bandwidth"].text) == "26.8 TB/s"
+    assert plain(found["Total bandwidth"].origin).startswith("derived: 8 × 3,350 GB/s (H100 SXM5 80 GB)\n")
+    assert found["Total bandwidth"].mark == "ƒ"
+    assert found["Basis of that figure"].text.startswith("FP8 tensor, SPARSE")
 
 
 def test_totals_that_are_not_known_say_why(by_id):
     assert [total.title for total in TOTALS] == ["Bandwidth", "BF16 dense", "FP16 dense"]
     assert COLUMNS["bf16"].text(by_id["dgx-2"]) == UNKNOWN
-    assert COLUMNS["bf16"].tooltip(by_id["dgx-2"]).startswith("the catalog has no such figure of one Tesla V100")
-    assert COLUMNS["bandwidth"].tooltip(by_id["dgx-station-v100"]).startswith("the catalog does not say which")
+    assert (
+        COLUMNS["bf16"].tooltip(by_id["dgx-2"]).startswith("the catalog does not have this figure for one Tesla V100")
+    )
+    assert (
+        COLUMNS["bandwidth"].tooltip(by_id["dgx-station-v100"]).startswith("the catalog does not list the accelerators")
+    )
     found = {detail.title: detail for detail in system_details(by_id["dgx-2"])[0].details}
-    assert found["BF16 dense together"].text == UNKNOWN
-    assert found["BF16 dense together"].tooltip.startswith("the catalog has no such figure")
-    assert plain(found["FP16 dense together"].text) == "2.09 PFLOPS"
-    assert "FP16 dense together" not in {each.title for each in system_details(by_id["dgx-h100"])[0].details}
+    assert found["Total BF16 dense"].text == UNKNOWN
+    assert found["Total BF16 dense"].tooltip.startswith("the catalog does not have this figure")
+    assert plain(found["Total FP16 dense"].text) == "2.09 PFLOPS"
+    assert "Total FP16 dense" not in {each.title for each in system_details(by_id["dgx-h100"])[0].details}
 
 
 def test_what_a_machine_has_for_its_power(by_id):
-    memory, rate = FOR_POWER
+    memory, rate = PER_POWER_FIGURES
     row = by_id["dgx-a100-640gb"]
     assert memory.value(row.system, row.gpu) == pytest.approx(640 / 6.5)
     assert rate.value(row.system, row.gpu) == pytest.approx(8 * 312 / 6500, rel=0.01)
-    assert plain(COLUMNS["memory_per_kw"].tooltip(row)) == "640 GiB ÷ 6,500 W, the whole machine's"
+    assert plain(COLUMNS["memory_per_kw"].tooltip(row)) == "640 GiB ÷ 6,500 W of the whole machine"
     assert rate.value(by_id["dgx-2"].system, by_id["dgx-2"].gpu) is None
     unknown = by_id["dgx-station-v100"]
     assert memory.value(unknown.system, None) is None
-    assert "unknown without the Memory" in memory.formula(unknown.system, None)
+    assert "needs the Memory" in memory.formula(unknown.system, None)
 
 
 def test_a_machine_is_fed_and_cooled_as_a_whole(by_id):
@@ -133,7 +137,7 @@ def test_a_machine_is_fed_and_cooled_as_a_whole(by_id):
         ("Heat", "34,802 BTU/h"),
         ("Airflow", "1,604 CFM"),
         ("Airflow", "2,725 m³/h"),
-        ("Assumed", "cooled by air alone"),
+        ("Assumed", "air cooling only"),
     ]
     assert len(system_details(by_id["dgx-station-v100"])) == 3
 
@@ -150,7 +154,7 @@ def test_a_verdict_with_what_is_left_on_each_accelerator(catalog):
     ]
     assert fits.value(rows["dgx-h200"]) > fits.value(rows["dgx-h100"])
     missing = fits.tooltip(rows["dgx-h100"])
-    assert missing.endswith("too much on each of 8, shared between them as the plan says")
+    assert missing.endswith("too much on each of 8, split between them as in the plan")
     assert fits.tooltip(rows["dgx-spark"]).endswith("too much")
     assert fits.tooltip(rows["tpu-v4-pod"]) == rows["tpu-v4-pod"].unsupported != ""
     assert fits.tooltip(rows["dgx-station-v100"]) == "the catalog does not name this system's accelerator"
@@ -179,8 +183,8 @@ def test_a_format_that_the_chip_lacks_is_none_and_not_unknown(catalog):
         UNKNOWN,
     ]
     found = {detail.title: detail for detail in system_details(rows["dgx-2"])[0].details}
-    assert found["BF16 dense together"].text == "none"
-    assert found["BF16 dense together"].source
+    assert found["Total BF16 dense"].text == "none"
+    assert found["Total BF16 dense"].source
 
 
 def test_a_sentence_says_on_how_many_the_plan_fits(catalog, rows):
@@ -207,9 +211,9 @@ def test_what_each_accelerator_has_says_where_that_is_from(rows, by_id):
     assert (COLUMNS["memory_each"].tooltip(unknown), COLUMNS["link"].tooltip(unknown)) == ("", "")
     assert [COLUMNS[key].text(row) for key in ("kind", "topology", "architecture")] == ["server", "switch", "Hopper"]
     found = {detail.title: detail for group in system_details(row) for detail in group.details}
-    assert plain(found["Links each"].text) == "900 GB/s, both directions together"
+    assert plain(found["Links per accelerator"].text) == "900 GB/s, sum of both directions"
     assert found["Topology"].source
-    assert "Links each" not in {each.title for group in system_details(unknown) for each in group.details}
+    assert "Links per accelerator" not in {each.title for group in system_details(unknown) for each in group.details}
 
 
 def test_rents_are_of_all_of_a_machine_with_their_month():
@@ -225,7 +229,7 @@ def test_rents_are_of_all_of_a_machine_with_their_month():
     assert COLUMNS["rent"].tooltip(known).startswith("Cheapest: ")
     assert rent_words(rents)["gb300-nvl72"] == {}
     assert COLUMNS["rent"].text(unknown) == UNKNOWN
-    assert COLUMNS["rent"].tooltip(unknown) == "The catalog has no offer of so many in one machine."
+    assert COLUMNS["rent"].tooltip(unknown) == "The catalog has no offer with this many in one machine."
     told, none = system_fields(known), system_fields(unknown)
     assert (told["rent_usd_per_hour"], none["rent_usd_per_hour"], none["rent_source"]) == (low, None, None)
     assert told["memory_bytes_each"] == 80 * GIB

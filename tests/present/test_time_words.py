@@ -4,7 +4,7 @@ import pytest
 
 from planner.memory.result import Symbol
 from planner.performance.result import TimeResult, TimeTerm
-from planner.present.cost.time import TimeView, no_time, pace_phrase
+from planner.present.cost.time import TimeEstimateView, pace_phrase, unknown_time_sentence
 from planner.present.cost.time import time_view as view_of
 from planner.present.format import THIN
 
@@ -26,7 +26,7 @@ def seen(text: str) -> str:
     return text.replace(THIN, " ")
 
 
-def time_view(time: TimeResult) -> TimeView:
+def time_view(time: TimeResult) -> TimeEstimateView:
     view = view_of(time)
     return view._replace(answer=seen(view.answer), reason=seen(view.reason))
 
@@ -71,16 +71,16 @@ def test_a_step_is_answered_in_a_sentence():
     view = time_view(step())
     assert view.answer == "One step takes 1.24 s (1.08 – 1.42): 6,610 (5,800 – 7,500) tokens/s."
     assert view.reason == (
-        "It is bound by what the cards compute. The model's operations take 41 % of what the cards could do (MFU). "
-        "Known from measurements on cards of its family."
+        "It is limited by the cards' arithmetic. Model FLOPs utilization (MFU): 41 %. "
+        "Based on measurements on cards of its family."
     )
     assert view.notes == ("a note",)
 
 
 def test_a_request_is_answered_in_a_sentence():
     assert time_view(service()).answer == (
-        "A request takes 7.20 s, the first token comes after 130 ms and each next one after 20.7 ms (18.0 – 25.0); "
-        "48.2 tokens/s."
+        "A request takes 7.20 s, the first token arrives after 130 ms and each further token takes "
+        "20.7 ms (18.0 – 25.0); 48.2 tokens/s."
     )
     few = service(first_token_seconds=None, output_token_seconds=None, tokens_per_second=None)
     assert time_view(few).answer == "A request takes 7.20 s."
@@ -93,18 +93,18 @@ def test_a_request_is_answered_in_a_sentence():
 def test_a_prompt_and_its_answer_may_be_bound_by_different_things():
     reading = service(bound="compute", token_bound="host")
     assert time_view(reading).reason.startswith(
-        "It is bound by what the cards compute, each token after the prompt by the host, which launches the work."
+        "It is limited by the cards' arithmetic, and each token after the prompt by kernel launches by the host."
     )
     same = service(bound="host", token_bound="host")
-    assert time_view(same).reason.startswith("It is bound by the host, which launches the work. ")
+    assert time_view(same).reason.startswith("It is limited by kernel launches by the host. ")
 
 
 def test_the_longest_part_stands_first_and_says_what_is_hidden():
     rows = time_view(step()).rows
-    assert [row.title for row in rows] == ["Matrix products", "Optimizer", "Exchange of gradients"]
+    assert [row.title for row in rows] == ["Matrix products", "Optimizer", "Gradient communication"]
     assert [seen(row.share_text) for row in rows] == ["81 %", "19 %", "0 %"]
     assert rows[2].text == "hidden"
-    assert seen(rows[2].overlapped) == "500 ms beside other work"
+    assert seen(rows[2].overlapped) == "500 ms overlapped"
     assert rows[0].numbers_put_in == "100 / 50"
     assert [symbol.value for symbol in rows[0].symbols] == ["100", "50"]
 
@@ -113,9 +113,9 @@ def test_what_is_not_known_says_why():
     unknown = TimeResult(task="training", kind="step", unsupported="there is no rate of this card")
     view = time_view(unknown)
     assert view.answer == ""
-    assert view.reason == "How long it takes is not known: there is no rate of this card."
+    assert view.reason == "The time is not known: there is no rate of this card."
     assert view.rows == ()
-    assert no_time(step()) == ""
+    assert unknown_time_sentence(step()) == ""
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ def test_what_is_not_known_says_why():
         (TimeResult(task="training", kind="step", unsupported="x"), ""),
         (step(), "6,610 tokens/s"),
         (step(tokens_per_second=None, samples_per_second=212.0), "212 samples/s"),
-        (step(tokens_per_second=None), "1.24 s a step"),
-        (service(tokens_per_second=None), "7.20 s a request"),
+        (step(tokens_per_second=None), "1.24 s per step"),
+        (service(tokens_per_second=None), "7.20 s per request"),
     ],
 )
 def test_the_pace_in_a_few_words(time, words):
@@ -134,4 +134,4 @@ def test_the_pace_in_a_few_words(time, words):
 
 
 def test_without_a_bound_or_share_nothing_is_said_of_them():
-    assert time_view(step(bound=None, mfu_fraction=None, basis="measured")).reason == "Known by your measurement."
+    assert time_view(step(bound=None, mfu_fraction=None, basis="measured")).reason == "Based on your measurement."

@@ -68,7 +68,7 @@ def test_many_of_unknown_shape_are_counted():
 
 def test_modules_keep_their_order_and_say_what_they_hold(view):
     assert [(row.title, row.depth) for row in view.modules] == [
-        ("(the whole)", 0),
+        ("(whole model)", 0),
         ("layers", 1),
         ("layers.0", 2),
         ("layers.1", 2),
@@ -88,13 +88,13 @@ def test_of_many_modules_the_upper_and_the_largest_are_notable(view):
 
 def test_what_is_reserved(view):
     rows = {row.title: seen(row.text) for row in view.reservation}
-    assert rows["Allocated at most"] == "11.0 MiB"
+    assert rows["Peak allocated"] == "11.0 MiB"
     assert rows["Allocator settings"] == "PyTorch's defaults"
-    assert rows["Fragmentation then"].endswith(" %")
+    assert rows["Fragmentation at that peak"].endswith(" %")
     assert {row.title for row in view.reservation if row.exact} == {
-        "Allocated at most",
-        "Reserved at most",
-        "Largest free block then",
+        "Peak allocated",
+        "Peak reserved",
+        "Largest free block at that peak",
     }
 
 
@@ -110,14 +110,14 @@ def test_a_small_card_runs_out_at_a_line(catalog):
     result = conclude(recorder.recording(), gpu, catalog.hardware.usable_memory(gpu))
     sentence = seen(trace_view(result, gpu.name).runs_out)
     assert sentence.startswith("PyTorch would run out of memory in the forward pass of step 1: mm in head at /home/me/")
-    assert "asks for 30.0 GiB while 0 B are allocated and 0 B reserved" in sentence
+    assert "requests 30.0 GiB while 0 B are allocated and 0 B reserved" in sentence
 
 
 def test_what_runs_out_need_not_have_a_name(result):
     sizes = {"bytes": GIB, "allocated_bytes": 0, "reserved_bytes": 0}
     out = OutOfMemory(time=0, step=0, phase="load", operator="", module="", line="", **sizes)
     full = result.evolve(reservation=result.reservation.evolve(out_of_memory=out))
-    assert "while the weights load: an allocation asks for" in trace_view(full).runs_out
+    assert "while the weights load: an allocation requests" in trace_view(full).runs_out
 
 
 DIFFERENCES = (
@@ -154,11 +154,11 @@ def test_without_differences_every_note_stays(result, view):
         (training(), "training, AdamW"),
         (
             training(batch=8, sequence_length=2048, autocast="bf16", checkpointing="full", gradient_accumulation=4),
-            "training, AdamW, 4 times accumulated, checkpointing, batch 8, 2,048 tokens, bf16 autocast",
+            "training, AdamW, 4 accumulation steps, checkpointing, batch 8, 2,048 tokens, bf16 autocast",
         ),
-        (training(step="gan.py:alternate", dtype="bf16"), "training, alternate of one's own, bf16"),
+        (training(step="gan.py:alternate", dtype="bf16"), "training, custom step alternate, bf16"),
         (training(optimizer="SGD", lora=Lora(rank=8)), "training, SGD, LoRA of rank 8"),
-        (inference(decode_tokens=1), "inference, 1 token answered"),
+        (inference(decode_tokens=1), "inference, 1 output token"),
         (inference(parallel=Parallel(ranks=8, strategy="fsdp")), "inference, FSDP on 8 ranks"),
     ],
 )
@@ -169,7 +169,7 @@ def test_a_request_in_a_phrase(request_, phrase):
 def test_the_subject_names_module_work_and_cards(result):
     text = seen(subject(result, "T4", 2))
     assert (
-        text == "net.py:Net · 0.524 M parameters, all trained · 1.00 MFLOP a step · training, AdamW, batch 8 · 2 × T4"
+        text == "net.py:Net · 0.524 M parameters, all trained · 1.00 MFLOP per step · training, AdamW, batch 8 · 2 × T4"
     )
     frozen = result.evolve(trainable_parameters=1000, flops=None)
     assert seen(subject(frozen)) == "net.py:Net · 0.524 M parameters, 1,000 of them trained · training, AdamW, batch 8"
@@ -187,7 +187,8 @@ def test_the_subject_names_module_work_and_cards(result):
 def test_with_what_it_was_traced(result, changes, device):
     traced = result.evolve(request=TraceRequest.model_validate({**dict(result.request), **changes}))
     assert (
-        seen(trace_view(traced).traced_with) == f"Traced in 0.5 s with PyTorch 2.13.0 and Python 3.11.7, as on {device}"
+        seen(trace_view(traced).traced_with)
+        == f"Traced in 0.5 s with PyTorch 2.13.0 and Python 3.11.7, assuming {device}"
     )
 
 

@@ -15,7 +15,7 @@ from planner.workload.workload import Inference, Training
     [
         (
             Training(micro_batch=4, sequence_length=2048),
-            "full training, AdamW, 4 × 2,048 tokens, bf16 autocast",
+            "full fine-tuning, AdamW, 4 × 2,048 tokens, bf16 autocast",
         ),
         (
             Training(
@@ -25,13 +25,13 @@ from planner.workload.workload import Inference, Training
                 compute="bf16",
                 activation_checkpointing="full",
             ),
-            "full training, SGD with momentum, 1 × 512 tokens, 8 times accumulated, bf16, checkpointing",
+            "full fine-tuning, SGD with momentum, 1 × 512 tokens, 8 accumulation steps, bf16, checkpointing",
         ),
         (Inference(context_length=4096, weights="bf16"), "inference, 1 × 4,096 tokens, bf16"),
         (Inference(batch=2), "inference, 2 sequences, weights as stored"),
         (
             Inference(context_length=4785, weights="bf16", images=4),
-            "inference, 1 × 4,785 tokens, bf16, 4 images in each prompt",
+            "inference, 1 × 4,785 tokens, bf16, 4 images per prompt",
         ),
         (
             Inference(batch=8, context_length=8192, weights="nf4", kv_cache="fp8"),
@@ -56,7 +56,7 @@ def test_phrases(workload, phrase):
     ("settings", "phrase"),
     [
         (Diffusion(guidance=True), "images, 2 × 1,024 × 768 pixels, bf16"),
-        (Diffusion(guidance=False, text_weights="bf16"), "images, 2 × 1,024 × 768 pixels, bf16, one pass a step"),
+        (Diffusion(guidance=False, text_weights="bf16"), "images, 2 × 1,024 × 768 pixels, bf16, one pass per step"),
         (
             Diffusion(guidance=True, text_weights="nf4", offload="model", vae_slicing=True, vae_tiling=True),
             "images, 2 × 1,024 × 768 pixels, bf16, text encoders in nf4, model offload, decoded image by image, "

@@ -1,1 +1,1 @@
-"""`gpu-planner gpus`: a file for each thing that it does."""
+"""`gpu-planner gpus`: a module for each of its functions."""

@@ -1,4 +1,4 @@
-"""`gpu-planner gpus --build`: what several cards in one machine draw from the wall, and what cools them."""
+"""`gpu-planner gpus --build`: power and cooling of several cards in one machine."""
 
 import argparse
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Final, cast
 from pydantic_core import to_json
 
 from planner.cli.gpus.own_cards import TAKE_BACK
-from planner.cli.table import Head, folded, table, terminal_width
+from planner.cli.table import TableColumn, table, terminal_width, wrap_paragraph
 from planner.cli.user_catalog import named_cards, named_system
 from planner.errors import SpecError
 from planner.hardware.gpu import MOST_WATTS, Gpu
@@ -32,49 +32,51 @@ from planner.plan.catalog import Catalog
 from planner.present import format as fmt
 
 _HEADS: Final = (
-    Head("Figure", flexible=True),
-    Head("Value", "right"),
-    Head("Formula", flexible=True),
-    Head("Source", flexible=True),
+    TableColumn("Figure", flexible=True),
+    TableColumn("Value", "right"),
+    TableColumn("Formula", flexible=True),
+    TableColumn("Source", flexible=True),
 )
 
 
 def add_build_options(group: argparse._ArgumentGroup) -> None:
-    """Add `--build` and what belongs to it."""
+    """Add `--build` and its options."""
     group.add_argument("--build", metavar="CARDS", nargs="+", help='power and cooling of cards: "2 x RTX 5090" l4')
-    group.add_argument("--host-watts", metavar="W", type=watts, help="of the rest [450]")
-    group.add_argument("--supply", metavar="RATING", choices=list(EFFICIENCY), help="80 PLUS [gold]")
+    group.add_argument("--host-watts", metavar="W", type=watts, help="power of the machine without its cards [450]")
+    group.add_argument(
+        "--supply", metavar="RATING", choices=list(EFFICIENCY), help="80 PLUS rating of the power supply [gold]"
+    )
     circuits = ", ".join(CIRCUITS)
     group.add_argument("--circuit", metavar="KIND", choices=list(CIRCUITS), help=f"{circuits} [120V-15A]")
-    limited = "of each card of the build, or of --change, where none takes it back"
+    limited = "power limit of each card of --build, or of the card of --change (none removes it)"
     group.add_argument("--power-limit", metavar="W", type=_limit, help=limited)
 
 
 def watts(text: str) -> float:
-    """Return a power that a build can have.
+    """Parse a power in watts, for argparse.
 
     Raises:
-        argparse.ArgumentTypeError: If it is none.
+        argparse.ArgumentTypeError: If it is not a number, or out of range.
     """
     try:
         value = float(text)
     except ValueError:
         value = -1.0
     if not 0 < value <= MOST_WATTS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no power above 0 and up to {MOST_WATTS:,.0f} W")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a power above 0 and up to {MOST_WATTS:,.0f} W")
     return value
 
 
 def _limit(text: str) -> float | str:
-    """Return a power, or the word that takes back what was said of a card."""
+    """Parse a power in watts, or the word that removes a limit."""
     return text if text == TAKE_BACK else watts(text)
 
 
 def print_build(arguments: argparse.Namespace, catalog: Catalog) -> int:
-    """Print what the build needs.
+    """Print the power and cooling of the build.
 
     Raises:
-        PlannerError: If a card is not known, or a number is not one that a build can have.
+        PlannerError: If a card is not known, or a number is out of range.
     """
     system = named_system(arguments.build[0], catalog.hardware) if len(arguments.build) == 1 else None
     if system is not None and system.max_power_watts is not None:
@@ -89,11 +91,11 @@ def print_build(arguments: argparse.Namespace, catalog: Catalog) -> int:
 
 
 def _print_machine(arguments: argparse.Namespace, system: System, highest_watts: float) -> int:
-    """Print what feeds and cools a machine whose power its maker states, so that nothing is added up."""
+    """Print the power and cooling of a machine whose maximum power is published."""
     for option in ("host_watts", "supply", "power_limit"):
         if getattr(arguments, option) is not None:
             name = f"--{option.replace('_', '-')}"
-            raise SpecError(name, f"{system.name} is fed as its maker says", "It is for builds of single cards.")
+            raise SpecError(name, f"the power of {system.name} is published as a whole", "Use it for builds of cards.")
     circuit = CIRCUITS[arguments.circuit] if arguments.circuit else least_circuit(highest_watts)
     steps = machine_steps(system, circuit)
     if arguments.json:
@@ -105,7 +107,7 @@ def _print_machine(arguments: argparse.Namespace, system: System, highest_watts:
 
 def _build(arguments: argparse.Namespace, catalog: Catalog) -> Build:
     if arguments.power_limit == TAKE_BACK:
-        raise SpecError("--power-limit", f"takes {TAKE_BACK} only with --change", "Leave it out for a build.")
+        raise SpecError("--power-limit", f"accepts {TAKE_BACK} only with --change", "Leave it out for a build.")
     cards = tuple(
         BuildCards(_held(catalog.hardware.gpu(kind.id), arguments.power_limit), kind.count, arguments.power_limit)
         for kind in named_cards(arguments.build, catalog, "--build")
@@ -115,14 +117,14 @@ def _build(arguments: argparse.Namespace, catalog: Catalog) -> Build:
 
 
 def _held(gpu: Gpu, limit_watts: float | None) -> Gpu:
-    """Return the card, if the power limit is one that holds it back.
+    """Return the card after checking that the power limit is not above its board power.
 
     Raises:
         SpecError: If the limit is above the card's board power.
     """
     if limit_watts is not None and is_above_board_power(gpu, limit_watts):
         reason = f"{limit_watts:,.0f} W is above the board power of the {gpu.name}, {gpu.board_power_watts:,.0f} W"
-        raise SpecError("--power-limit", reason, "A limit holds a card below its board power.")
+        raise SpecError("--power-limit", reason, "The limit must be below it.")
     return gpu
 
 
@@ -141,11 +143,13 @@ def _text(build: Build, needs: PowerAndCooling) -> str:
     named = " + ".join(map(_named, build.cards))
     return "\n\n".join(
         (
-            folded(f"{named}, host of {build.host_watts:,.0f} W, 80 PLUS {build.rating}, {build.circuit.name}", width),
+            wrap_paragraph(
+                f"{named}, host of {build.host_watts:,.0f} W, 80 PLUS {build.rating}, {build.circuit.name}", width
+            ),
             _table(needs.steps),
             f"{_listed('Cables:', needs.connectors or (fmt.UNKNOWN,), width)}\n"
             f"{_listed('Noise:', (f'unknown, {NOISE}.',), width)}",
-            _listed("Mind:", needs.warnings, width) if needs.warnings else "Nothing speaks against it.",
+            _listed("Warnings:", needs.warnings, width) if needs.warnings else "No warnings.",
         )
     )
 
@@ -153,7 +157,7 @@ def _text(build: Build, needs: PowerAndCooling) -> str:
 def _named(cards: BuildCards) -> str:
     name = fmt.count_of(cards.count, cards.gpu.name)
     limited = cards.watts_each is not None and cards.watts_each != cards.gpu.board_power_watts
-    return f"{name} held to {cards.watts_each:,.0f} W" if limited else name
+    return f"{name} limited to {cards.watts_each:,.0f} W" if limited else name
 
 
 def _value(value: float | None, unit: str) -> str:
@@ -161,7 +165,7 @@ def _value(value: float | None, unit: str) -> str:
 
 
 def _listed(title: str, texts: Sequence[str], width: int | None) -> str:
-    """Return one text behind its title, or several below it."""
+    """Return a single text after its title, or several as a list below it."""
     if len(texts) == 1:
-        return folded(f"{title} {texts[0]}", width)
-    return "\n".join((title, *(folded(text, width, "- ") for text in texts)))
+        return wrap_paragraph(f"{title} {texts[0]}", width)
+    return "\n".join((title, *(wrap_paragraph(text, width, "- ") for text in texts)))

@@ -1,4 +1,4 @@
-"""`gpu-planner gpus`: search, compare and show accelerators and systems; builds, own cards, those of this machine."""
+"""`gpu-planner gpus`: search, compare and show accelerators and systems, builds, own cards, and detected cards."""
 
 import argparse
 from collections.abc import Iterable, Mapping
@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from planner.cli.gpus.build import add_build_options, print_build
 from planner.cli.gpus.own_cards import add_own_options, run_own, wants_own
-from planner.cli.gpus.search import print_list
-from planner.cli.parser import Parser, with_descending
+from planner.cli.gpus.search import print_list, print_systems
+from planner.cli.parser import Parser, join_descending_sort
 from planner.cli.user_catalog import user_catalog
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
@@ -32,34 +32,34 @@ _TAKEN: Final[Mapping[str, frozenset[str]]] = {
     "own": frozenset(("json",)),
     "export": frozenset(),
 }
-"""What is asked for instead of a list, with the options that each of them takes."""
+"""The options that replace the list, each with the options that it accepts."""
 _NAMES: Final = ("where", "fits", "sort", "compare", "show", "build", "add", "change", "remove", "export")
-_SEE_HELP: Final = "`gpu-planner gpus --help` says what each option is for."
+_SEE_HELP: Final = "See `gpu-planner gpus --help` for all options."
 
 
-def check_together(arguments: argparse.Namespace) -> None:
-    """Look whether every option that is given has something to do.
+def check_option_conflicts(arguments: argparse.Namespace) -> None:
+    """Check that the given options do not conflict and that each of them has an effect.
 
     Raises:
-        SpecError: If one is empty, belongs to something that is not asked for, or would stand in another's way.
+        SpecError: If an option is empty, has no effect, or conflicts with another.
     """
     given = [name for name, value in vars(arguments).items() if value not in (None, False, [])]
     for name in _NAMES:
         if name in given and _is_empty(getattr(arguments, name)):
-            raise SpecError(_option(name), "is empty", f"Leave it out, or say what is meant. {_SEE_HELP}")
+            raise SpecError(_option(name), "is empty", f"Give it a value or leave it out. {_SEE_HELP}")
     asked = [name for name in given if name in _TAKEN]
     if len(asked) > 1:
-        raise SpecError(_option(asked[0]), f"does not go together with {_option(asked[1])}", "Ask one after the other.")
+        raise SpecError(_option(asked[0]), f"cannot be combined with {_option(asked[1])}", "Run one command for each.")
     taken = _TAKEN[asked[0]] if asked else _LIST
     for name in given:
         if name not in taken and name not in asked:
             raise _left_over(name, asked)
     if arguments.json and arguments.csv:
-        raise SpecError("--json", "does not go together with --csv", "Choose one of them.")
+        raise SpecError("--json", "cannot be combined with --csv", "Choose one of them.")
 
 
 def _is_empty(value: object) -> bool:
-    """Return whether an option, or one of its values, is a text without any word."""
+    """Return whether an option or one of its values is a blank text."""
     values: Iterable[object] = value if isinstance(value, list) else (value,)
     return any(isinstance(each, str) and not each.strip() for each in values)
 
@@ -67,9 +67,9 @@ def _is_empty(value: object) -> bool:
 def _left_over(name: str, asked: list[str]) -> SpecError:
     homes = [_option(home) for home, taken in _TAKEN.items() if name in taken]
     if name in _LIST:
-        homes.insert(0, "a list")
-    where = f"is for {' and '.join((', '.join(homes[:-1]), homes[-1]) if len(homes) > 1 else homes)}"
-    said = f", not for {_option(asked[0])}" if asked else ""
+        homes.insert(0, "lists")
+    where = f"applies to {' and '.join((', '.join(homes[:-1]), homes[-1]) if len(homes) > 1 else homes)}"
+    said = f", not to {_option(asked[0])}" if asked else ""
     return SpecError(_option(name), f"{where}{said}", _SEE_HELP)
 
 
@@ -78,8 +78,8 @@ def _option(name: str) -> str:
 
 
 _DESCRIPTION: Final = """\
-List accelerators, compare some, or show one with the source of every figure. Rates are dense, never sparse;
-GiB is 2^30 bytes, GB is 10^9. What is not known is said to be unknown, and sorts last."""
+List and compare accelerators, or show one with the source of every figure. Rates are dense, without sparsity;
+GiB is 2^30 bytes, GB is 10^9. Unknown values are shown as unknown and sorted last."""
 
 _EXAMPLES: Final = """\
 examples:
@@ -97,9 +97,9 @@ examples:
   gpu-planner gpus --change "RTX 3090" --power-limit none
   gpu-planner gpus --here
 
-A PLAN.json is written by `gpu-planner fit` or `gpu-planner cost` with --save, and by the window. LoRA of a 70B model,
-sharded over eight cards, on a DGX A100 or on eight H100, and on every card with as many of it, with what a run, or a
-million tokens of it, costs:
+A PLAN.json is written by `gpu-planner fit --save`, by `gpu-planner cost --save` and by the window. For example, LoRA of
+a 70B model sharded over eight cards: on a DGX A100 compared with eight H100, and on eight of every card, sorted by the
+cost of a run or of a million tokens:
   gpu-planner cost meta-llama/Llama-3.1-70B --task training --method lora --zero 3 --checkpointing full \\
       --gpu "8 x H100 SXM" --tokens 50e6 --save lora.json
   gpu-planner gpus --compare dgx-a100-640gb "8 x H100 SXM" --fits lora.json
@@ -109,18 +109,18 @@ million tokens of it, costs:
 fields for --where and --sort:
 {fields}
 
-fields with --systems; a word that cards have too is in the same unit, of all of a system together:
+fields with --systems; those that cards have too are in the same unit, and are totals of the whole system:
 {system_fields}
 
---where joins comparisons (== != < <= > >= ~ in) with and, or, not and brackets; ~ looks for text within text. What is
-not known is neither true nor false: a card without a price is found by neither `price < 1000` nor `not (price < 1000)`,
-and one whose links are not known by neither `nvlink` nor `not nvlink`."""
+--where combines comparisons (== != < <= > >= ~ in) with and, or, not and brackets; ~ searches for text within text.
+An unknown value is neither true nor false: a card without a price matches neither `price < 1000` nor
+`not (price < 1000)`, and a card with unknown links neither `nvlink` nor `not nvlink`."""
 
 
 def run(argv: list[str], today: date | None = None) -> int:
-    """Print what was asked, prices as of `today`, by default the day that it is, and return the exit code."""
-    arguments = _parser().parse_args(with_descending(argv))
-    check_together(arguments)
+    """Run the command with prices as of `today`, by default the current day, and return the exit code."""
+    arguments = _parser().parse_args(join_descending_sort(argv))
+    check_option_conflicts(arguments)
     day = today or datetime.now(UTC).date()
     if wants_own(arguments):
         return run_own(arguments, load_hardware(catalog_dir()), own_hardware_file(), day)
@@ -129,16 +129,14 @@ def run(argv: list[str], today: date | None = None) -> int:
 
 
 def _about(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
-    """Print the one card, the system, the build or the machine that is asked about, or else a list."""
+    """Print the requested card, system, build, comparison or detected cards, or else a list."""
     if arguments.here:
-        from planner.cli.gpus.detected_cards import print_here  # starts the sampler
+        from planner.cli.gpus.show import print_here
 
         return print_here(catalog.hardware, as_json=arguments.json)
     if arguments.build:
         return print_build(arguments, catalog)
     if arguments.systems:
-        from planner.cli.gpus.system_search import print_systems
-
         return print_systems(arguments, catalog, today)
     if arguments.show:
         from planner.cli.gpus.show import show
@@ -155,27 +153,27 @@ def _parser() -> Parser:
     examples = _EXAMPLES.format(fields=_table(GPU_WORDS), system_fields=_table(SYSTEM_WORDS))
     parser = Parser("gpu-planner gpus", _DESCRIPTION, examples)
     choice = parser.add_argument_group("which ones")
-    choice.add_argument("words", metavar="WORDS", nargs="*", help="words that name, maker or architecture contain")
-    choice.add_argument("--where", metavar="EXPR", help="an expression over the fields below")
+    choice.add_argument("words", metavar="WORDS", nargs="*", help="words in the name, vendor or architecture")
+    choice.add_argument("--where", metavar="EXPR", help="filter by an expression over the fields below")
     choice.add_argument(
-        "--fits", metavar="MODEL", help="judge each card or system by a model (batch 1) or a PLAN.json, see below"
+        "--fits", metavar="MODEL", help="check each card or system with a model (batch 1) or a PLAN.json; see below"
     )
     choice.add_argument("--limit", metavar="N", type=_positive, help="print at most N")
-    ordered = "a field below, with - before it descending; repeatable"
+    ordered = "sort by a field below, descending with - before it; repeatable"
     choice.add_argument("--sort", metavar="FIELD", action="append", default=[], help=ordered)
-    choice.add_argument("--csv", action="store_true", help="print a table for other programs, with sources")
+    choice.add_argument("--csv", action="store_true", help="print as CSV, with sources")
     other = parser.add_argument_group("instead of a list")
     other.add_argument(
         "--compare",
         metavar="GPU",
         nargs="+",
-        help="set cards or systems, or several of one, side by side, with the plan of --fits on each",
+        help='compare cards or systems, such as "2 x RTX 3090", with the plan of --fits on each',
     )
     other.add_argument(
-        "--show", metavar="GPU", help="show a card, or a system: figures with sources, prices, software, speeds"
+        "--show", metavar="GPU", help="show a card or a system: figures with sources, prices, software, speeds"
     )
     other.add_argument("--systems", action="store_true", help="list machines, not cards: DGX, NVL72, TPU slices")
-    other.add_argument("--here", action="store_true", help="the cards of this machine, matched to the catalog")
+    other.add_argument("--here", action="store_true", help="show the cards of this machine, matched with the catalog")
     add_build_options(parser.add_argument_group("power and cooling"))
     add_own_options(parser.add_argument_group("cards of your own"))
     parser.add_general()
@@ -183,12 +181,12 @@ def _parser() -> Parser:
 
 
 def _table(words: Vocabulary[Any]) -> str:
-    """Return a line for each word: its name, its unit and what it stands for."""
+    """Return a line for each field: its name, its unit and its meaning."""
     width = max(map(len, words.fields))
     return "\n".join(f"  {field.name:<{width}}  {field.unit:<10}  {field.help}" for field in words.fields.values())
 
 
 def _positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or larger")
     return int(text)

@@ -1,4 +1,4 @@
-"""`gpu-planner gpus --show` and `--compare`: one card or system in full, or several side by side."""
+"""`gpu-planner gpus --show`, `--compare` and `--here`: one card or system, several side by side, detected cards."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,18 +10,22 @@ from typing import Final
 from pydantic_core import to_json
 
 from planner.cli.named_plan import plan_about
-from planner.cli.table import Head, details, table, terminal_width
+from planner.cli.table import TableColumn, details, table, terminal_width
 from planner.cli.user_catalog import named_cards, named_machines
 from planner.cost.market import CardPrices
 from planner.errors import SpecError
+from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_hardware
 from planner.hardware.software import software_of
 from planner.hardware.speeds import speeds_of
 from planner.hardware.system import System
+from planner.monitor.readings.inventory import Device
 from planner.plan.catalog import Catalog
+from planner.plan.measured import matching_gpus
 from planner.plan.placement import Placement, try_all
 from planner.plan.prices import prices_of, rents_of
+from planner.present import format as fmt
 from planner.present.catalog.comparison import (
     MOST,
     ComparedRow,
@@ -32,21 +36,22 @@ from planner.present.catalog.comparison import (
     side_by_side,
     system_entry,
 )
+from planner.present.catalog.detected_cards import fact_lines
 from planner.present.catalog.gpu_details import fact_groups, gpu_details
 from planner.present.catalog.gpu_row import GpuRow, plain_row
-from planner.present.catalog.placement import fits, why_not
-from planner.present.catalog.records import around_card, around_system, totals
+from planner.present.catalog.placement import fits, no_fit_reason
+from planner.present.catalog.records import card_facts, comparison_totals, system_facts
 from planner.present.catalog.system_details import system_details
-from planner.present.catalog.system_row import SystemRow, plain_systems
-from planner.present.cost.time import no_time
+from planner.present.catalog.system_row import SystemRow, system_rows_without_plan
+from planner.present.cost.time import unknown_time_sentence
 from planner.present.record_text import rows_to_csv
 
 
 def show(name: str, catalog: Catalog, today: date, *, as_json: bool) -> int:
-    """Print everything that is known of the card or the system that `name` means.
+    """Print all details of the card or system called `name`.
 
     Raises:
-        PlannerError: If it means neither, or several cards.
+        PlannerError: If there is none, or the name is ambiguous.
     """
     found = resolve_hardware(catalog.hardware, name)
     if isinstance(found, System):
@@ -57,22 +62,22 @@ def show(name: str, catalog: Catalog, today: date, *, as_json: bool) -> int:
 
 
 def _system(system: System, catalog: Catalog, today: date) -> str:
-    """Return the figures of a system with their sources, what feeds it, and what it is rented for."""
+    """Return the figures of a system with their sources, its power and cooling, and its rents."""
     return details(system.name, system_details(_row(system, catalog, today)), system.notes)
 
 
 def _system_json(system: System, catalog: Catalog, today: date) -> str:
-    around = around_system(_row(system, catalog, today))
+    around = system_facts(_row(system, catalog, today))
     return to_json(system.model_dump(mode="json") | around, indent=2).decode()
 
 
 def _row(system: System, catalog: Catalog, today: date) -> SystemRow:
-    (row,) = plain_systems((system,), catalog.hardware, catalog.software)
+    (row,) = system_rows_without_plan((system,), catalog.hardware, catalog.software)
     return replace(row, rented=rents_of(system, catalog, today))
 
 
 def _card(gpu: Gpu, catalog: Catalog, today: date) -> str:
-    """Return the figures of a card with their sources, its prices, what runs on it and what was measured on it."""
+    """Return the figures of a card with their sources, its prices, software support and measured speeds."""
     prices = prices_of(gpu, catalog, today)
     facts = fact_groups(gpu, prices, software_of(gpu, catalog.software), speeds_of(gpu.id, catalog.speeds))
     row = plain_row(gpu, catalog.hardware, {gpu.id: prices}, catalog.software)
@@ -81,7 +86,7 @@ def _card(gpu: Gpu, catalog: Catalog, today: date) -> str:
 
 def _card_json(gpu: Gpu, catalog: Catalog, today: date) -> str:
     prices, software = prices_of(gpu, catalog, today), software_of(gpu, catalog.software)
-    around = around_card(gpu, prices, software, speeds_of(gpu.id, catalog.speeds))
+    around = card_facts(gpu, prices, software, speeds_of(gpu.id, catalog.speeds))
     return to_json(gpu.model_dump(mode="json") | around, indent=2).decode()
 
 
@@ -103,13 +108,13 @@ _OWN_FIELDS: Final = {
 def print_comparison(
     arguments: argparse.Namespace, catalog: Catalog, prices: Mapping[str, CardPrices], today: date
 ) -> int:
-    """Print what is named side by side, with the plan of `--fits` on each; the best of a figure has a star.
+    """Print the named cards and systems side by side, with the plan of `--fits` on each; the best figures have a star.
 
     Raises:
-        PlannerError: If a name means nothing or several things, or there are too many.
+        PlannerError: If a name is unknown or ambiguous, or there are too many.
     """
     if len(arguments.compare) > MOST:
-        raise SpecError("--compare", f"{len(arguments.compare)} are too many", f"At most {MOST} stand side by side.")
+        raise SpecError("--compare", f"{len(arguments.compare)} are too many", f"At most {MOST} can be compared.")
     entries = [_entry(name, catalog, prices) for name in arguments.compare]
     tried = _tried(arguments.fits, entries, catalog, today) if arguments.fits else {}
     rows = side_by_side(entries, tried)
@@ -118,15 +123,18 @@ def print_comparison(
     elif arguments.csv:
         print(rows_to_csv(comparison_rows(entries, rows)), end="")
     else:
-        heads = [Head("", flexible=True), *(Head(entry.title, "right", flexible=True) for entry in entries)]
+        heads = [
+            TableColumn("", flexible=True),
+            *(TableColumn(entry.title, "right", flexible=True) for entry in entries),
+        ]
         shown = table(heads, list(_lines(entries, rows)), terminal_width(), wraps=True)
         notes = "".join(f"\n{note}" for note in compared_notes(entries, tried))
-        print(f"{shown}\n\n* best of the row{notes}")
+        print(f"{shown}\n\n* best in its row{notes}")
     return 0
 
 
 def _record(entry: Entry, tried: Placement | None) -> dict[str, object] | None:
-    """Return the record of an entry, with what the plan comes to on it where one was asked about."""
+    """Return the record of an entry, with the results of the plan on it, if there is a plan."""
     source = entry.system.system if entry.system is not None else entry.row.gpu if entry.row is not None else None
     if source is None:
         return None
@@ -134,7 +142,7 @@ def _record(entry: Entry, tried: Placement | None) -> dict[str, object] | None:
         **source.model_dump(mode="json"),
         "count": entry.count,
         "machines": None if entry.system is None else entry.machines,
-        "totals": totals(entry),
+        "totals": comparison_totals(entry),
         **({} if tried is None else {"plan": _outcome(tried)}),
     }
 
@@ -148,14 +156,14 @@ def _outcome(tried: Placement) -> dict[str, object]:
     rent, own = (None, None) if estimate is None else (estimate.result.rent, estimate.result.own)
     return {
         "verdict": memory.verdict,
-        "reason": None if fits(evaluation) else why_not(evaluation),
+        "reason": None if fits(evaluation) else no_fit_reason(evaluation),
         "total_bytes": memory.total_bytes,
         "free_bytes": memory.free_bytes,
         "time": None if time is None else time.model_dump(mode="json", include=_TIME_FIELDS),
         "period": None if estimate is None else estimate.demand.period,
         "rent": None if rent is None else rent.model_dump(mode="json", include=_RENT_FIELDS),
         "own": None if own is None else own.model_dump(mode="json", include=_OWN_FIELDS),
-        "time_reason": None if time is None or time.seconds is not None else no_time(time),
+        "time_reason": None if time is None or time.seconds is not None else unknown_time_sentence(time),
         "cost_reason": tried.cost.reason or None if tried.cost is not None else None,
     }
 
@@ -181,5 +189,56 @@ def _entry(name: str, catalog: Catalog, prices: Mapping[str, CardPrices]) -> Ent
 
 
 def _tried(word: str, entries: Sequence[Entry], catalog: Catalog, today: date) -> Mapping[str, Placement]:
-    """Return what the plan about `word` comes to on each entry."""
+    """Return the placements of the plan for `word` on each entry, by entry id."""
     return try_all(plan_about(word, catalog), {entry.id: entry.cards for entry in entries}, catalog, today)
+
+
+def print_here(hardware: HardwareCatalog, *, as_json: bool) -> int:
+    """Print the cards of this machine, matched with the catalog by name and memory.
+
+    Raises:
+        MonitorUnavailableError: If no card can be read, with the reason.
+    """
+    devices = [device for device in _devices() if device.mig_parent is None]
+    found = [(device, matching_gpus(hardware, device)) for device in devices]
+    if as_json:
+        print(to_json([_device_record(device, gpus) for device, gpus in found], indent=2).decode())
+    else:
+        print("\n\n".join("\n".join(_device_lines(device, gpus)) for device, gpus in found))
+    return 0
+
+
+def _devices() -> tuple[Device, ...]:
+    from planner.monitor.doctor import unavailable, what_blocked  # only this option needs the monitor
+    from planner.monitor.supervisor.gathering import look_once
+
+    latest = look_once()
+    fault = what_blocked(latest)
+    if fault is not None:
+        raise unavailable(fault)
+    return latest.inventory.devices
+
+
+def _device_record(device: Device, gpus: tuple[Gpu, ...]) -> dict[str, object]:
+    return {
+        "index": device.index,
+        "uuid": device.uuid,
+        "name": device.name,
+        "facts": {name: reading.value for name, reading in device.facts.items()},
+        "gpus": [gpu.id for gpu in gpus],
+    }
+
+
+def _device_lines(device: Device, gpus: tuple[Gpu, ...]) -> Iterator[str]:
+    total = device.fact("memory_total_bytes")
+    size = fmt.size(None if total is None else int(total))
+    yield f"{device.index}: {device.name}, {size} reported by the driver"
+    if len(gpus) == 1:
+        gpu = gpus[0]
+        figures = (fmt.bandwidth(gpu.bandwidth_bytes_per_s), fmt.power(gpu.board_power_watts))
+        yield f"   in the catalog: {gpu.id} ({gpu.name}), {gpu.memory_label}, {', '.join(figures)}"
+    elif gpus:
+        yield f"   in the catalog one of: {', '.join(gpu.id for gpu in gpus)} (same name and memory)"
+    else:
+        yield "   not in the catalog under this name and memory; reported by the driver:"
+        yield from (f"     {line}" for line in fact_lines(device))

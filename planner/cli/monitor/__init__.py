@@ -1,1 +1,1 @@
-"""`gpu-planner monitor`: live cards, and recordings."""
+"""`gpu-planner monitor`: live readings of cards, and recordings."""

@@ -1,4 +1,4 @@
-"""`gpu-planner monitor`: what the cards do right now, as a table that is redrawn, as JSON, or as a check-up."""
+"""`gpu-planner monitor`: live readings of the cards as a redrawn table or as JSON, and the check-up."""
 
 import argparse
 import gc
@@ -15,7 +15,7 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from planner.cli.monitor.files import add_file_options, check_file_options, replayed, work_on_files
-from planner.cli.monitor.terminal import Screen, fitting_table, wrapped
+from planner.cli.monitor.terminal import Screen, fitting_table, wrap_line
 from planner.cli.parser import Parser
 from planner.errors import RecordingError
 from planner.monitor.diagnosis.diagnose import diagnose_all
@@ -38,8 +38,8 @@ from planner.present.monitor.processes import PROCESS_COLUMNS, process_rows
 from planner.present.monitor.readings import CARD_COLUMNS, card_rows, check_lines, driver_line, fault_line, host_line
 
 _DESCRIPTION: Final = """\
-Show what the NVIDIA cards of this machine do right now: use, memory, power, temperature, clocks, processes, and
-what is wrong. Ctrl+C ends it."""
+Show live readings of the NVIDIA cards of this machine: utilization, memory, power, temperature, clocks, processes and
+faults. Press Ctrl+C to stop."""
 _EXAMPLES: Final = """\
 examples:
   gpu-planner monitor
@@ -53,20 +53,20 @@ examples:
   gpu-planner monitor --replay run.gpurec --export run.csv
   gpu-planner monitor --import nvidia-smi.csv --record run.gpurec"""
 
-# What a narrow terminal shows last of all is left out first.
+# Columns to leave out on a narrow terminal, in this order.
 _DISPENSABLE_OF_CARDS: Final = ("fan", "controller", "clock", "temperature")
 _DISPENSABLE_OF_PROCESSES: Final = ("kind", "cpu", "user")
-# What ends a run that nobody waits for: `kill`, and the terminal that is closed.
+# Signals that end an unattended run: `kill`, and closing the terminal.
 _ENDS: Final = ("SIGTERM", "SIGHUP")
 _SIGNS: Final = {"error": "✗", "warning": "!", "note": "·"}
-# How often waiting stops to hear Ctrl+C.
+# Interval at which waiting is interrupted, so that Ctrl+C is handled.
 _PATIENCE_SECONDS: Final = 0.5
-# More than the diagnosis looks at: of readings that come often, a history keeps the latest eighth whole.
+# Longer than the diagnosis needs: of frequent readings, a history keeps only the latest eighth unthinned.
 _KEPT_SECONDS: Final = 1_800.0
 
 
 def run(argv: list[str]) -> int:
-    """Print what was asked and return the exit code."""
+    """Run the command and return the exit code."""
     arguments = _parser().parse_args(argv)
     check_file_options(arguments)
     if arguments.doctor:
@@ -87,9 +87,9 @@ def _standings(arguments: argparse.Namespace) -> Generator[tuple[History, bool],
 def _parser() -> Parser:
     parser = Parser("gpu-planner monitor", _DESCRIPTION, _EXAMPLES)
     group = parser.add_argument_group("how")
-    group.add_argument("--interval", metavar="SECONDS", type=_interval, help="0.1 to 10, by default 1")
-    group.add_argument("--once", action="store_true", help="look once, for a second, and stop")
-    group.add_argument("--doctor", action="store_true", help="say what works, what does not, why, and what to do")
+    group.add_argument("--interval", metavar="SECONDS", type=_interval, help="seconds between readings, 0.1 to 10 [1]")
+    group.add_argument("--once", action="store_true", help="show the readings of one second and exit")
+    group.add_argument("--doctor", action="store_true", help="check what can be monitored, and how to fix the rest")
     add_file_options(parser)
     parser.add_general()
     return parser
@@ -108,7 +108,7 @@ def _interval(text: str) -> float:
 def _once(*, as_json: bool) -> int:
     history = History(_KEPT_SECONDS)
     latest = look_once(listener=history.note)
-    # Of a second, only what shows at once can be judged.
+    # A history of one second allows only the verdicts that need no longer time.
     verdicts = diagnose_all(history)
     if as_json:
         print(to_json(_report(latest, verdicts), indent=2).decode())
@@ -131,8 +131,8 @@ def _refuse(fault: Fault | None) -> None:
 
 
 def _show(standings: Generator[tuple[History, bool], None, None], *, as_json: bool) -> int:
-    """Show every sample until the last, or Ctrl+C, which is no failure here."""
-    # Commands run without the collector, which a run of days needs.
+    """Show every sample until the last one, or until Ctrl+C, which is not an error here."""
+    # Commands run without garbage collection, which a run of several days needs.
     gc.enable()
     try:
         with _ended_properly(), closing(standings):
@@ -147,10 +147,10 @@ def _show(standings: Generator[tuple[History, bool], None, None], *, as_json: bo
 
 @contextmanager
 def _ended_properly() -> Iterator[None]:
-    """Let what ends the program end it as an exit does, so that a recording gets its end and the cursor comes back."""
+    """Turn terminating signals into an ordinary exit, so that a recording is completed and the cursor restored."""
 
     def leave(number: int, _frame: object) -> None:
-        # As a shell tells of a signal.
+        # The exit code by which shells report a signal.
         raise SystemExit(128 + number)
 
     numbers = [getattr(signal, name) for name in _ENDS if hasattr(signal, name)]
@@ -173,13 +173,13 @@ def _redraw(standings: Iterable[tuple[History, bool]]) -> None:
     tracker = Tracker()
     with Screen(sys.stdout) as screen:
         for history, is_sample in standings:
-            # While nothing can be read, what is wrong is shown alone.
+            # Without samples, only faults are shown.
             if is_sample or history.inventory.faults:
                 screen.show(_page(history.latest, tracker.note(history)))
 
 
 def _noted(updates: Iterable[Update]) -> Generator[tuple[History, bool], None, None]:
-    """Give what was read after each update, and whether that was a sample."""
+    """Yield the history after each update, and whether the update was a sample."""
     history = History(_KEPT_SECONDS)
     for update in updates:
         history.note(update)
@@ -187,17 +187,17 @@ def _noted(updates: Iterable[Update]) -> Generator[tuple[History, bool], None, N
 
 
 def _follow(settings: Settings, record: Path | None) -> Generator[tuple[History, bool], None, None]:
-    """Give what is read live after each update, and whether that was a sample; all of it goes into a file too.
+    """Yield the history after each live update, and whether the update was a sample; record all of them in a file.
 
     Raises:
-        MonitorUnavailableError: If there is no card to begin with; what goes wrong later may pass.
+        MonitorUnavailableError: If there is no card at the start; later faults may be temporary.
         RecordingError: If the file cannot be written.
     """
     has_begun = False
     with ExitStack() as stack:
         recorder = None if record is None else Recorder(record)
         if recorder is not None:
-            # A file of nothing would be in the way of the next try; it is closed before it is taken away.
+            # An empty file would block the next attempt. The stack closes the recorder before it removes the file.
             stack.callback(lambda: None if has_begun else recorder.path.unlink(missing_ok=True))
             stack.enter_context(recorder)
         for history, is_sample in _noted(_live(settings, recorder)):
@@ -205,7 +205,9 @@ def _follow(settings: Settings, record: Path | None) -> Generator[tuple[History,
             fault = None if has_begun else what_blocks(history.latest)
             _refuse(fault if fault is not None and fault.about.severity == "error" else None)
             if recorder is not None and recorder.failure is not None:
-                raise RecordingError(recorder.path, recorder.failure, "What was written until then can be replayed.")
+                raise RecordingError(
+                    recorder.path, recorder.failure, "The part that was written before can be replayed."
+                )
             yield history, is_sample
 
 
@@ -226,22 +228,22 @@ def _live(settings: Settings, recorder: Recorder | None) -> Iterator[Update]:
 
 
 def _page(latest: Latest, verdicts: Mapping[str, Verdict]) -> str:
-    """Return everything that is shown at once."""
+    """Return the whole page: heading, cards, verdicts, processes and faults."""
     when = time() if latest.wall_seconds is None else latest.wall_seconds
     heading = (f"{datetime.fromtimestamp(when).astimezone():%H:%M:%S}", driver_line(latest), host_line(latest))
-    parts = [wrapped(" · ".join(part for part in heading if part))]
+    parts = [wrap_line(" · ".join(part for part in heading if part))]
     if latest.inventory.devices:
         parts.append(fitting_table(CARD_COLUMNS, card_rows(latest), "name", _DISPENSABLE_OF_CARDS))
     found = verdict_lines(verdicts, latest.inventory.devices)
     if found:
-        parts.append("\n".join(map(wrapped, found)))
+        parts.append("\n".join(map(wrap_line, found)))
     processes = process_rows(latest)
     if processes:
         parts.append(fitting_table(PROCESS_COLUMNS, processes, "command", _DISPENSABLE_OF_PROCESSES))
     faults = latest.inventory.faults
     if faults:
         parts.append(
-            "\n".join(wrapped(f"{_SIGNS[fault.about.severity]} {fault_line(fault, latest)}") for fault in faults)
+            "\n".join(wrap_line(f"{_SIGNS[fault.about.severity]} {fault_line(fault, latest)}") for fault in faults)
         )
     return "\n\n".join(parts)
 

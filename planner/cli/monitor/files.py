@@ -1,4 +1,4 @@
-"""`monitor` on files: recordings and logs that are replayed, summed up, exported and converted."""
+"""File options of `gpu-planner monitor`: replay, summary, export and import of recordings and logs."""
 
 import argparse
 import math
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-from planner.cli.monitor.terminal import fitting_table, wrapped
+from planner.cli.monitor.terminal import fitting_table, wrap_line
 from planner.cli.parser import Parser
 from planner.errors import PlannerError, RecordingError
 from planner.monitor.readings.inventory import Inventory
@@ -30,41 +30,41 @@ from planner.present.monitor.recording import (
     summary_line,
 )
 
-# How often a replay looks whether something is due, and how far one that need not wait goes at a time.
+# Polling interval of a paced replay, and the step of one that need not wait.
 _LOOK_SECONDS: Final = 0.05
 _STRIDE_SECONDS: Final = 60.0
-# Of a summary, what a narrow terminal shows last of all is left out first.
+# Columns of a summary to leave out on a narrow terminal, in this order.
 _DISPENSABLE: Final = ("temperature", "time", "utilization", "memory")
 _TIME: Final = re.compile(r"(?:(?:(\d{1,4}):)?(\d{1,4}):)?(\d{1,7}(?:\.\d{1,6})?)")
 _ALONE: Final = "Try: gpu-planner monitor --help"
 
 
 def add_file_options(parser: Parser) -> None:
-    """Add what `monitor` does with files."""
+    """Add the options of `monitor` for files."""
     group = parser.add_argument_group(
         "recordings", "FILE is a recording, or a log of nvidia-smi, dmon, DCGM, nvtop or amd-smi."
     )
-    group.add_argument("--record", metavar="FILE", type=Path, help="write what is shown into FILE, a new one")
-    group.add_argument("--replay", metavar="FILE", type=Path, help="show FILE as it happened; with --json at once")
+    group.add_argument("--record", metavar="FILE", type=Path, help="record the readings to the new file FILE")
+    group.add_argument("--replay", metavar="FILE", type=Path, help="replay FILE in real time; with --json at once")
     group.add_argument("--speed", metavar="N", type=_speed, help="replay N times as fast, up to 1000")
-    group.add_argument("--from", dest="start", metavar="T", type=_time, help="begin at T: seconds, or [H:]MM:SS")
-    group.add_argument("--summary", metavar="FILE", type=Path, help="energy, cost, averages and peaks of FILE")
-    group.add_argument("--tariff", metavar="USD", type=_tariff, help="the price of a kWh, for the cost of the energy")
-    group.add_argument("--export", metavar="OUT", type=Path, help="write what --replay names into OUT.csv or .parquet")
-    group.add_argument("--import", dest="log", metavar="LOG", type=Path, help="write a log into what --record names")
+    group.add_argument("--from", dest="start", metavar="T", type=_time, help="start at T: seconds, or [H:]MM:SS")
+    group.add_argument("--summary", metavar="FILE", type=Path, help="show energy, cost, averages and peaks of FILE")
+    group.add_argument("--tariff", metavar="USD", type=_tariff, help="price per kWh, for the cost of the energy")
+    group.add_argument("--export", metavar="OUT", type=Path, help="export the --replay file to OUT.csv or OUT.parquet")
+    group.add_argument("--import", dest="log", metavar="LOG", type=Path, help="convert a log to the --record file")
 
 
 def check_file_options(arguments: argparse.Namespace) -> None:
-    """See that what was asked of files belongs together.
+    """Check that the options for files can be combined.
 
     Raises:
-        PlannerError: If it does not.
+        PlannerError: If they cannot.
     """
     asked = [name for name in ("once", "doctor", "replay", "summary", "log") if getattr(arguments, name)]
     names = {"log": "import"}
     if len(asked) > 1:
         first, second = (f"--{names.get(name, name)}" for name in asked[:2])
-        raise PlannerError(f"{first} and {second} do not go together", _ALONE)
+        raise PlannerError(f"{first} and {second} cannot be combined", _ALONE)
     wanted = {
         "--speed": (arguments.speed, arguments.replay),
         "--from": (arguments.start, arguments.replay),
@@ -77,15 +77,15 @@ def check_file_options(arguments: argparse.Namespace) -> None:
         if value is not None and companion is None:
             raise PlannerError(f"{option} needs {needed.get(option, '--replay')} FILE", _ALONE)
     if arguments.record is not None and asked and asked != ["log"]:
-        raise PlannerError(f"--record and --{asked[0]} do not go together", _ALONE)
+        raise PlannerError(f"--record and --{asked[0]} cannot be combined", _ALONE)
     if arguments.interval is not None and asked:
-        raise PlannerError(f"--interval and --{names.get(asked[0], asked[0])} do not go together", _ALONE)
+        raise PlannerError(f"--interval and --{names.get(asked[0], asked[0])} cannot be combined", _ALONE)
     if arguments.export is not None and (arguments.speed, arguments.start) != (None, None):
-        raise PlannerError("--export writes all of a recording; --speed and --from are for its replay", _ALONE)
+        raise PlannerError("--export writes the whole recording; --speed and --from apply to replays only", _ALONE)
 
 
 def work_on_files(arguments: argparse.Namespace) -> int | None:
-    """Do what was asked of files at once, and return the exit code; none where something is to be shown."""
+    """Write a summary, a conversion or an export, and return the exit code; None without any of these."""
     if arguments.summary is not None:
         _summarise(open_recording(arguments.summary), arguments.tariff, as_json=arguments.json)
     elif arguments.log is not None:
@@ -98,7 +98,7 @@ def work_on_files(arguments: argparse.Namespace) -> int | None:
 
 
 def replayed(path: Path, start: float, speed: float, *, is_paced: bool) -> Iterator[Inventory | Sample]:
-    """Yield what a recording saw from `start` on, at its pace and so many times as fast, or at once; say what it lacks.
+    """Yield the updates of a recording from `start` on, paced at `speed` or at once, and print its notes on stderr.
 
     Raises:
         RecordingError: If it cannot be read.
@@ -133,7 +133,7 @@ def _summarise(recording: Recording, tariff: float | None, *, as_json: bool) -> 
         return
     gaps = gap_sentence(found, recording.seconds)
     texts = (recording_line(recording), summary_line(found), gaps, *recording_notes(recording))
-    print("\n".join(map(wrapped, filter(None, texts))))
+    print("\n".join(map(wrap_line, filter(None, texts))))
     if found.cards:
         columns = [column for column in SUMMARY_COLUMNS if column.key != "cost" or tariff is not None]
         print(f"\n{fitting_table(columns, found.cards, 'slowed', _DISPENSABLE)}")

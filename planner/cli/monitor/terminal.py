@@ -1,4 +1,4 @@
-"""What `monitor` prints on a terminal: a part that is redrawn, and tables and sentences at its width."""
+"""Terminal output of `gpu-planner monitor`: a redrawn screen, and tables and lines fitted to its width."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self, TextIO
 
-from planner.cli.table import listing, terminal_width
+from planner.cli.table import column_table, terminal_width
 from planner.present.columns import Column, Row
 
 _UP: Final = "\x1b[{}F"
@@ -19,7 +19,7 @@ _SHOW_CURSOR: Final = "\x1b[?25h"
 
 
 class Screen:
-    """Draws pages over each other on `stream` while it is entered; where that is no terminal, one below the other."""
+    """Terminal output where each page replaces the last one; pages are appended if `stream` is not a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -28,8 +28,8 @@ class Screen:
     def __enter__(self) -> Self:
         if self._stream.isatty():
             if sys.platform == "win32":
-                # Consoles of Windows know the sequences once a command was run in them.
-                os.system("")  # nothing is run
+                # Windows consoles interpret escape sequences only after a command was run in them.
+                os.system("")  # an empty command
             self._stream.write(_HIDE_CURSOR)
         return self
 
@@ -41,12 +41,12 @@ class Screen:
             self._stream.flush()
 
     def show(self, page: str) -> None:
-        """Draw a page in place of the last one."""
+        """Replace the last page by `page`."""
         if not self._stream.isatty():
             self._stream.write(f"{page}\n\n")
             self._stream.flush()
             return
-        # What does not fit would scroll, and leave its first lines behind.
+        # A page that does not fit would scroll the screen, and its first lines would remain.
         columns, rows = shutil.get_terminal_size()
         lines = [line[:columns] for line in page.splitlines()[: rows - 1]]
         back = _UP.format(self._lines) if self._lines else ""
@@ -58,21 +58,21 @@ class Screen:
 def fitting_table(
     columns: Sequence[Column[Row]], rows: Sequence[Row], flexible: str, dispensable: Sequence[str]
 ) -> str:
-    """Return rows as a table; where it is too wide, columns are left out by their keys, one after the other.
+    """Return a table that fits the terminal's width.
 
-    The column `flexible` is cut before that.
+    Cells of the column `flexible` are cut first, then the columns `dispensable` are left out, one after the other.
     """
     width = terminal_width()
     for count in range(len(dispensable) + 1):
         left = [column for column in columns if column.key not in dispensable[:count]]
-        text = listing(left, rows, (flexible,))
+        text = column_table(left, rows, (flexible,))
         if width is None or max(map(len, text.splitlines())) <= width:
             break
     return text
 
 
-def wrapped(line: str) -> str:
-    """Return a line in as many as the terminal's width needs, the later ones indented."""
+def wrap_line(line: str) -> str:
+    """Wrap a line at the terminal's width, with further lines indented."""
     width = terminal_width()
     if width is None or len(line) <= width:
         return line

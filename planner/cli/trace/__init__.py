@@ -1,1 +1,1 @@
-"""`gpu-planner trace`: its options, its target, and its report."""
+"""`gpu-planner trace`: its options, target and report."""

@@ -1,4 +1,4 @@
-"""`gpu-planner trace`: the exact memory peak of a PyTorch module, and what it is made of."""
+"""`gpu-planner trace`: the exact peak memory of a PyTorch module, with its breakdown."""
 
 import argparse
 import json
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from planner.cli.parser import Parser
 from planner.cli.table import terminal_width
-from planner.cli.trace.options import add_trace_options, given_options, of_option, request_from, used_defaults
+from planner.cli.trace.options import add_trace_options, given_options, parse_option, request_from, trace_defaults
 from planner.cli.trace.report import ProgressLine, trace_report
 from planner.cli.user_catalog import user_catalog
 from planner.errors import PlannerError, SpecError
@@ -45,14 +45,14 @@ _NAME: Final = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _IN_PACKAGE: Final = re.compile(rf"(?P<place>{_NAME}):(?P<name>{_NAME})")
 
 
-def target_of(word: str, models: ModelCatalog) -> Target:
-    """Return what to trace: `net.py:Net`, `package.module:Net`, a `config.json`, its folder, or a name of `models`.
+def parse_target(word: str, models: ModelCatalog) -> Target:
+    """Parse TARGET: `net.py:Net`, `package.module:Net`, a `config.json`, its folder, or a model of `models`.
 
     Raises:
-        PlannerError: If it is none of these, or cannot be read. Where a Python file stands without a name, the hint
-            lists those that it offers; nothing of it is run.
+        PlannerError: If it is none of these, or cannot be read. For a Python file without a name, the hint lists its
+            candidates, which are found without running the file.
     """
-    # From the last colon on: the letter of a drive has one as well.
+    # Split at the last colon: a drive letter is followed by one as well.
     place, _, name = word.rpartition(":")
     if place.endswith(_PYTHON):
         return _in_file(Path(place), name)
@@ -67,10 +67,10 @@ def target_of(word: str, models: ModelCatalog) -> Target:
 
 def _in_file(path: Path, name: str) -> Target:
     if not path.is_file():
-        raise SpecError("TARGET", f"there is no file {path}", "Check its spelling, or name its whole path.")
+        raise SpecError("TARGET", f"there is no file {path}", "Check the path.")
     if not name:
         offered = [f"{path}:{candidate.name}" for candidate in find_candidates(path)]
-        hint = f"Write {' or '.join(offered)}." if offered else "It has no module class and no function of its own."
+        hint = f"Use {' or '.join(offered)}." if offered else "It defines no module class and no function."
         raise SpecError("TARGET", f"{path} needs the name of a module or a function", hint)
     return Target(kind="file", place=str(path), name=name)
 
@@ -79,18 +79,18 @@ DOES_NOT_FIT: Final = 1
 _SMALLEST: Final = 5
 
 _DESCRIPTION: Final = """\
-Run one training or inference step of a PyTorch module on tensors that have no memory, watch every allocation and
-free, and say what is needed: the answer first, then each term, each phase, what is alive at the peak and which module
-and line made it. No GPU is needed, and no weights are loaded. The code of TARGET is run, in a process of its own:
-naming it here is the consent to that."""
+Run a training or inference step of a PyTorch module on fake tensors without data, record every allocation and free,
+and report the memory needed: the answer first, then the terms, the phases, and the live tensors at the peak with their
+modules and source lines. No GPU is needed, and no weights are loaded. The code of TARGET is executed in a separate
+process: trace only code that you trust."""
 
 _EPILOG: Final = """\
 TARGET is one of
   path/to/file.py:NAME    a module class, or a function that returns a module, (module, inputs), or
-                          (modules, inputs, step) for steps of one's own
+                          (modules, inputs, step) for a custom step
   package.module:NAME     the same in an installed package
-  a config.json, a folder with one, or a model of the catalog (`gpu-planner models` lists them)
-  a recording             of --save (.json or .json.gz): it is opened, nothing is run
+  a config.json, a folder with one, or a model of the catalog (see `gpu-planner models`)
+  a recording             written by --save (.json or .json.gz), which is opened without running anything
 
 INPUT is [NAME=]SHAPE[:DTYPE], such as "x=8x3x224x224:float32" or "ids=4x512:int64"; "(8x128,8x128)" is a tuple.
 
@@ -102,19 +102,19 @@ examples:
   gpu-planner trace ./my-model/config.json --dtype bf16 --seq 1024 --decode 16
   gpu-planner trace net.py:Net --input 8x128 --task training --ranks 8 --strategy fsdp --check --gpu "A100 80GB"
 
-exit codes: 0 done, 1 does not fit (only with --check; tight counts as fitting), 2 wrong input or a module that fails,
+exit codes: 0 done, 1 does not fit (only with --check; tight counts as fitting), 2 wrong input or a failing module,
 3 PyTorch is not installed, 130 interrupted"""
 
 
 class _Cards(NamedTuple):
-    """What the answer is about: a card, if one is named, and how many."""
+    """The card to check against, if one is given, and the number of cards."""
 
     gpu: Gpu | None
     number: int
 
 
 def run(argv: list[str]) -> int:
-    """Trace or open what was asked, print the answer and return the exit code."""
+    """Run the command and return the exit code."""
     arguments = _parser().parse_args(argv)
     _check(arguments)
     catalog = user_catalog()
@@ -136,21 +136,25 @@ def run(argv: list[str]) -> int:
 
 def _parser() -> Parser:
     parser = Parser("gpu-planner trace", _DESCRIPTION, _EPILOG)
-    what = parser.add_argument_group("what")
-    what.add_argument("target", metavar="TARGET", nargs="?", help="what to trace; see below")
-    hardware = parser.add_argument_group("on what")
-    hardware.add_argument("--gpu", metavar="GPU", help='an id, a name or a spelling such as "RTX 4090" or h100-sxm')
-    hardware.add_argument("--count", metavar="N", help="number of these cards, each as the traced rank [--ranks]")
-    hardware.add_argument("--allocator", metavar="SETTINGS", help="as in PYTORCH_CUDA_ALLOC_CONF [PyTorch's defaults]")
+    what = parser.add_argument_group("target")
+    what.add_argument("target", metavar="TARGET", nargs="?", help="the module to trace; see below")
+    hardware = parser.add_argument_group("hardware")
+    hardware.add_argument("--gpu", metavar="GPU", help='a card, such as "RTX 4090" or h100-sxm')
+    hardware.add_argument("--count", metavar="N", help="number of these cards, all like the traced rank [--ranks]")
+    hardware.add_argument(
+        "--allocator", metavar="SETTINGS", help="settings as in PYTORCH_CUDA_ALLOC_CONF [PyTorch's defaults]"
+    )
     add_trace_options(parser)
-    limits = parser.add_argument_group("limits of the trace itself")
-    limits.add_argument("--time-limit", metavar="SECONDS", help="end it then [600]")
+    limits = parser.add_argument_group("limits of the tracing process")
+    limits.add_argument("--time-limit", metavar="SECONDS", help="stop after this time [600]")
     limits.add_argument(
-        "--memory-limit", metavar="SIZE", help="real memory that it may take [half of the free, at most 8 GiB]"
+        "--memory-limit",
+        metavar="SIZE",
+        help="most host memory that it may use [half of the free memory, at most 8 GiB]",
     )
     answer = parser.add_argument_group("the answer")
-    answer.add_argument("--top", metavar="N", default="10", help="rows of what is alive and of modules [10]")
-    answer.add_argument("--check", action="store_true", help="exit with 1 when it does not fit")
+    answer.add_argument("--top", metavar="N", default="10", help="rows of the tables of live tensors and modules [10]")
+    answer.add_argument("--check", action="store_true", help="exit with code 1 if it does not fit")
     answer.add_argument("--save", metavar="FILE", type=Path, help="write the recording: .json, or .json.gz")
     answer.add_argument("--csv", metavar="FILE", type=Path, help="write the timeline")
     answer.add_argument("--allocations-csv", metavar="FILE", type=Path, help="write every allocation")
@@ -159,12 +163,12 @@ def _parser() -> Parser:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Find early what would be a pity to find after a long trace."""
+    """Check the options before the trace, which may take long."""
     if arguments.target is None:
         hint = 'Name one: gpu-planner trace net.py:Net --input "x=8x3x224x224:float32".'
-        raise PlannerError("nothing to trace is named", hint)
+        raise PlannerError("no target is given", hint)
     if arguments.check and arguments.gpu is None:
-        raise SpecError("--check", "there is no card to check against", "Add --gpu.")
+        raise SpecError("--check", "needs a card to check against", "Add --gpu.")
     for option, path, is_own in (
         ("--save", arguments.save, is_recording_file),
         ("--csv", arguments.csv, _is_table),
@@ -178,9 +182,9 @@ def _check_output(option: str, path: Path, is_own: Callable[[Path], bool]) -> No
     if path.is_dir():
         raise SpecError(option, f"{path} is a folder", "Name a file in it.")
     if not path.parent.is_dir():
-        raise SpecError(option, f"there is no folder {path.parent}", "Make it, or name another.")
+        raise SpecError(option, f"there is no folder {path.parent}", "Create it, or choose another.")
     if path.exists() and not is_own(path):
-        raise SpecError(option, f"{path} exists and holds something else", "Choose another name.")
+        raise SpecError(option, f"{path} exists and is a file of another kind", "Choose another name.")
 
 
 def _is_table(path: Path) -> bool:
@@ -197,22 +201,22 @@ def _settings(text: str | None) -> AllocatorSettings:
 def _whole(option: str, text: str) -> int:
     digits = text.replace(",", "")
     if not digits.isdecimal() or not 1 <= int(digits[:7]) <= 100_000:
-        raise SpecError(option, f"{text!r} is not a number from 1 to 100,000", "Write it in digits.")
+        raise SpecError(option, f"{text!r} is not a number from 1 to 100,000", "Use digits.")
     return int(digits)
 
 
 def _recording(arguments: argparse.Namespace, catalog: Catalog, gpu: Gpu | None) -> tuple[Recording, tuple[str, ...]]:
-    """Return the recording that is named, or a new one, with the defaults that were used for it."""
+    """Return the recording, opened or newly traced, with the defaults that were used for a new one."""
     path = Path(arguments.target)
     if is_recording_file(path):
         given = given_options(arguments)
         if given:
-            raise SpecError(given[0], f"{path} is a trace already", "Trace its target again to change how it runs.")
+            raise SpecError(given[0], f"cannot change {path}, which is a recording", "Trace its target again.")
         return load_recording(path), ()
-    target = target_of(arguments.target, catalog.models)
+    target = parse_target(arguments.target, catalog.models)
     request = request_from(arguments, target, gpu.compute_capability if gpu and gpu.vendor == "NVIDIA" else None)
     with ProgressLine(sys.stderr) as line:
-        return trace(request, _limits(arguments), line.show), used_defaults(arguments, request)
+        return trace(request, _limits(arguments), line.show), trace_defaults(arguments, request)
 
 
 def _limits(arguments: argparse.Namespace) -> Limits:
@@ -220,7 +224,7 @@ def _limits(arguments: argparse.Namespace) -> Limits:
     if arguments.time_limit is not None:
         fields["seconds"] = arguments.time_limit.replace(",", "")
     if arguments.memory_limit is not None:
-        fields["memory_bytes"] = of_option("--memory-limit", parse_bytes, arguments.memory_limit)
+        fields["memory_bytes"] = parse_option("--memory-limit", parse_bytes, arguments.memory_limit)
     try:
         return Limits.model_validate(fields)
     except ValidationError as error:
@@ -247,7 +251,7 @@ def _text(
 
 
 def _smallest_fits(recording: Recording, catalog: Catalog) -> tuple[str, ...]:
-    """Return the names of the cards with the least memory that it fits on."""
+    """Return the names of the smallest cards that it fits on."""
     known = [(gpu, catalog.hardware.usable_memory(gpu)) for gpu in catalog.hardware.gpus]
     fits = [fit for fit in traced_fits_on(facts_of(recording), known) if fit.likely]
     fits.sort(key=lambda fit: (fit.capacity_bytes or 0, fit.gpu_id))

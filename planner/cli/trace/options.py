@@ -1,7 +1,7 @@
-"""The options of `gpu-planner trace` and the request that they describe.
+"""Options of `gpu-planner trace`, and the request that they describe.
 
-Values go to the request's own validation as they were written, so that the command line and the window accept the
-same and say the same.
+Values are passed unchanged to the request's own validation, so that the command line and the window accept the same
+values with the same error messages.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
-from planner.cli.parser import Option, add_options, named_value
+from planner.cli.parser import CommandOption, add_options, named_value
 from planner.errors import SpecError
 from planner.trace.notation import parse_arguments, parse_input
 from planner.trace.request import TORCH_NAMES, Target, TraceRequest
@@ -23,27 +23,42 @@ _HELP_COMMAND: Final = "Try: gpu-planner trace --help"
 _CALL: Final = re.compile(r"(?P<name>[^\W\d]\w*)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
 
 OPTIONS: Final = (
-    Option("--task", "task", "TASK", "inference or training [inference]"),
-    Option("--batch", "batch", "N", "samples at once [1, or as the inputs have it]"),
-    Option(
-        "--seq", "sequence_length", "TOKENS", "sequence or prompt [2,048 to train, else 4,096, or the model's maximum]"
+    CommandOption("--task", "task", "TASK", "inference or training [inference]"),
+    CommandOption("--batch", "batch", "N", "batch size [1, or that of the inputs]"),
+    CommandOption(
+        "--seq",
+        "sequence_length",
+        "TOKENS",
+        "sequence or prompt length [2,048 for training, else 4,096, or the model's maximum]",
     ),
-    Option("--dtype", "dtype", "FORMAT", "cast parameters to fp32, fp64, bf16 or fp16 [as built]"),
-    Option("--autocast", "autocast", "FORMAT", "run under torch.autocast to bf16 or fp16 [off]"),
-    Option("--attention", "attention", "KIND", "sdpa or eager, of Hugging Face models [sdpa]"),
-    Option("--steps", "steps", "N", "times that the whole is run; two, so that optimizer states are in [2]"),
-    Option("--device", "device", "NAME", "whose operators are assumed: cuda or cpu [cuda]"),
-    Option("--step", "step", "FILE.py:NAME", "function that does a whole step of its own: step(modules, inputs)"),
-    Option("--decode", "decode_tokens", "N", "tokens answered one by one, with the cache [0]", "inference"),
-    Option(
-        "--optimizer", "optimizer", "NAME", 'of torch.optim, such as SGD or "AdamW(fused=True)" [AdamW]', "training"
+    CommandOption("--dtype", "dtype", "FORMAT", "cast parameters to fp32, fp64, bf16 or fp16 [as built]"),
+    CommandOption("--autocast", "autocast", "FORMAT", "run under torch.autocast to bf16 or fp16 [off]"),
+    CommandOption("--attention", "attention", "KIND", "sdpa or eager, for Hugging Face models [sdpa]"),
+    CommandOption("--steps", "steps", "N", "number of steps to run; two include the optimizer states [2]"),
+    CommandOption("--device", "device", "NAME", "device whose operators are assumed: cuda or cpu [cuda]"),
+    CommandOption("--step", "step", "FILE.py:NAME", "function that runs a whole custom step: step(modules, inputs)"),
+    CommandOption("--decode", "decode_tokens", "N", "tokens to generate with the KV cache [0]", "inference"),
+    CommandOption(
+        "--optimizer",
+        "optimizer",
+        "NAME",
+        'class of torch.optim, such as SGD or "AdamW(fused=True)" [AdamW]',
+        "training",
     ),
-    Option("--accumulate", "gradient_accumulation", "N", "forward passes per optimizer step [1]", "training"),
-    Option("--zero-grad", "zero_grad", "WHEN", "after-step, before-backward, or zeros: kept [after-step]", "training"),
-    Option(
-        "--checkpointing", "checkpointing", "KIND", "none, selective or full, where it is offered [none]", "training"
+    CommandOption("--accumulate", "gradient_accumulation", "N", "forward passes per optimizer step [1]", "training"),
+    CommandOption(
+        "--zero-grad", "zero_grad", "WHEN", "after-step, before-backward, or zeros (kept) [after-step]", "training"
     ),
-    Option("--loss", "loss", "NAME", "of torch.nn.functional, or FILE.py:NAME [from the output]", "training"),
+    CommandOption(
+        "--checkpointing",
+        "checkpointing",
+        "KIND",
+        "none, selective or full, if the model supports it [none]",
+        "training",
+    ),
+    CommandOption(
+        "--loss", "loss", "NAME", "function of torch.nn.functional, or FILE.py:NAME [by the output]", "training"
+    ),
 )
 _FLAG_OF_FIELD: Final = {flag.field: flag.name for flag in OPTIONS} | {
     "lora": "--lora",
@@ -56,44 +71,50 @@ _FLAG_OF_FIELD: Final = {flag.field: flag.name for flag in OPTIONS} | {
 
 
 def add_trace_options(parser: argparse.ArgumentParser) -> None:
-    """Add what decides the request to `parser`, grouped by task."""
-    built = parser.add_argument_group("how it is built")
+    """Add the options of the request to `parser`, grouped by task."""
+    built = parser.add_argument_group("construction")
     built.add_argument(
-        "--arg", metavar="NAME=VALUE", action="append", default=[], help="argument of TARGET; repeatable"
+        "--arg",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="constructor or function argument of TARGET; repeatable",
     )
     built.add_argument(
         "--input",
         metavar="INPUT",
         action="append",
         default=[],
-        help='argument of forward, such as "x=8x3x224x224:float32"; repeatable',
+        help='argument of forward(), such as "x=8x3x224x224:float32"; repeatable',
     )
     built.add_argument(
         "--lora",
         metavar="RANK",
         nargs="?",
         const="",
-        help='LoRA of this rank [16], or as JSON: {"rank": 8, "targets": ["q_proj"]}',
+        help='train LoRA adapters of this rank [16], or as JSON: {"rank": 8, "targets": ["q_proj"]}',
     )
     groups = {
-        None: parser.add_argument_group("what is run; [defaults]"),
+        None: parser.add_argument_group("run; [defaults]"),
         "inference": parser.add_argument_group("inference"),
         "training": parser.add_argument_group("training"),
     }
     add_options(OPTIONS, groups)
     groups["training"].add_argument(
-        "--freeze", metavar="PATTERN", action="append", default=[], help="names of parameters to leave; repeatable"
+        "--freeze", metavar="PATTERN", action="append", default=[], help="names of parameters not to train; repeatable"
     )
     spread = parser.add_argument_group("several cards")
-    spread.add_argument("--ranks", metavar="N", help="processes, of which one is traced and nothing is launched [1]")
-    spread.add_argument("--strategy", metavar="KIND", help="ddp, or fsdp: fully_shard [ddp]")
+    spread.add_argument(
+        "--ranks", metavar="N", help="number of processes, of which one is traced and none launched [1]"
+    )
+    spread.add_argument("--strategy", metavar="KIND", help="ddp, or fsdp (fully_shard) [ddp]")
 
 
 def request_from(arguments: argparse.Namespace, target: Target, compute_capability: str | None) -> TraceRequest:
     """Return the request that the options describe.
 
     Raises:
-        SpecError: If an option belongs to the other task or a value is not allowed, named by the option.
+        SpecError: If an option belongs to the other task or a value is not allowed; it names the option.
     """
     fields: dict[str, object] = {
         flag.field: _plain(value) for flag in OPTIONS if (value := flag.given(arguments)) is not None
@@ -112,7 +133,7 @@ def request_from(arguments: argparse.Namespace, target: Target, compute_capabili
     fields["arguments"] = tuple(
         dict(zip(("name", "value"), named_value("--arg", text, "width=64"), strict=True)) for text in arguments.arg
     )
-    fields["inputs"] = tuple(of_option("--input", parse_input, text) for text in arguments.input)
+    fields["inputs"] = tuple(parse_option("--input", parse_input, text) for text in arguments.input)
     try:
         return TraceRequest.model_validate({**fields, "target": target})
     except ValidationError as error:
@@ -120,39 +141,39 @@ def request_from(arguments: argparse.Namespace, target: Target, compute_capabili
         raise SpecError(_option(problem.field), problem.reason, problem.hint or _HELP_COMMAND) from error
 
 
-def used_defaults(arguments: argparse.Namespace, request: TraceRequest) -> tuple[str, ...]:
-    """Return the options that were not given and mattered, with the values that were used for them."""
+def trace_defaults(arguments: argparse.Namespace, request: TraceRequest) -> tuple[str, ...]:
+    """Return the options that were not given but have an effect, with the defaults used for them."""
     given = {flag.name for flag in OPTIONS if flag.given(arguments) is not None}
     asked = (flag for flag in OPTIONS if flag.name not in given and _matters(flag, request))
     values = ((flag.name, getattr(request, flag.field)) for flag in asked)
     return tuple(f"{name} {value}" for name, value in values if value is not None)
 
 
-def _matters(flag: Option, request: TraceRequest) -> bool:
-    """Return whether the value of an option decides anything in `request`."""
+def _matters(flag: CommandOption, request: TraceRequest) -> bool:
+    """Return whether an option has an effect on `request`."""
     if flag.task not in (None, request.task):
         return False
     if flag.name in ("--attention", "--decode"):
         return request.target.kind == "config"
     if flag.name == "--steps":
         return request.task == "training" or request.step is not None
-    # A step of one's own does these itself.
+    # A custom step does these itself.
     return request.step is None or flag.name not in ("--optimizer", "--accumulate", "--zero-grad")
 
 
 def given_options(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """Return the options of the request that were given."""
+    """Return the given options of the request."""
     flags = {flag.key: flag.name for flag in OPTIONS} | {
         name: f"--{name}" for name in ("arg", "input", "lora", "freeze", "ranks", "strategy")
     }
     return tuple(option for key, option in flags.items() if getattr(arguments, key) not in (None, []))
 
 
-def of_option(option: str, parse: Callable[[str], _Parsed], text: str) -> _Parsed:
-    """Return what `parse` makes of the text of `option`.
+def parse_option(option: str, parse: Callable[[str], _Parsed], text: str) -> _Parsed:
+    """Parse the text of `option` with `parse`.
 
     Raises:
-        SpecError: If it cannot; it names the option.
+        SpecError: If it cannot be parsed; it names the option.
     """
     try:
         return parse(text)
@@ -161,7 +182,7 @@ def of_option(option: str, parse: Callable[[str], _Parsed], text: str) -> _Parse
 
 
 def _plain(value: str) -> str:
-    """Return a number without the separators of its thousands, and all else as it is."""
+    """Return a number without thousands separators, and any other text unchanged."""
     digits = value.replace(",", "")
     return digits if digits.isdigit() else value
 
@@ -174,20 +195,20 @@ def _check_task(arguments: argparse.Namespace) -> None:
     for name, belongs in given:
         if belongs and task in ("training", "inference") and belongs != task:
             raise SpecError(
-                name, f"belongs to {belongs}, and this is {task}", f"Leave it out, or add --task {belongs}."
+                name, f"applies to {belongs}, but the task is {task}", f"Leave it out, or add --task {belongs}."
             )
 
 
 def _optimizer(text: str) -> dict[str, object]:
-    """Return the class and its arguments that `AdamW(fused=True, lr=1e-4)` or a workload's name means."""
+    """Return the class and the arguments of `AdamW(fused=True, lr=1e-4)`, or of a workload's optimizer name."""
     written = TORCH_NAMES.get(text.strip().casefold(), text)
     call = _CALL.fullmatch(written.strip())
     try:
         if call is None:
-            raise SpecError("optimizer", f"{text!r} is not understood")
+            raise SpecError("optimizer", f"{text!r} is not a class or a call")
         return {"optimizer": call["name"], "optimizer_arguments": parse_arguments(call["arguments"] or "")}
     except SpecError as error:
-        hint = 'Write a class of torch.optim, with arguments such as "AdamW(fused=True, lr=1e-4)".'
+        hint = 'Use a class of torch.optim, with arguments such as "AdamW(fused=True, lr=1e-4)".'
         raise SpecError("--optimizer", error.reason, hint) from error
 
 
@@ -195,14 +216,14 @@ def _parallel(arguments: argparse.Namespace) -> dict[str, object]:
     if arguments.ranks is None and arguments.strategy is None:
         return {}
     if arguments.ranks is None:
-        raise SpecError("--strategy", "there is only one rank", "Add --ranks, the number of processes.")
+        raise SpecError("--strategy", "needs more than one rank", "Add --ranks, the number of processes.")
     return {"parallel": {"ranks": arguments.ranks.replace(",", ""), "strategy": arguments.strategy or "ddp"}}
 
 
 def _lora(text: str) -> object:
     if not text:
         return {}
-    hint = 'Write --lora=16, or --lora=\'{"rank": 16, "targets": ["q_proj"]}\'; TARGET stands before it.'
+    hint = 'Use --lora=16, or --lora=\'{"rank": 16, "targets": ["q_proj"]}\', after TARGET.'
     try:
         value = json.loads(text)
     except ValueError as error:

@@ -1,38 +1,38 @@
-"""The answer of a trace as text, and the line that says how far it is while it runs."""
+"""Text report of a trace, and the progress line while it runs."""
 
 import shutil
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Final, Self, TextIO
 
-from planner.cli.report import prose_width, report, wrapped
-from planner.cli.table import Head, table
+from planner.cli.report import memory_report, prose_width, wrap
+from planner.cli.table import TableColumn, table
 from planner.present import format as fmt
 from planner.present.trace.view import AliveRow, DifferenceRow, ModuleRow, ReservationRow, TraceView, notable_modules
 from planner.trace.run import Progress
 
 _ALIVE_HEADS: Final = (
-    Head("Alive at the peak", flexible=True, narrowest=11),
-    Head("Size", "right"),
-    Head("Share", "right"),
-    Head("Module", flexible=True, narrowest=10, keep="end"),
-    Head("Operator", flexible=True, narrowest=10),
-    Head("Shape", flexible=True, narrowest=10),
-    Head("Line", flexible=True, keep="end"),
+    TableColumn("Alive at the peak", flexible=True, narrowest=11),
+    TableColumn("Size", "right"),
+    TableColumn("Share", "right"),
+    TableColumn("Module", flexible=True, narrowest=10, keep="end"),
+    TableColumn("Operator", flexible=True, narrowest=10),
+    TableColumn("Shape", flexible=True, narrowest=10),
+    TableColumn("Line", flexible=True, keep="end"),
 )
 _MODULE_HEADS: Final = (
-    Head("Module", flexible=True, keep="end"),
-    Head("Class", flexible=True),
-    Head("Parameters", "right"),
-    Head("Size", "right"),
-    Head("Share", "right"),
-    Head("Of which at the peak", flexible=True),
+    TableColumn("Module", flexible=True, keep="end"),
+    TableColumn("Class", flexible=True),
+    TableColumn("Parameters", "right"),
+    TableColumn("Size", "right"),
+    TableColumn("Share", "right"),
+    TableColumn("At the peak", flexible=True),
 )
-_RESERVATION_HEADS: Final = (Head("Caching allocator"), Head(""), Head("", "right"))
+_RESERVATION_HEADS: Final = (TableColumn("Caching allocator"), TableColumn(""), TableColumn("", "right"))
 
 
 def trace_report(view: TraceView, defaults: tuple[str, ...], width: int | None, top: int) -> str:
-    """Return the whole answer; the tables of what is alive and of modules have at most `top` rows each."""
+    """Return the report; the tables of live tensors and of modules have at most `top` rows each."""
     memory = view.memory._replace(
         reason=f"{view.memory.reason} {view.runs_out}".strip(),
         terms=tuple(
@@ -45,9 +45,9 @@ def trace_report(view: TraceView, defaults: tuple[str, ...], width: int | None, 
         _modules(view.modules, width, top) if view.modules else "",
         _reservation(view.reservation, width),
         "\n".join(line for row in view.differences for line in _difference(row, prose)),
-        wrapped(view.traced_with, prose),
+        wrap(view.traced_with, prose),
     )
-    return report(memory, wrapped(view.subject, prose), defaults, width, more=more)
+    return memory_report(memory, wrap(view.subject, prose), defaults, width, more=more)
 
 
 def _alive(rows: tuple[AliveRow, ...], width: int | None, top: int) -> str:
@@ -75,13 +75,13 @@ def _reservation(rows: tuple[ReservationRow, ...], width: int | None) -> str:
 
 def _difference(row: DifferenceRow, width: int) -> Iterator[str]:
     place = f" ({row.place})" if row.place else ""
-    bounds = f"; the truth lies within {row.range_text}" if row.range_text else ""
-    yield wrapped(f"Assumed: {row.name}{place}: {row.explanation}", width, "", "    ")
-    yield wrapped(f"counted as {row.amount}{bounds} [{row.source}]", width, "    ")
+    bounds = f"; true value within {row.range_text}" if row.range_text else ""
+    yield wrap(f"Assumed: {row.name}{place}: {row.explanation}", width, "", "    ")
+    yield wrap(f"counted as {row.amount}{bounds} [{row.source}]", width, "    ")
 
 
 class ProgressLine:
-    """Shows progress on `stream` while it is entered; says nothing where that is no terminal."""
+    """A progress line on `stream`, shown while the context is active and only if the stream is a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -99,15 +99,15 @@ class ProgressLine:
             self._stream.flush()
 
     def show(self, progress: Progress) -> None:
-        """Write what is being done over what was there."""
+        """Replace the line by the progress."""
         self._write(f"Tracing: {progress.text}")
 
     def _write(self, text: str) -> None:
         if not self._stream.isatty():
             return
-        # One column stays free: a full line would move the cursor to the next one.
+        # One column stays free: a full line would move the cursor to the next line.
         text = text[: shutil.get_terminal_size().columns - 1]
-        # Blanks, not an escape sequence: consoles of Windows know those only when asked to.
+        # Blanks instead of an escape sequence, which Windows consoles do not interpret by default.
         self._stream.write(f"\r{text.ljust(self._shown)}")
         self._stream.flush()
         self._shown = max(self._shown, len(text))

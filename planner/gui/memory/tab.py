@@ -25,7 +25,7 @@ from planner.gui.widgets.layout import STRETCH, add_items, in_column, in_row, se
 from planner.gui.widgets.result_menu import Result, ResultMenu
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
-from planner.present.plan.engines import host_note
+from planner.present.memory.verdict import host_note
 from planner.present.plan.phrase import evaluation_view
 from planner.present.record_text import rows_to_csv
 

@@ -1,1 +1,1 @@
-"""Accelerators, systems and models as people read them: columns of tables, details, and comparisons."""
+"""Text and tables about accelerators, systems and models: table columns, details and comparisons."""

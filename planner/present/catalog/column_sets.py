@@ -1,6 +1,6 @@
-"""Which columns answer which question: sets to begin with, and what cards are sorted by.
+"""Predefined sets of accelerator columns, and the titles of the columns that accelerators can be sorted by.
 
-Apart from the columns themselves, which a menu need not load.
+Kept apart from the columns themselves, so that a menu can be built without loading them.
 """
 
 from typing import Final
@@ -24,11 +24,11 @@ COLUMN_SETS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "what they are": ("name", "part", "vendor", "segment", "architecture", "compute_capability", "year", "certainty"),
 }
-"""Sets of an accelerator's columns by name; each begins with the name, so that the first column stays."""
+"""Column keys by the name of the set; every set starts with the name, so that the first column never changes."""
 SORT_TITLES: Final[dict[str, str]] = {
-    "job_time": "My job takes, hours of a run, else seconds a token",
+    "job_time": "My job takes, hours per run, else seconds per token",
     "job_cost": "My job costs, USD",
-    "job_cost_tokens": "A million tokens, USD",
+    "job_cost_tokens": "Cost per million tokens, USD",
     "year": "Year",
     "memory": "Memory, GiB",
     "usable_memory": "Usable, GiB",
@@ -54,4 +54,4 @@ SORT_TITLES: Final[dict[str, str]] = {
     "bandwidth_per_watt": "Bandwidth per watt, GB/s/W",
     "devices": "Devices",
 }
-"""An accelerator's columns of numbers, as an axis calls them."""
+"""Axis titles of the numeric accelerator columns, by column key."""

@@ -1,4 +1,4 @@
-"""Cards and systems side by side: a row a figure, with what is best and what differs."""
+"""Side-by-side comparison of cards and systems: one row per figure, with the best value and the differences marked."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,22 +12,22 @@ from planner.plan.placement import Cards, Placement
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_row import GpuRow
-from planner.present.catalog.placement import PLACEMENT_FIGURES, Figure, fits
+from planner.present.catalog.placement import PLACEMENT_FIGURES, ComparedFigure, fits
 from planner.present.catalog.system_row import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, MEMORY, PAID, SystemRow, Total
 from planner.present.columns import Column
-from planner.present.cost.prices import month_words, spread_words
+from planner.present.cost.prices import months_text, price_range_text
 from planner.units import GB
 
 MOST: Final = 6
-"""How many are put side by side."""
+"""Most entries that can be compared at once."""
 _LEFT_OUT: Final = ("name", "fits", "job_time", "job_cost", "job_cost_tokens")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A card, `count` of which the plan would have, or one or several `machines` of a system with their accelerators.
+    """One column of a comparison: `count` equal cards, or one or several `machines` of a system.
 
-    `count` is then of all machines together.
+    For a system, `count` is the number of accelerators in all machines together.
     """
 
     id: str
@@ -39,30 +39,30 @@ class Entry:
 
     @property
     def title(self) -> str:
-        """Return what stands at the head of its column."""
+        """Return the heading of the entry's column."""
         if self.system is None:
             return fmt.count_of(self.count, self.name)
         return fmt.count_of(self.machines, self.name) if self.machines > 1 else self.name
 
     @property
     def cards(self) -> Cards | None:
-        """Return the cards that the plan is tried on; none where nobody says which they are."""
+        """Return the cards to place the plan on, or None if the system's accelerators are not known."""
         if self.row is None:
             return None
         return Cards(self.row.id, self.count, self.count // self.machines if self.machines > 1 else None)
 
 
 def card_entry(name: str, row: GpuRow, count: int) -> Entry:
-    """Return `count` of a card."""
+    """Return the entry of `count` equal cards."""
     return Entry(name, row.gpu.name, count, row)
 
 
 def system_entry(
     name: str, system: System, hardware: HardwareCatalog, row_of: Callable[[Gpu], GpuRow], machines: int = 1
 ) -> Entry:
-    """Return `machines` of a system with their accelerators, whose row `row_of` makes.
+    """Return the entry of `machines` of a system; `row_of` makes the row of its accelerator.
 
-    Without a row where nobody says which the accelerators are.
+    The entry has no row if the system's accelerators are not known.
     """
     gpu = hardware.machine(system).gpu
     row = None if gpu is None else row_of(gpu)
@@ -71,7 +71,7 @@ def system_entry(
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One figure of one entry; `share` is of the largest in its row, none where there is no number."""
+    """One figure of one entry; `share` is its fraction of the largest in the row, None if it is not a number."""
 
     text: str
     value: float | None = None
@@ -82,7 +82,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class ComparedRow:
-    """One figure of all entries."""
+    """One figure for all entries."""
 
     group: str
     title: str
@@ -90,19 +90,20 @@ class ComparedRow:
 
     @property
     def differs(self) -> bool:
-        """Return whether the entries are not all alike in it."""
+        """Return whether the entries differ in this figure."""
         return len({cell.text for cell in self.cells}) > 1
 
     @property
     def is_known(self) -> bool:
-        """Return whether any entry has the figure."""
+        """Return whether the figure is known for at least one entry."""
         return any(cell.text not in fmt.NO_FIGURES for cell in self.cells)
 
 
 def side_by_side(entries: Sequence[Entry], tried: Mapping[str, Placement]) -> tuple[ComparedRow, ...]:
-    """Return the rows of `entries`: the plan on each, as far as it was tried, all accelerators together, one of them.
+    """Return the rows that compare `entries`: the plan's figures, the totals, and the figures of one accelerator.
 
-    What nobody publishes of any of them is left out.
+    `tried` holds the placements of the plan that were evaluated, by entry id. Figures unknown for all entries are
+    left out.
     """
     outcomes = [tried.get(entry.id) for entry in entries]
     plan = [
@@ -121,14 +122,14 @@ def side_by_side(entries: Sequence[Entry], tried: Mapping[str, Placement]) -> tu
 
 
 def best(values: Sequence[float | None], *, lower_is_better: bool | None) -> float | None:
-    """Return the best of `values`; None if neither direction is better, or fewer than two are known or differ."""
+    """Return the best of `values`; None if neither direction is better, or without two different known values."""
     known = {value for value in values if value is not None}
     if lower_is_better is None or len(known) < 2:
         return None
     return min(known) if lower_is_better else max(known)
 
 
-def _row(group: str, title: str, figures: Sequence[Figure], lower_is_better: bool | None) -> ComparedRow:
+def _row(group: str, title: str, figures: Sequence[ComparedFigure], lower_is_better: bool | None) -> ComparedRow:
     values = [figure.value for figure in figures]
     winner = best(values, lower_is_better=lower_is_better)
     best_texts = {text for text, value, _ in figures if value is not None and value == winner}
@@ -151,26 +152,29 @@ def _row(group: str, title: str, figures: Sequence[Figure], lower_is_better: boo
     )
 
 
-def _figure(column: Column[GpuRow], entry: Entry) -> Figure:
+def _figure(column: Column[GpuRow], entry: Entry) -> ComparedFigure:
     if entry.row is None:
-        return Figure()
+        return ComparedFigure()
     tooltip = column.tooltip(entry.row) if column.tooltip else ""
-    return Figure(column.text(entry.row), column.number(entry.row) if column.is_number else None, tooltip)
+    return ComparedFigure(column.text(entry.row), column.number(entry.row) if column.is_number else None, tooltip)
 
 
-def _of(total: Total, entry: Entry, *, small: bool = False) -> Figure:
-    """Return a total of one entry; among `small` ones it is told as that of one accelerator is."""
+def _of(total: Total, entry: Entry, *, small: bool = False) -> ComparedFigure:
+    """Return a total of one entry, in the unit of a single accelerator if `small`."""
     gpu, lacks = (None, {}) if entry.row is None else (entry.row.gpu, entry.row.lacks)
     value = total.value(gpu, entry.count)
     if value is None:
-        return Figure(fmt.NONE if total.key in lacks else fmt.UNKNOWN)
-    return Figure(total.one(value) if small else total.text(value), value, total.formula(gpu, entry.count))
+        return ComparedFigure(fmt.NONE if total.key in lacks else fmt.UNKNOWN)
+    return ComparedFigure(total.one(value) if small else total.text(value), value, total.formula(gpu, entry.count))
 
 
 def _all(total: Total) -> "_Totals":
-    """Return the totals of all entries in one unit: of machines as everywhere, of a few small cards as of one."""
+    """Return a function that gives the totals of all entries in the same unit.
 
-    def figures(entries: Sequence[Entry]) -> list[Figure]:
+    That is the total's unit, or the unit of a single accelerator if even the largest total is below one unit.
+    """
+
+    def figures(entries: Sequence[Entry]) -> list[ComparedFigure]:
         known = (total.value(entry.row.gpu, entry.count) for entry in entries if entry.row is not None)
         small = max((value for value in known if value is not None), default=0.0) < total.per_unit
         return [_of(total, entry, small=small) for entry in entries]
@@ -178,73 +182,73 @@ def _all(total: Total) -> "_Totals":
     return figures
 
 
-def _each(figure: Callable[[Entry], Figure]) -> "_Totals":
+def _each(figure: Callable[[Entry], ComparedFigure]) -> "_Totals":
     return lambda entries: [figure(entry) for entry in entries]
 
 
-def _power(entry: Entry) -> Figure:
+def _power(entry: Entry) -> ComparedFigure:
     if entry.system is None:
         power = _of(CARDS_POWER, entry)
         if power.value is None:
             return power
         limited = entry.row is not None and entry.row.gpu.power_limit_watts is not None
         text = f"{power.text}, cards{' at your limit' if limited else ''}"
-        return Figure(text, power.value, f"{power.tooltip}, without a host")
+        return ComparedFigure(text, power.value, f"{power.tooltip}, without a host")
     each = entry.system.system.max_power_watts
     if each is None:
-        return Figure()
-    watts, how = each * entry.machines, "the most that the whole machine draws"
-    return Figure(f"{fmt.power(watts)}, all of it", watts, _times(entry, fmt.power(each), how))
+        return ComparedFigure()
+    watts, how = each * entry.machines, "maximum power of the whole machine"
+    return ComparedFigure(f"{fmt.power(watts)}, whole machine", watts, _times(entry, fmt.power(each), how))
 
 
-def _price(entry: Entry) -> Figure:
+def _price(entry: Entry) -> ComparedFigure:
     if entry.system is None:
         return _price_of_cards(entry)
     system = entry.system.system
     if system.price_usd is None:
-        return Figure()
+        return ComparedFigure()
     told = ", ".join(part for part in (system.price_kind or "", fmt.date(system.price_date, "")) if part)
     kind, usd = f" ({told})" if told else "", system.price_usd * entry.machines
-    return Figure(f"{fmt.money(usd)}{kind}", usd, _times(entry, fmt.money(system.price_usd), told))
+    return ComparedFigure(f"{fmt.money(usd)}{kind}", usd, _times(entry, fmt.money(system.price_usd), told))
 
 
 def _times(entry: Entry, each: str, how: str) -> str:
-    """Return `how` a figure of all machines comes from that of one: `2 × 10,200 W, the most that …`."""
+    """Return how the figure of all machines follows from that of one: `2 × 10,200 W, maximum power of …`."""
     return f"{fmt.count_of(entry.machines, each)}, {how}" if entry.machines > 1 else how
 
 
-def _price_of_cards(entry: Entry) -> Figure:
-    """Return what the cards cost by the first price that is known: as paid, at launch, in shops, second hand."""
+def _price_of_cards(entry: Entry) -> ComparedFigure:
+    """Return the cards' price by the first known of: the price paid, the launch, street and used price."""
     for total, when in ((PAID, "as you paid"), (AT_LAUNCH, "at launch")):
         text, value, how = _of(total, entry)
         if value is not None:
-            return Figure(f"{text} {when}", value, f"{how}, without a host")
+            return ComparedFigure(f"{text} {when}", value, f"{how}, without a host")
     bought = entry.row.prices.bought if entry.row is not None and entry.row.prices is not None else {}
     for kind in ("street", "used"):
         if spread := bought.get(kind):
             usd = entry.count * spread.median_usd
-            told = f"{entry.count} × {fmt.money(spread.median_usd)}, {spread_words(spread)}, without a host"
-            text = f"{fmt.money(usd)} ({kind}, {month_words(spread.current)})"
-            return Figure(text, usd, f"{told}\n{spread.latest.source}")
-    return Figure()
+            told = f"{entry.count} × {fmt.money(spread.median_usd)}, {price_range_text(spread)}, without a host"
+            text = f"{fmt.money(usd)} ({kind}, {months_text(spread.current)})"
+            return ComparedFigure(text, usd, f"{told}\n{spread.latest.source}")
+    return ComparedFigure()
 
 
-def _kind(entry: Entry) -> Figure:
+def _kind(entry: Entry) -> ComparedFigure:
     if entry.row is None:
-        return Figure()
-    return Figure(fmt.count_of(entry.count, entry.row.gpu.name))
+        return ComparedFigure()
+    return ComparedFigure(fmt.count_of(entry.count, entry.row.gpu.name))
 
 
-def _links(entry: Entry) -> Figure:
+def _links(entry: Entry) -> ComparedFigure:
     source = entry.system.system if entry.system is not None else entry.row.gpu if entry.row is not None else None
     links = (source.interconnect if source is not None else None) or fmt.UNKNOWN
     if entry.machines == 1:
-        return Figure(links)
-    text = f"{links}, in each; between machines {fmt.UNKNOWN}"
-    return Figure(text, tooltip="what joins the machines is not in the catalog")
+        return ComparedFigure(links)
+    text = f"{links} inside each; between machines {fmt.UNKNOWN}"
+    return ComparedFigure(text, tooltip="the catalog does not list the network between the machines")
 
 
-_Totals = Callable[[Sequence[Entry]], list[Figure]]
+_Totals = Callable[[Sequence[Entry]], list[ComparedFigure]]
 _TOTALS: Final[tuple[tuple[str, _Totals, bool | None], ...]] = (
     ("Accelerators", _each(_kind), None),
     *((total.title, _all(total), False) for total in (MEMORY, BANDWIDTH, BF16)),
@@ -252,11 +256,11 @@ _TOTALS: Final[tuple[tuple[str, _Totals, bool | None], ...]] = (
     (AT_LAUNCH.title, _each(_price), None),
     ("Links", _each(_links), None),
 )
-"""A row each: its title, its figures, and whether lower is better (None if neither direction is)."""
+"""The title, the figures and the better direction of each row (None if neither direction is better)."""
 
 
 def to_markdown(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> str:
-    """Return the comparison as a table in Markdown, the best of a row in bold."""
+    """Return the comparison as a Markdown table, with the best value of each row in bold."""
     lines = [_line(["", *(entry.title for entry in entries)]), _line(["---", *("---:" for _ in entries)])]
     group = ""
     for row in rows:
@@ -268,7 +272,7 @@ def to_markdown(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> str:
 
 
 def comparison_rows(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> tuple[tuple[str, ...], ...]:
-    """Return a header and a row a figure, for other programs."""
+    """Return a header and one row per figure, for export."""
     head = ("group", "figure", *(entry.title for entry in entries))
     return (head, *((row.group, row.title, *(cell.text for cell in row.cells)) for row in rows))
 
@@ -278,9 +282,9 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def compared_notes(entries: Sequence[Entry], tried: Mapping[str, Placement]) -> tuple[str, ...]:
-    """Return the sentences that belong below the comparison of `entries`, with the plan as far as it was tried."""
+    """Return the notes below the comparison of `entries`, given the evaluated placements of the plan."""
     unplanned = (
-        f"{entry.title} is not planned: {found.reason}."
+        f"{entry.title} is not evaluated: {found.reason}."
         for entry in entries
         if (found := tried.get(entry.id)) is not None and found.evaluation is None
     )
@@ -288,10 +292,10 @@ def compared_notes(entries: Sequence[Entry], tried: Mapping[str, Placement]) -> 
 
 
 def sharing_notes(entries: Sequence[Entry], tried: Mapping[str, Placement]) -> tuple[str, ...]:
-    """Return a sentence for each entry whose cards hold the plan together, though none of them holds all of it."""
+    """Return a note for each entry whose cards could hold the plan together, though one alone cannot."""
     return tuple(
-        f"{entry.title}: the plan has all of the model on each card. Shared evenly it takes at least "
-        f"{fmt.plural(cards, 'card')} (not estimated): choose a way to share it."
+        f"{entry.title}: the plan puts the whole model on each card. Split evenly, it needs at least "
+        f"{fmt.plural(cards, 'card')} (a lower bound, not an estimate): choose a form of parallelism."
         for entry in entries
         if (cards := _cards_that_hold(tried.get(entry.id))) is not None and cards <= entry.count
     )
@@ -307,23 +311,23 @@ def _cards_that_hold(tried: Placement | None) -> int | None:
 
 
 def _machine_notes(entries: Sequence[Entry], tried: Mapping[str, Placement]) -> Iterator[str]:
-    """Yield what is not known of several machines, and what the time of the plan assumes in its place."""
+    """Yield a note for each entry of several machines: their network is not known, and what the time assumes."""
     for entry in entries:
         found = tried.get(entry.id)
         if entry.machines > 1 and (found is None or found.evaluation is not None):
             assumed = _assumed(entry, found)
-            yield f"{entry.title}: the catalog does not say what joins the machines.{assumed}"
+            yield f"{entry.title}: the catalog does not list the network between the machines.{assumed}"
 
 
 def _assumed(entry: Entry, tried: Placement | None) -> str:
-    """Return what the time is reckoned with; nothing where the plan has none there."""
+    """Return a sentence on the network that the time assumes, or an empty text if there is no time."""
     evaluation = None if tried is None else tried.evaluation
     if evaluation is None or entry.row is None or not fits(evaluation):
         return ""
     links, said = links_of(entry.row.gpu, evaluation.plan.timing), evaluation.plan.timing.network_bytes_per_s
     speed = fmt.quantity(links.network_bytes_per_s / GB, "GB/s")
-    origin = "which the plan says" if said is not None else "which is assumed"
+    origin = "as the plan specifies" if said is not None else "which is assumed"
     return (
-        f" The time is with {fmt.plural(links.node, 'card')} a machine, and {speed} from each card to other machines, "
-        f"{origin}."
+        f" The time is computed with {fmt.plural(links.node, 'card')} per machine and {speed} from each card to other "
+        f"machines, {origin}."
     )

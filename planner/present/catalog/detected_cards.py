@@ -1,4 +1,4 @@
-"""The cards of this machine, as the catalog knows them."""
+"""Cards that the driver found on this machine, matched with the catalog."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,9 +14,9 @@ from planner.present import format as fmt
 
 @dataclass(frozen=True, slots=True)
 class DetectedCards:
-    """What a driver found: a word for each card of the catalog that it can be, and all of them in a sentence.
+    """Detected cards: a label for each matching card of the catalog, and one sentence about all of them.
 
-    `details` says what the driver knows of those that the catalog does not, a line a fact.
+    `details` lists what the driver reports about cards that are not in the catalog, one fact per line.
     """
 
     words: Mapping[str, str]
@@ -28,9 +28,9 @@ NOWHERE: Final = DetectedCards({}, "", "")
 
 
 def cards_here(hardware: HardwareCatalog, devices: Iterable[Device]) -> DetectedCards:
-    """Return what is known of the cards of this machine, matched by name and checked by memory.
+    """Match the cards of this machine with the catalog, by name and memory.
 
-    Instances of a card are no cards. Without any card everything is empty.
+    MIG instances do not count as cards. Without any card everything is empty.
     """
     found = [(device, matching_gpus(hardware, device)) for device in devices if device.mig_parent is None]
     if not found:
@@ -47,7 +47,7 @@ def cards_here(hardware: HardwareCatalog, devices: Iterable[Device]) -> Detected
 
 
 def fact_lines(device: Device) -> Iterator[str]:
-    """Yield what the driver knows of a card, a fact a line."""
+    """Yield the facts that the driver reports about a card, one per line."""
     for name, reading in device.facts.items():
         yield f"{name}: {fmt.UNKNOWN if reading.value is None else f'{reading.value:,.0f}'}"
 

@@ -1,6 +1,6 @@
-"""Columns of accelerators: each is declared here once, for tables, filters, comparisons and plots alike.
+"""Columns of accelerators, declared once for tables, filters, comparisons and plots.
 
-What a menu shows of them before this module is loaded stands in `column_sets`.
+`column_sets` holds what a menu shows of them before this module is loaded.
 """
 
 from collections.abc import Callable
@@ -12,9 +12,9 @@ from planner.memory.result import Verdict
 from planner.present import format as fmt
 from planner.present.catalog.gpu_row import GpuRow, JobWords, part_words
 from planner.present.columns import Column, Row, numbers, provenance_text, words
-from planner.present.cost.prices import month_words, remark_words, spread_words
-from planner.present.memory.verdict import margin_words, no_fit_sentence, verdict_cell, verdict_rank
-from planner.present.names import CERTAINTY_WORDS
+from planner.present.cost.prices import months_text, price_range_text, remarks_text
+from planner.present.memory.verdict import margin_text, no_fit_sentence, verdict_cell, verdict_rank
+from planner.present.names import CERTAINTY_TITLES
 from planner.units import GIB
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ SEGMENT_WORDS: Final[dict[str, str]] = {
     "tpu": "TPU",
 }
 DTYPE_TITLES: Final = {dtype: dtype.upper() for dtype in ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4")}
-Priced = tuple[float, tuple["PricePoint", ...]]
-"""A price in US dollars, and the prices that it is made of."""
+DatedPrice = tuple[float, tuple["PricePoint", ...]]
+"""A price in US dollars, and the price points that it is derived from."""
 _NOT_RUN: Final = "–"
 _PRICE_WIDTH: Final = 15
-_DENSE: Final = "Dense, without sparsity; the details say what the sums are kept in"
+_DENSE: Final = "Dense, without sparsity; the details name the accumulation format"
 
 
 def lower_is_better(key: str) -> bool | None:
-    """Return whether less is better in the column `key`; None if neither direction is better."""
+    """Return whether lower is better in the column `key`, or None if neither direction is better."""
     return _BY_KEY[key].lower_is_better
 
 
@@ -47,7 +47,7 @@ def fits_column(
     tooltip: Callable[[Row], str],
     about: str = "",
 ) -> Column[Row]:
-    """Return the column of the plan's verdict, best first."""
+    """Return the column of the plan's verdict; sorting puts the best first."""
     return Column(
         "fits",
         "Fits my model",
@@ -60,7 +60,7 @@ def fits_column(
 
 
 def _fits_tooltip(row: GpuRow) -> str:
-    return row.reason if row.reason or row.free_bytes is None else margin_words(row.free_bytes)
+    return row.reason if row.reason or row.free_bytes is None else margin_text(row.free_bytes)
 
 
 def _derived(figure: DerivedFigure) -> Column[GpuRow]:
@@ -79,9 +79,9 @@ def _derived(figure: DerivedFigure) -> Column[GpuRow]:
 
 
 def _dated_money(
-    key: str, title: str, read: Callable[[Row], Priced | None], tooltip: Callable[[Row], str], unit: str = ""
+    key: str, title: str, read: Callable[[Row], DatedPrice | None], tooltip: Callable[[Row], str], unit: str = ""
 ) -> Column[Row]:
-    """Return a column of prices that says of which month each is; it sorts by the price alone."""
+    """Return a column of prices with their months, sorted by the price alone."""
 
     def usd(row: Row) -> float | None:
         found = read(row)
@@ -89,7 +89,7 @@ def _dated_money(
 
     def text(row: Row) -> str:
         found = read(row)
-        return fmt.UNKNOWN if found is None else f"{fmt.money(found[0])} ({month_words(found[1])})"
+        return fmt.UNKNOWN if found is None else f"{fmt.money(found[0])} ({months_text(found[1])})"
 
     return numbers(
         key,
@@ -110,24 +110,24 @@ def _bought(kind: "BoughtKind", title: str) -> Column[GpuRow]:
     def spread(row: GpuRow) -> "PriceSpread | None":
         return None if row.prices is None else row.prices.bought.get(kind)
 
-    def priced(row: GpuRow) -> Priced | None:
+    def priced(row: GpuRow) -> DatedPrice | None:
         found = spread(row)
         return None if found is None else (found.median_usd, found.current)
 
     def tooltip(row: GpuRow) -> str:
         found = spread(row)
         if found is None:
-            return "The catalog has no such price."
-        told = (f"Median of {spread_words(found)}", remark_words(found.current), found.latest.source)
+            return "The catalog has no price of this kind."
+        told = (f"Median of {price_range_text(found)}", remarks_text(found.current), found.latest.source)
         return "\n".join(part for part in told if part)
 
     return _dated_money(kind, title, priced, tooltip)
 
 
 def rent_column(on_demand: Callable[[Row], "PriceSpread | None"], nothing: str, per: str) -> Column[Row]:
-    """Return a column of the cheapest price by the hour; `nothing` says that there is none, `per` what it is for."""
+    """Return a column of the cheapest hourly price; `nothing` is the tooltip if there is no offer, `per` the unit."""
 
-    def priced(row: Row) -> Priced | None:
+    def priced(row: Row) -> DatedPrice | None:
         spread = on_demand(row)
         return None if spread is None else (spread.low.price_usd, (spread.low,))
 
@@ -137,7 +137,7 @@ def rent_column(on_demand: Callable[[Row], "PriceSpread | None"], nothing: str, 
             return nothing
         low = spread.low
         where = ", ".join(part for part in (low.seller, low.region, fmt.date(low.price_date, "")) if part)
-        return f"Cheapest: {where}\n{spread_words(spread, per)}\n{low.source}"
+        return f"Cheapest: {where}\n{price_range_text(spread, per)}\n{low.source}"
 
     return _dated_money("rent", "Rent", priced, tooltip, unit="USD/h")
 
@@ -147,7 +147,7 @@ def _on_demand(row: GpuRow) -> "PriceSpread | None":
 
 
 def _source(field: str, get: Callable[[GpuRow], object], unknown: str = "") -> Callable[[GpuRow], str]:
-    """Return what says where a figure comes from, `unknown` where it is not known."""
+    """Return a function that gives the source of a figure, or `unknown` if the figure is not known."""
     return lambda row: unknown if get(row) is None else provenance_text(row.gpu.provenance_of(field))
 
 
@@ -167,7 +167,7 @@ def _published(
     shown: bool = True,
     lower_is_better: bool = True,
 ) -> Column[GpuRow]:
-    """Return a column of a field of the card's record, whose tooltip says where the figure comes from."""
+    """Return a column of a published field of the card's record, with its source as tooltip."""
 
     def get(row: GpuRow) -> float | None:
         value: float | None = getattr(row.gpu, field)
@@ -203,7 +203,7 @@ def _job(
     measure: str = fmt.USD,
     shown: bool = True,
 ) -> Column[GpuRow]:
-    """Return a column of what the plan's job takes or costs, or why it has neither."""
+    """Return a column of the plan's job: its time or cost, or in the tooltip why there is none."""
     return numbers(
         key,
         title,
@@ -219,10 +219,10 @@ def _job(
 
 
 def _why_not_run(row: GpuRow) -> str:
-    """Return why there is no time and no cost of the job."""
+    """Return why the job has neither a time nor a cost on this card."""
     if row.verdict == "does-not-fit":
         return no_fit_sentence()
-    return row.reason or "Not known: a rate that it takes is not published, or it is still being worked out."
+    return row.reason or "Not known: a rate that is needed for it is not published, or it is still being computed."
 
 
 def _device_bytes(row: GpuRow) -> int | None:
@@ -230,7 +230,7 @@ def _device_bytes(row: GpuRow) -> int | None:
 
 
 def _usable_bytes(row: GpuRow) -> int | None:
-    """Return what programs can use of the whole card, as its memory is that of the whole card."""
+    """Return the usable memory of the whole card, over all of its devices."""
     each = _device_bytes(row)
     return None if each is None else each * row.gpu.device_count
 
@@ -280,7 +280,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda row: row.verdict,
         lambda row: row.reason,
         _fits_tooltip,
-        "Whether the plan fits on as many of these as it has",
+        "Whether the plan fits on this card, with the plan's number of cards",
     ),
     _job(
         "job_time",
@@ -288,9 +288,9 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda job: job.slowness,
         lambda job: job.time,
         lambda job: job.time_origin,
-        about="How fast the plan's job runs here, or how long a run takes",
+        about="Pace of the plan's job on this card, or the duration of a run",
         width=10,
-        measure="hours of a run, else seconds a token",
+        measure="hours per run, else seconds per token",
     ),
     _job(
         "job_cost",
@@ -298,21 +298,21 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda job: job.usd,
         lambda job: job.cost,
         lambda job: job.cost_origin,
-        about="What a month or a run of the plan's job costs here, at the cheapest offer that can be compared",
+        about="Cost of a month or a run of the plan's job on this card, at the cheapest comparable offer",
         width=9,
     ),
     _job(
         "job_cost_tokens",
-        "A million tokens",
+        "Cost per million tokens",
         lambda job: job.usd_per_million_tokens,
         lambda job: fmt.money(job.usd_per_million_tokens, _NOT_RUN),
         lambda job: job.cost_origin,
-        about="What a million tokens of the plan's job cost here, at the same offer",
+        about="Cost of a million tokens of the plan's job on this card, at the same offer",
         width=12,
         shown=False,
     ),
     words("vendor", "Vendor", lambda row: row.gpu.vendor, width=9),
-    words("segment", "Segment", lambda row: SEGMENT_WORDS[row.gpu.segment], about="What it is sold for"),
+    words("segment", "Segment", lambda row: SEGMENT_WORDS[row.gpu.segment], about="Market segment"),
     words("architecture", "Architecture", lambda row: row.gpu.architecture, width=16),
     numbers(
         "year",
@@ -332,7 +332,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         width=6,
         meter=True,
         tooltip=lambda row: f"{row.gpu.memory_label}\n{fmt.exact_bytes(row.gpu.memory_bytes)}",
-        about="Of the whole card, as its chips hold",
+        about="Physical memory of the whole card",
     ),
     numbers(
         "usable_memory",
@@ -343,7 +343,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         text=_usable_text,
         shown=False,
         tooltip=lambda row: row.usable.explanation if row.usable else "",
-        about="What programs can use of the memory",
+        about="Memory that programs can use",
     ),
     _published(
         "bandwidth",
@@ -353,31 +353,31 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         per_unit=1e9,
         width=8,
         meter=True,
-        about="How fast memory is read, which sets the pace of writing tokens",
+        about="Memory bandwidth, which limits the speed of token generation",
         lower_is_better=False,
     ),
-    _rate("fp32", about="On shader cores, which sets the pace without matrix units"),
+    _rate("fp32", about="On shader cores, which limit the speed without matrix units"),
     _rate("bf16"),
     _rate("fp16", shown=False),
     _rate("fp8"),
     _rate("int8", shown=False),
     _rate("fp4", shown=False),
-    _published("power", "Power", "board_power_watts", unit="W", about="Of the board, as published"),
+    _published("power", "Power", "board_power_watts", unit="W", about="Board power, as published"),
     _published(
-        "price", "Launch price", "launch_price_usd", show=fmt.money, width=12, about="What the maker asked at launch"
+        "price", "Launch price", "launch_price_usd", show=fmt.money, width=12, about="The vendor's price at launch"
     ),
     _bought("street", "Street price"),
     _bought("used", "Used price"),
-    rent_column(_on_demand, "The catalog has no offer of this card by the hour.", " per card and hour"),
+    rent_column(_on_demand, "The catalog has no rental offer for this card.", " per card and hour"),
     _published(
         "paid",
         "Paid",
         "purchase_price_usd",
         show=fmt.money,
         unknown=fmt.UNKNOWN,
-        no_source="You have not said what you paid for one.",
+        no_source="You have not entered what you paid for one.",
         shown=False,
-        about="What you paid for one, as you said",
+        about="What you entered as the price that you paid for one",
     ),
     *map(_derived, DERIVED_FIGURES.values()),
     words("part", "Part", lambda row: part_words(row.gpu), shown=False, width=26),
@@ -387,7 +387,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda row: row.gpu.compute_capability,
         shown=False,
         width=18,
-        about="NVIDIA's compute capability or AMD's target, which decides what software runs",
+        about="NVIDIA's compute capability or AMD's target, which determines what software runs",
     ),
     words("interconnect", "Interconnect", lambda row: row.gpu.interconnect, shown=False, width=22),
     words(
@@ -396,7 +396,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda row: fmt.yes_no(row.gpu.mig),
         shown=False,
         width=9,
-        about="Whether it can be split into instances with memory of their own (Multi-Instance GPU)",
+        about="Whether it supports Multi-Instance GPU: instances with memory of their own",
     ),
     words(
         "ecc",
@@ -404,7 +404,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda row: fmt.yes_no(row.gpu.ecc),
         shown=False,
         width=9,
-        about="Whether its memory corrects errors",
+        about="Whether its memory has error correction",
     ),
     words("form_factor", "Form factor", lambda row: row.gpu.form_factor, shown=False, width=16),
     numbers(
@@ -413,16 +413,16 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda row: row.gpu.device_count,
         shown=False,
         width=8,
-        about="How many devices programs see of one card",
+        about="Number of devices that programs see on one card",
         lower_is_better=None,
     ),
     words(
         "certainty",
         "Certainty",
-        lambda row: CERTAINTY_WORDS[row.gpu.provenance.certainty],
+        lambda row: CERTAINTY_TITLES[row.gpu.provenance.certainty],
         shown=False,
         width=22,
-        about="How many sources its figures rest on",
+        about="How well its figures are confirmed by sources",
     ),
 )
 _BY_KEY: Final = {column.key: column for column in GPU_COLUMNS}

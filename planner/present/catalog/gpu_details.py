@@ -1,4 +1,4 @@
-"""Every figure of an accelerator with its source, and what is known around it: figures, prices, software, speeds."""
+"""Details of an accelerator: its figures with their sources, derived figures, prices, software and measured speeds."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -22,19 +22,19 @@ from planner.present.columns import (
     figure,
     lacking_detail,
 )
-from planner.present.cost.prices import MODE_WORDS, age_phrase, count_words, month_words, remark_words
-from planner.present.names import CERTAINTY_WORDS
+from planner.present.cost.prices import MODE_WORDS, age_phrase, months_text, price_count_text, remarks_text
+from planner.present.names import CERTAINTY_TITLES
 
 _TARGET_TITLES: Final = {"NVIDIA": "Compute capability", "AMD": "ROCm target"}
-"""What software is built for on the cards of those makers who number it."""
+"""The name of the compilation target, for the vendors that number theirs."""
 
 
 def gpu_details(
     gpu: Gpu, usable: UsableMemory | None = None, lacks: Mapping[str, SoftwareFact] | None = None
 ) -> tuple[DetailGroup, ...]:
-    """Return every figure of `gpu` with its source, how sure it is and when it was read.
+    """Return every figure of `gpu` with its source, its certainty and the date when it was read.
 
-    `lacks` holds the number formats that its chip does not compute in.
+    `lacks` holds the number formats that the chip does not support.
     """
     groups = (
         DetailGroup("Memory", _memory(gpu, usable)),
@@ -68,7 +68,7 @@ def _usable(gpu: Gpu, usable: UsableMemory | None) -> Detail:
     if usable is None or gpu.usable_memory_bytes is not None:
         return bytes_detail(gpu, "usable_memory_bytes", title, gpu.usable_memory_bytes)
     exact = f"{fmt.exact_bytes(usable.bytes)}; {fmt.size_range(usable.low_bytes, usable.high_bytes)}"
-    certainty = CERTAINTY_WORDS[usable.certainty]
+    certainty = CERTAINTY_TITLES[usable.certainty]
     return Detail(
         title, fmt.size(usable.bytes), usable.source, usable.explanation, certainty, exact=exact, mark=ASSUMED_MARK
     )
@@ -84,7 +84,7 @@ def _rates(gpu: Gpu, unit: str) -> tuple[Detail, ...]:
 
 def _rate_title(rate: Rate) -> str:
     title = DTYPE_TITLES[rate.dtype]
-    return f"{title}, sums in {rate.accumulate}" if rate.accumulate else title
+    return f"{title}, {rate.accumulate} accumulation" if rate.accumulate else title
 
 
 def _missing_rates(gpu: Gpu, lacks: Mapping[str, SoftwareFact]) -> tuple[Detail, ...]:
@@ -127,19 +127,19 @@ def _board(gpu: Gpu) -> tuple[Detail, ...]:
 
 
 def _power_limit(gpu: Gpu) -> tuple[Detail, ...]:
-    """Return the person's limit, to which power, heat and the cost of running hold; cards without one have no line."""
+    """Return the user's power limit, if there is one."""
     if gpu.power_limit_watts is None:
         return ()
-    return (field_detail(gpu, "power_limit_watts", "Power limit of your own", fmt.power(gpu.power_limit_watts)),)
+    return (field_detail(gpu, "power_limit_watts", "Your power limit", fmt.power(gpu.power_limit_watts)),)
 
 
 def _count(value: int | None) -> str:
     return fmt.NOT_PUBLISHED if value is None else fmt.integer(value)
 
 
-BOUGHT_WORDS: Final = {
+PURCHASE_PRICE_TITLES: Final = {
     "list": "List price",
-    "partner": "Board partners ask",
+    "partner": "Board partner price",
     "street": "Street price",
     "used": "Used price",
 }
@@ -152,7 +152,7 @@ _DOLLARS_MATTER: Final = 100.0
 def fact_groups(
     gpu: Gpu, prices: CardPrices, software: Iterable[FeatureSupport], speeds: Iterable[MeasuredSpeed]
 ) -> tuple[DetailGroup, ...]:
-    """Return everything that is known around a card, in groups; a group without anything is left out."""
+    """Return a card's derived figures, prices, software support and measured speeds, without empty groups."""
     known = (derived_group(gpu, prices), price_group(gpu, prices))
     groups = (*known, software_group(software), speed_group(speeds, prices))
     return tuple(group for group in groups if group.details)
@@ -161,7 +161,7 @@ def fact_groups(
 def derived_group(gpu: Gpu, prices: CardPrices) -> DetailGroup:
     """Return the derived figures whose inputs are known, with their formulas in the card's numbers.
 
-    What is paid for is told by each kind of price by itself.
+    Figures that involve a price are listed once for each kind of price.
     """
     return DetailGroup("Derived", tuple(_derived(gpu, prices)))
 
@@ -175,7 +175,7 @@ def _derived(gpu: Gpu, prices: CardPrices) -> Iterator[Detail]:
         for kind in _DERIVED_FROM:
             if derived.priced and kind in prices.bought:
                 spread = prices.bought[kind]
-                name = f"median {kind} price ({month_words(spread.current)})"
+                name = f"median {kind} price ({months_text(spread.current)})"
                 yield from _derived_figure(derived, f"{derived.title}, {kind}", gpu, spread.median_usd, name)
 
 
@@ -189,7 +189,7 @@ def _derived_figure(
 
 
 def price_group(gpu: Gpu, prices: CardPrices) -> DetailGroup:
-    """Return what the person paid, and prices by kind, never mixed: range, age and history; the cheapest to rent."""
+    """Return the price that the user paid and the prices of each kind: range, age, history and cheapest rentals."""
     return DetailGroup("Prices", (*_paid(gpu), *_prices(prices)))
 
 
@@ -200,12 +200,12 @@ def _paid(gpu: Gpu) -> Iterator[Detail]:
 
 def _prices(prices: CardPrices) -> Iterator[Detail]:
     for kind, spread in prices.bought.items():
-        yield _spread(BOUGHT_WORDS[kind], spread, "")
-        if kind != "list" and (remarks := remark_words(spread.current)):
+        yield _spread(PURCHASE_PRICE_TITLES[kind], spread, "")
+        if kind != "list" and (remarks := remarks_text(spread.current)):
             yield Detail("  remarks", remarks)
         yield from map(_history, spread.histories)
     if prices.servers:
-        yield _spread("In a whole server, by card", PriceSpread(prices.servers), "")
+        yield _spread("As part of a server, per card", PriceSpread(prices.servers), "")
     yield from _rents(prices.rented)
     if prices.doubtful:
         count = fmt.plural(len(prices.doubtful), "price")
@@ -213,13 +213,13 @@ def _prices(prices: CardPrices) -> Iterator[Detail]:
 
 
 def rent_group(title: str, rented: Mapping[RentMode, PriceSpread]) -> DetailGroup:
-    """Return what a machine is rented for by the hour, by the way to rent, with the cheapest of each."""
+    """Return a machine's rental prices per hour by rental mode, with the cheapest offers of each."""
     return DetailGroup(title, tuple(_rents(rented)))
 
 
 def _rents(rented: Mapping[RentMode, PriceSpread]) -> Iterator[Detail]:
     for mode, spread in rented.items():
-        yield _spread(f"Rented, {MODE_WORDS[mode]}", spread, " an hour")
+        yield _spread(f"Rented, {MODE_WORDS[mode]}", spread, " per hour")
         yield from (_offer(point) for point in spread.by_seller[:_CHEAPEST_SHOWN])
         yield from map(_history, spread.histories)
 
@@ -228,7 +228,7 @@ def _spread(title: str, spread: PriceSpread, unit: str) -> Detail:
     low, high = spread.low, spread.high
     same = low.price_usd == high.price_usd
     text = _usd(low.price_usd) if same else f"{_usd(low.price_usd)} to {_usd(high.price_usd)}"
-    count = f", {count_words(spread)}" if len(spread.points) > 1 or not spread.latest.day else ""
+    count = f", {price_count_text(spread)}" if len(spread.points) > 1 or not spread.latest.day else ""
     age = age_phrase(spread.latest.age_days)
     return Detail(title, f"{text}{unit}{count}", spread.latest.source, as_of=age)
 
@@ -240,7 +240,7 @@ def _usd(usd: float) -> str:
 
 
 def _history(series: tuple[PricePoint, ...]) -> Detail:
-    """Return what one seller asked on each day that is known."""
+    """Return the price history of one seller."""
     last = series[-1]
     told = ", then ".join(f"{_usd(point.price_usd)} on {fmt.date(point.price_date)}" for point in series)
     if len({point.price_usd for point in series}) == 1:
@@ -262,7 +262,7 @@ def _reasons(points: Iterable[PricePoint]) -> str:
 
 
 def software_group(software: Iterable[FeatureSupport]) -> DetailGroup:
-    """Return what runs on the card; what no source says is said to be unknown, with the reason."""
+    """Return the software support of the card; what no source covers is unknown, with the reason."""
     return DetailGroup("Software", tuple(_feature(support) for support in software))
 
 
@@ -275,13 +275,13 @@ def _feature(support: FeatureSupport) -> Detail:
 
 
 def speed_group(speeds: Iterable[MeasuredSpeed], prices: CardPrices) -> DetailGroup:
-    """Return the measured speeds, with what a million costs at the lowest price that is asked for an hour."""
+    """Return the measured speeds, with the cost per million tokens or samples at the lowest rental price."""
     rented: RentMode = "on-demand"
     cheapest = prices.rented[rented].low.price_usd if rented in prices.rented else None
     told = tuple(_speed(speed, cheapest) for speed in speeds)
     if cheapest is None or not told:
-        return DetailGroup("Measured by others", told)
-    return DetailGroup("Measured by others", (Detail("At a rent of", f"{_usd(cheapest)} an hour"), *told))
+        return DetailGroup("Published benchmarks", told)
+    return DetailGroup("Published benchmarks", (Detail("At a rent of", f"{_usd(cheapest)} per hour"), *told))
 
 
 def _speed(speed: MeasuredSpeed, usd_per_gpu_hour: float | None) -> Detail:
@@ -289,7 +289,7 @@ def _speed(speed: MeasuredSpeed, usd_per_gpu_hour: float | None) -> Detail:
     each = " on each card" if speed.per_gpu and speed.gpu_count > 1 else ""
     text = f"{fmt.significant(speed.value_per_second)} {speed.unit}{each}"
     if usd_per_gpu_hour is not None:
-        text += f", {_usd(speed.usd_per_million(usd_per_gpu_hour))} a million"
+        text += f", {_usd(speed.usd_per_million(usd_per_gpu_hour))} per million"
     precision = f" {speed.precision}" if speed.precision else ""
     title = f"{speed.model}{precision}, {cards}{TASK_WORDS[speed.task]}"
     return Detail(title, text, speed.source, speed.settings, as_of=f"read {fmt.date(speed.as_of)}")

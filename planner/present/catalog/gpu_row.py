@@ -1,4 +1,4 @@
-"""An accelerator as a row of a table, and what a person said of it."""
+"""Accelerators as table rows, and the user's own changes to them as text."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from planner.hardware.own import CardChange, OwnHardware
 
 
-_KINDS: Final = {"soc": "chip with its processor", "tpu": "chip", "edge": "module"}
+_KINDS: Final = {"soc": "system on a chip", "tpu": "chip", "edge": "module"}
 
 
 class JobWords(NamedTuple):
-    """What the plan's job takes and costs on as many of a card as the plan has.
+    """Time and cost of the plan's job on one kind of card, with the plan's number of cards.
 
-    `slowness` is what is lower the faster the cards are; `hours` are of a run, or of a month's work. What a month costs
-    is of different work on each card; `usd_per_million_tokens` is of the same.
+    `hours` are per run, or per month of work; `slowness` is lower for faster cards. A month's cost covers a different
+    amount of work on each card, so only `usd_per_million_tokens` is comparable between cards.
     """
 
     hours: float
@@ -39,12 +39,12 @@ class JobWords(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GpuRow:
-    """A card, what a program can use of it, whether the plan's model fits it, and what it is sold for.
+    """A card with its usable memory, the plan's verdict and job, and its prices.
 
-    `verdict` is none where that is not known or not asked; `reason` says why a card cannot run it at all. `job` is what
-    the plan's job takes and costs on as many of them as the plan has, none where that is not known or not yet. `prices`
-    are none while they have not been read. `here` says whether the card is in this machine, empty where it is not.
-    `lacks` holds the number formats that the chip does not compute in, as far as software support has been read.
+    `verdict` is None if it is not known or was not computed; `reason` says why the card cannot run the plan at all.
+    `job` is None if the job's time is not known or not computed yet, `prices` until they are loaded. `here` says
+    whether this machine has the card, and is empty if not. `lacks` holds the number formats that the chip does not
+    support, if software support is loaded.
     """
 
     gpu: Gpu
@@ -64,7 +64,7 @@ class GpuRow:
 
     @property
     def marked_name(self) -> str:
-        """Return the card's name after words for what the person has: `Here: …`, `Yours: …`, `2 here, yours: …`."""
+        """Return the name, with a prefix for own and detected cards: `Here: …`, `Yours: …`, `2 here, yours: …`."""
         words = [part for part in (self.here, "yours" if self.gpu.own else "") if part]
         told = ", ".join(words)
         return f"{fmt.capitalized(told)}: {self.gpu.name}" if told else self.gpu.name
@@ -77,27 +77,32 @@ def gpu_rows(
     prices: Mapping[str, "CardPrices"] | None = None,
     software: Iterable[SoftwareFact] = (),
 ) -> tuple[GpuRow, ...]:
-    """Return a row for every card; by the card's id, `fits` holds the verdicts, `jobs` time and cost of the job.
+    """Return a row for every card of the catalog.
 
-    `prices` is what the cards are sold and rented for, `software` what runs on them.
+    Args:
+        hardware: The catalog.
+        fits: Verdicts of the plan, by card id.
+        jobs: Time and cost of the plan's job, by card id.
+        prices: Sale and rental prices, by card id.
+        software: Known software support.
     """
     verdicts, worked = fits or {}, jobs or {}
-    plain = plain_rows(hardware.gpus, hardware, prices or {}, software)
+    plain = gpu_rows_without_plan(hardware.gpus, hardware, prices or {}, software)
     return tuple(_judged(row, verdicts.get(row.id), worked.get(row.id)) for row in plain)
 
 
 def plain_row(
     gpu: Gpu, hardware: HardwareCatalog, prices: Mapping[str, "CardPrices"], software: Iterable[SoftwareFact]
 ) -> GpuRow:
-    """Return the row of one card, on which no plan was judged."""
-    (row,) = plain_rows((gpu,), hardware, prices, software)
+    """Return the row of one card, without a verdict."""
+    (row,) = gpu_rows_without_plan((gpu,), hardware, prices, software)
     return row
 
 
-def plain_rows(
+def gpu_rows_without_plan(
     gpus: Iterable[Gpu], hardware: HardwareCatalog, prices: Mapping[str, "CardPrices"], software: Iterable[SoftwareFact]
 ) -> tuple[GpuRow, ...]:
-    """Return a row for each of `gpus`, on which no plan was judged."""
+    """Return a row for each of `gpus`, without verdicts."""
     lacking = lacking_formats(software)
     return tuple(
         GpuRow(
@@ -111,7 +116,7 @@ def plain_rows(
 
 
 def part_words(gpu: Gpu) -> str:
-    """Return what is sold as one: a card, a laptop's part, a chip with its processor, several devices on a board."""
+    """Return the kind of product: `card`, `laptop part`, `system on a chip, …`, `card, 2 devices of 64 GiB`."""
     kind = "laptop part" if gpu.is_laptop else _KINDS.get(gpu.segment, "card")
     shared = ["memory shared with the processor"] if gpu.unified_memory else []
     split = [f"{gpu.device_count} devices of {fmt.size(gpu.device_memory_bytes)}"] if gpu.device_count > 1 else []
@@ -125,17 +130,17 @@ def _judged(row: GpuRow, fit: CardFit | None, job: JobWords | None) -> GpuRow:
     return replace(row, verdict=fit.verdict, free_bytes=fit.free_bytes, reason=reason, job=job)
 
 
-def change_words(change: "CardChange") -> str:
-    """Return what is said of a card, such as: paid $720, limited to 250 W, bought used."""
+def change_summary(change: "CardChange") -> str:
+    """Return the user's changes to a card: `paid $720, limited to 250 W, bought used`."""
     paid = "" if change.purchase_price_usd is None else f"paid {fmt.money(change.purchase_price_usd)}"
     limit = "" if change.power_limit_watts is None else f"limited to {change.power_limit_watts:,.0f} W"
     return ", ".join(part for part in (paid, limit, change.note or "") if part)
 
 
 def loss_words(own: "OwnHardware", gpu_id: str) -> str:
-    """Return what is lost when a card is forgotten, such as: your own card of 48 GB; what you said: paid $720."""
+    """Return what removing a card deletes: `your own card of 48 GB; your changes: paid $720`."""
     card = next((card for card in own.cards if card.id == gpu_id), None)
     change = own.change_of(gpu_id)
     added = "" if card is None else f"your own card of {card.memory_label}"
-    said = "" if change is None else f"what you said: {change_words(change)}"
+    said = "" if change is None else f"your changes: {change_summary(change)}"
     return "; ".join(part for part in (added, said) if part)

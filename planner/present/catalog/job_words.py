@@ -1,4 +1,4 @@
-"""What the plan's job takes and costs on each card, in words."""
+"""Time and cost of the plan's job on each card, as text."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from planner.plan.job_costs import CardJob
 from planner.present import format as fmt
 from planner.present.catalog.gpu_row import JobWords
-from planner.present.cost.prices import MODE_WORDS, age_words
+from planner.present.cost.prices import MODE_WORDS, age_text
 from planner.present.cost.time import pace_phrase, time_view
 
 _SECONDS_PER_HOUR: Final = 3_600
@@ -14,12 +14,12 @@ _NO_OFFER: Final = "no offer"
 
 
 def job_words(jobs: Mapping[str, CardJob]) -> dict[str, JobWords]:
-    """Return the words for each card, by its id."""
+    """Return the summary of the job on each card, by card id."""
     return {gpu_id: _words(job) for gpu_id, job in jobs.items()}
 
 
 def _words(job: CardJob) -> JobWords:
-    """Return how long a run takes, of what has no end the pace, and what the cheapest offer comes to."""
+    """Return the duration of a run, or the pace of a job without an end, and the cost at the cheapest offer."""
     runs = job.period == "run"
     view = time_view(job.time)
     return JobWords(
@@ -35,17 +35,17 @@ def _words(job: CardJob) -> JobWords:
 
 
 def _short(pace: str) -> str:
-    """Return a pace that is not too wide for a column: `16,899 tok/s`."""
+    """Return a pace abbreviated for a narrow column: `16,899 tok/s`."""
     return pace.replace("tokens/s", "tok/s")
 
 
 def _cost_origin(job: CardJob) -> str:
-    """Return the offer that the cost is of, with the price's date and source."""
+    """Return the offer behind the cost, with the price's date and source."""
     row = job.offer
     if row is None:
-        return "Nobody's offer of this card can be compared."
-    where = f"{row.offer.provider}, {row.offer.region or 'region not said'}"
+        return "No comparable offer for this card."
+    where = f"{row.offer.provider}, {row.offer.region or 'unknown region'}"
     machines = f"{fmt.count_of(row.instances, row.offer.instance)}, {MODE_WORDS[row.mode]}"
-    price = f"{fmt.money(row.usd)} a {job.period}, {fmt.money(row.usd_per_gpu_hour)} a GPU-hour of work"
-    dated = f"price of {fmt.date(row.price_date, fmt.NO_DATE)}, {age_words(row.age_days)}"
+    price = f"{fmt.money(row.usd)} per {job.period}, {fmt.money(row.usd_per_gpu_hour)} per GPU-hour of work"
+    dated = f"price of {fmt.date(row.price_date, fmt.NO_DATE)}, {age_text(row.age_days)}"
     return "\n".join((where, machines, price, dated, row.offer.source, *row.remarks))

@@ -1,4 +1,4 @@
-"""A model as a row of a table, and its details with what its network is made of."""
+"""Models as table rows, and the details of a model's architecture."""
 
 from typing import Final
 
@@ -40,7 +40,7 @@ KIND_TITLES: Final = {
 
 
 def architecture_details(architecture: Architecture) -> tuple[DetailGroup, ...]:
-    """Return the network's parameters, its layers stack by stack, its tokens and its formats."""
+    """Return the parameter counts, the layers of each stack, the vocabulary and the stored formats."""
     kind = Detail("Kind", f"{KIND_TITLES[architecture.kind]}, {architecture.model_type}")
     alone = len(architecture.stacks) == 1
     return (
@@ -52,12 +52,12 @@ def architecture_details(architecture: Architecture) -> tuple[DetailGroup, ...]:
 
 
 def layer_count(architecture: Architecture) -> int:
-    """Return the layers of all stacks."""
+    """Return the number of layers in all stacks."""
     return sum(stack.layer_count for stack in architecture.stacks)
 
 
 def is_sparse(architecture: Architecture) -> bool:
-    """Return whether a token passes through some of the parameters only."""
+    """Return whether each token uses only some of the parameters, as in a mixture of experts."""
     return architecture.active_parameters < architecture.parameters
 
 
@@ -78,7 +78,7 @@ def _components(architecture: Architecture) -> tuple[Detail, ...]:
 
 def _stack(stack: Stack) -> tuple[Detail, ...]:
     rows = [Detail("Number", fmt.integer(stack.layer_count)), Detail("Width", fmt.integer(stack.hidden))]
-    # Groups that differ only in what is not said here make one line.
+    # Groups that differ only in what is not shown here share one line.
     counts: dict[str, int] = {}
     for group in stack.groups:
         phrase = _layer_phrase(group)
@@ -159,13 +159,13 @@ def _both(parameters: int) -> str:
     return exact if exact == rounded else f"{exact} ({rounded})"
 
 
-VERIFICATION_WORDS: Final = {
+VERIFICATION_TITLES: Final = {
     "config_copy": "a copy of its config.json",
-    "reimplementation_config": "another framework's configuration of it",
-    "dimension_dump": "a table of its dimensions",
+    "reimplementation_config": "its configuration in another framework",
+    "dimension_dump": "a published table of its dimensions",
     "transformers_class_default": "the defaults of its transformers class",
-    "inherited": "the configuration of the model that it derives from",
-    "recalled_count_checked": "recalled, and checked against its exact parameter count",
+    "inherited": "the configuration of its base model",
+    "recalled_count_checked": "recalled, then checked against its exact parameter count",
     "other": "another document",
 }
 
@@ -195,10 +195,10 @@ MODEL_COLUMNS: Final[tuple[Column[ModelRecord], ...]] = (
 
 
 def model_details(record: ModelRecord, architecture: Architecture) -> tuple[DetailGroup, ...]:
-    """Return what is known of a model, what its network is made of, and where that was read."""
+    """Return the details of a catalog model: names, source and architecture."""
     known = Detail(
-        "Known from",
-        VERIFICATION_WORDS[record.verification],
+        "Based on",
+        VERIFICATION_TITLES[record.verification],
         "; ".join(record.sources),
         as_of=f"read {fmt.date(record.as_of)}",
     )

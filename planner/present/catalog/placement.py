@@ -1,4 +1,4 @@
-"""The plan placed on each entry of a comparison: whether it fits there, what it takes, and what it costs."""
+"""The plan's figures on each entry of a comparison: verdict, memory, time and cost."""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -9,14 +9,14 @@ from planner.plan.evaluate import Evaluation
 from planner.plan.placement import Placement
 from planner.present import format as fmt
 from planner.present.cost.summary import own_sentence, rent_sentence
-from planner.present.cost.time import no_time, time_answer
+from planner.present.cost.time import time_answer, unknown_time_sentence
 from planner.present.memory.verdict import more_cards, no_fit_sentence, verdict_phrase
 
-_NOT_JUDGED: Final = "How much of the card a program can use is not known."
+_NOT_JUDGED: Final = "The card's usable memory is not known."
 
 
-class Figure(NamedTuple):
-    """A figure of one entry; without a value it is no number, or not known for the reason in the tooltip."""
+class ComparedFigure(NamedTuple):
+    """A figure of one entry; without a value it is not numeric, or unknown for the reason in the tooltip."""
 
     text: str = fmt.UNKNOWN
     value: float | None = None
@@ -24,49 +24,51 @@ class Figure(NamedTuple):
 
 
 class PlacementFigure(NamedTuple):
-    """A figure of the plan on some cards."""
+    """A figure of the plan on some cards, and how to read it from a placement."""
 
     title: str
-    of: Callable[[Placement | None], Figure]
+    of: Callable[[Placement | None], ComparedFigure]
     lower_is_better: bool
 
 
-def _verdict(tried: Placement | None) -> Figure:
+def _verdict(tried: Placement | None) -> ComparedFigure:
     if tried is None:
-        return Figure("working it out…")
+        return ComparedFigure("computing…")
     if tried.evaluation is None:
-        return Figure("not planned", tooltip=tried.reason)
+        return ComparedFigure("not evaluated", tooltip=tried.reason)
     memory, plan = tried.evaluation.memory, tried.evaluation.plan
     on_each = " on each" if plan.count > 1 and memory.verdict == "does-not-fit" and not memory.unsupported else ""
     told = "; ".join(memory.unsupported) or "\n".join(more_cards(memory))
-    return Figure(f"{verdict_phrase(memory)}{on_each}", tooltip=told)
+    return ComparedFigure(f"{verdict_phrase(memory)}{on_each}", tooltip=told)
 
 
-def _needed(tried: Placement | None) -> Figure:
+def _needed(tried: Placement | None) -> ComparedFigure:
     if tried is None or tried.evaluation is None:
-        return Figure(tooltip="" if tried is None else tried.reason)
+        return ComparedFigure(tooltip="" if tried is None else tried.reason)
     needed = tried.evaluation.memory.total_bytes
-    return Figure(fmt.size(needed), float(needed), fmt.exact_bytes(needed))
+    return ComparedFigure(fmt.size(needed), float(needed), fmt.exact_bytes(needed))
 
 
-def _timed(read: Callable[[TimeResult, float], tuple[str, float | None]]) -> Callable[[Placement | None], Figure]:
-    """Return a figure of the time, whose text and value `read` takes from it and its seconds."""
+def _timed(
+    read: Callable[[TimeResult, float], tuple[str, float | None]],
+) -> Callable[[Placement | None], ComparedFigure]:
+    """Return a figure of the time, whose text and value `read` gives for the time and its seconds."""
 
-    def figure(tried: Placement | None) -> Figure:
+    def figure(tried: Placement | None) -> ComparedFigure:
         if tried is None or tried.evaluation is None:
-            return Figure()
+            return ComparedFigure()
         if not fits(tried.evaluation):
-            return Figure(tooltip=why_not(tried.evaluation))
+            return ComparedFigure(tooltip=no_fit_reason(tried.evaluation))
         time = tried.evaluation.time
         if time is None or time.seconds is None:
-            return Figure(tooltip="" if time is None else no_time(time))
-        return Figure(*read(time, time.seconds), time_answer(time))
+            return ComparedFigure(tooltip="" if time is None else unknown_time_sentence(time))
+        return ComparedFigure(*read(time, time.seconds), time_answer(time))
 
     return figure
 
 
 def _seconds(time: TimeResult, seconds: float) -> tuple[str, float]:
-    return f"{fmt.duration(seconds)} a {'step' if time.kind == 'step' else 'request'}", seconds
+    return f"{fmt.duration(seconds)} per {'step' if time.kind == 'step' else 'request'}", seconds
 
 
 def _pace(time: TimeResult, _seconds: float) -> tuple[str, float | None]:
@@ -76,82 +78,84 @@ def _pace(time: TimeResult, _seconds: float) -> tuple[str, float | None]:
 
 
 def fits(evaluation: Evaluation) -> bool:
-    """Return whether the plan runs there, tightly or not: what does not takes no time and costs nothing."""
+    """Return whether the plan fits, tightly or not; only then do its time and cost mean anything."""
     return evaluation.memory.verdict in ("fits", "tight")
 
 
-def why_not(evaluation: Evaluation) -> str:
-    """Return why the plan does not run there."""
+def no_fit_reason(evaluation: Evaluation) -> str:
+    """Return why the plan does not run on the cards."""
     memory = evaluation.memory
     if memory.unsupported:
         return "; ".join(memory.unsupported)
-    return no_fit_sentence(" there") if memory.verdict == "does-not-fit" else _NOT_JUDGED
+    return no_fit_sentence() if memory.verdict == "does-not-fit" else _NOT_JUDGED
 
 
-def _priced(read: Callable[[CostEstimate], Figure | None], unknown: str) -> Callable[[Placement | None], Figure]:
-    """Return a figure of the cost, which `read` takes from an estimate; `unknown` says why there may be none."""
+def _priced(
+    read: Callable[[CostEstimate], ComparedFigure | None], unknown: str
+) -> Callable[[Placement | None], ComparedFigure]:
+    """Return a figure of the cost that `read` gives for an estimate; `unknown` is the reason if it gives none."""
 
-    def figure(tried: Placement | None) -> Figure:
+    def figure(tried: Placement | None) -> ComparedFigure:
         if tried is None:
-            return Figure()
+            return ComparedFigure()
         if tried.evaluation is None or tried.cost is None:
-            return Figure(tooltip=tried.reason or unknown)
+            return ComparedFigure(tooltip=tried.reason or unknown)
         if not fits(tried.evaluation):
-            return Figure(tooltip=why_not(tried.evaluation))
+            return ComparedFigure(tooltip=no_fit_reason(tried.evaluation))
         estimate = tried.cost.estimate
-        return (None if estimate is None else read(estimate)) or Figure(tooltip=tried.cost.reason or unknown)
+        return (None if estimate is None else read(estimate)) or ComparedFigure(tooltip=tried.cost.reason or unknown)
 
     return figure
 
 
-def _rent(estimate: CostEstimate) -> Figure | None:
+def _rent(estimate: CostEstimate) -> ComparedFigure | None:
     rent = estimate.result.rent
     if rent is None:
         return None
-    return Figure(f"{fmt.money(rent.usd)} a {estimate.demand.period}", rent.usd, rent_sentence(rent))
+    return ComparedFigure(f"{fmt.money(rent.usd)} per {estimate.demand.period}", rent.usd, rent_sentence(rent))
 
 
-def _rent_hour(estimate: CostEstimate) -> Figure | None:
+def _rent_hour(estimate: CostEstimate) -> ComparedFigure | None:
     rent = estimate.result.rent
     if rent is None:
         return None
     usd = rent.usd_per_gpu_hour * rent.gpu_count
-    each = f"{rent.gpu_count:g} × {fmt.money(rent.usd_per_gpu_hour)} a card and hour"
-    return Figure(f"{fmt.money(usd)} an hour", usd, f"{each}\n{rent_sentence(rent)}")
+    each = f"{rent.gpu_count:g} × {fmt.money(rent.usd_per_gpu_hour)} per card and hour"
+    return ComparedFigure(f"{fmt.money(usd)} per hour", usd, f"{each}\n{rent_sentence(rent)}")
 
 
-def _rent_tokens(estimate: CostEstimate) -> Figure | None:
+def _rent_tokens(estimate: CostEstimate) -> ComparedFigure | None:
     rent = estimate.result.rent
     return None if rent is None else _million(rent.usd_per_million_tokens, rent_sentence(rent))
 
 
-def _own(estimate: CostEstimate) -> Figure | None:
+def _own(estimate: CostEstimate) -> ComparedFigure | None:
     own = estimate.result.own
     if own is None:
         return None
-    text = f"{fmt.money(own.usd_per_period)} a {estimate.demand.period}"
-    return Figure(text, own.usd_per_period, own_sentence(own, estimate.demand))
+    text = f"{fmt.money(own.usd_per_period)} per {estimate.demand.period}"
+    return ComparedFigure(text, own.usd_per_period, own_sentence(own, estimate.demand))
 
 
-def _own_tokens(estimate: CostEstimate) -> Figure | None:
+def _own_tokens(estimate: CostEstimate) -> ComparedFigure | None:
     own = estimate.result.own
     return None if own is None else _million(own.usd_per_million_tokens, own_sentence(own, estimate.demand))
 
 
-def _million(usd: float | None, how: str) -> Figure:
-    return Figure(fmt.money(usd, fmt.UNKNOWN), usd, how)
+def _million(usd: float | None, how: str) -> ComparedFigure:
+    return ComparedFigure(fmt.money(usd, fmt.UNKNOWN), usd, how)
 
 
 _NO_OFFER: Final = "No offer of these cards is known."
 _NO_PRICE: Final = "The price of these cards is not known."
 PLACEMENT_FIGURES: Final = (
     PlacementFigure("Fits", _verdict, lower_is_better=False),
-    PlacementFigure("Memory needed, each", _needed, lower_is_better=True),
+    PlacementFigure("Memory needed per card", _needed, lower_is_better=True),
     PlacementFigure("Time", _timed(_seconds), lower_is_better=True),
     PlacementFigure("Pace", _timed(_pace), lower_is_better=False),
     PlacementFigure("Rented", _priced(_rent, _NO_OFFER), lower_is_better=True),
-    PlacementFigure("Rented, all of them", _priced(_rent_hour, _NO_OFFER), lower_is_better=True),
-    PlacementFigure("Rented, a million tokens", _priced(_rent_tokens, _NO_OFFER), lower_is_better=True),
+    PlacementFigure("Rented, per hour", _priced(_rent_hour, _NO_OFFER), lower_is_better=True),
+    PlacementFigure("Rented, per million tokens", _priced(_rent_tokens, _NO_OFFER), lower_is_better=True),
     PlacementFigure("Owned", _priced(_own, _NO_PRICE), lower_is_better=True),
-    PlacementFigure("Owned, a million tokens", _priced(_own_tokens, _NO_PRICE), lower_is_better=True),
+    PlacementFigure("Owned, per million tokens", _priced(_own_tokens, _NO_PRICE), lower_is_better=True),
 )

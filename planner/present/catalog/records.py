@@ -1,4 +1,4 @@
-"""Cards and systems for other programs, as JSON and as flat rows: names with their unit, exact values, sources."""
+"""Cards and systems as JSON and CSV records: field names with units, exact values and sources."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -26,19 +26,19 @@ DERIVED_NAMES: Final[Mapping[str, str]] = {
     "bandwidth_per_usd": "bandwidth_gb_per_s_per_usd",
     "bandwidth_per_watt": "bandwidth_gb_per_s_per_watt",
 }
-"""The query words of derived figures, with names that say the unit."""
+"""Field names of the derived figures, with their units, by query word."""
 _LACKING: Final = {"feature", "note", "source", "as_of"}
 
 
 def derived_fields(gpu: Gpu) -> dict[str, float | None]:
-    """Return the derived figures, those with a price by that at launch; none where an input is unknown."""
+    """Return the derived figures at the launch price; None where an input is unknown."""
     return {DERIVED_NAMES[key]: value for key, value in derived_figures(gpu).items()}
 
 
 def price_fields(prices: CardPrices | None, count: int = 1) -> dict[str, object]:
-    """Return the prices of `count` cards: medians of shops and second hand, the lowest to rent on demand.
+    """Return the prices of `count` cards: the median street and used prices, and the lowest on-demand rent.
 
-    Each stands with the source and the day of its newest price; none where the catalog has no such price.
+    Each comes with the source and the day of its newest price; None where the catalog has no such price.
     """
     bought = {} if prices is None else prices.bought
     rented = None if prices is None else prices.rented.get("on-demand")
@@ -51,17 +51,17 @@ def price_fields(prices: CardPrices | None, count: int = 1) -> dict[str, object]
 
 
 def rent_fields(rented: PriceSpread | None, count: int = 1) -> dict[str, object]:
-    """Return the lowest price of `count` by the hour with its source and its day; none where there is no offer."""
+    """Return the lowest hourly price of `count` cards with its source and day; None without an offer."""
     return {
         "rent_usd_per_hour": None if rented is None else rented.low.price_usd * count,
         "rent_source": None if rented is None else _dated(rented.low.source, rented.low.day),
     }
 
 
-def around_card(
+def card_facts(
     gpu: Gpu, prices: CardPrices, software: Iterable[FeatureSupport], speeds: Iterable[MeasuredSpeed]
 ) -> dict[str, object]:
-    """Return what is known beside a card's record: derived figures, prices, software, measured speeds."""
+    """Return the facts that are not part of a card's record: derived figures, prices, software, measured speeds."""
     return {
         "derived": derived_fields(gpu) | _derived_by_kind(gpu, prices),
         "prices": {
@@ -73,23 +73,23 @@ def around_card(
     }
 
 
-def around_system(row: SystemRow) -> dict[str, object]:
-    """Return what a detail pane shows beside a system's record: totals, what the chip lacks, rents, and what feeds it.
+def system_facts(row: SystemRow) -> dict[str, object]:
+    """Return the facts that are not part of a system's record: totals, unsupported formats, rents, power and cooling.
 
-    The power is none where that of the machine is not known.
+    `power` is None if the machine's power is not known.
     """
     system = row.system
     return {
         "totals": {"memory_bytes": system.memory_bytes, **accelerator_fields(row.gpu, system.gpu_count)},
-        "each": each_fields(row),
+        "each": per_accelerator_fields(row),
         "lacks": [fact.model_dump(mode="json", include=_LACKING) for fact in row.lacks.values()],
         "prices": {"rented": _rented(row.rented or {})},
         "power": _power(system),
     }
 
 
-def totals(entry: "Entry") -> dict[str, object]:
-    """Return the figures of all accelerators of an entry together, and of its machines where it is a system."""
+def comparison_totals(entry: "Entry") -> dict[str, object]:
+    """Return the totals of all accelerators of an entry, and of its machines if it is a system."""
     system, gpu = None if entry.system is None else entry.system.system, None if entry.row is None else entry.row.gpu
     return {
         "memory_bytes": MEMORY.value(gpu, entry.count),
@@ -103,7 +103,7 @@ def totals(entry: "Entry") -> dict[str, object]:
 
 
 def accelerator_fields(gpu: Gpu | None, count: int | None) -> dict[str, object]:
-    """Return what `count` accelerators move and compute together; FP16 is what those without BF16 are measured by."""
+    """Return the total bandwidth and 16-bit rates of `count` accelerators."""
     return {
         "bandwidth_bytes_per_s": BANDWIDTH.value(gpu, count),
         "bf16_ops_per_s": BF16.value(gpu, count),
@@ -111,8 +111,8 @@ def accelerator_fields(gpu: Gpu | None, count: int | None) -> dict[str, object]:
     }
 
 
-def each_fields(machine: EquippedSystem | None) -> dict[str, object]:
-    """Return what a system's accelerators are, and what each of them has."""
+def per_accelerator_fields(machine: EquippedSystem | None) -> dict[str, object]:
+    """Return the architecture, the memory and the link bandwidth of one of a system's accelerators."""
     return {
         "architecture": None if machine is None else machine.architecture,
         "memory_bytes_each": None if machine is None else machine.memory_bytes_each,
@@ -121,7 +121,7 @@ def each_fields(machine: EquippedSystem | None) -> dict[str, object]:
 
 
 def _derived_by_kind(gpu: Gpu, prices: CardPrices) -> dict[str, float | None]:
-    """Return the figures of what is paid for, by the median of each kind of price that is known."""
+    """Return the derived figures that involve a price, at the median of each known kind of price."""
     return {
         f"{DERIVED_NAMES[key]}_{kind}": figure.value(gpu, spread.median_usd)
         for key, figure in DERIVED_FIGURES.items()
@@ -179,22 +179,22 @@ GPU_FIELDS: Final = (
     *_GPU_PLAN,
     *_SOURCES,
 )
-"""The names of what `gpu_fields` returns, for a header though there is no card."""
+"""Field names of `gpu_fields`, for a header even without any card."""
 SYSTEM_FIELDS: Final = (
     *_own_fields(System),
-    *each_fields(None),
+    *per_accelerator_fields(None),
     *accelerator_fields(None, None),
     *rent_fields(None),
     *_SYSTEM_PLAN,
     *_SOURCES,
 )
-"""The names of what `system_fields` returns."""
+"""Field names of `system_fields`."""
 
 
 def gpu_fields(row: GpuRow) -> dict[str, object]:
-    """Return a card's figures by their names, rates as `bf16_ops_per_s`, with their sources.
+    """Return a card's figures by field name, rates as `bf16_ops_per_s`, with prices by kind and sources.
 
-    Prices stand by kind; the plan's verdict and job are none where there is no plan.
+    The plan's verdict and job are None without a plan.
     """
     gpu = row.gpu
     job = row.job
@@ -213,12 +213,12 @@ def gpu_fields(row: GpuRow) -> dict[str, object]:
 
 
 def system_fields(row: SystemRow) -> dict[str, object]:
-    """Return a system's figures by their names, those of its accelerators, its rent, the plan's verdict, sources."""
+    """Return a system's figures by field name, with its accelerators, its rent, the plan's verdict and sources."""
     system = row.system
     other = {note.field: note.provenance for note in system.figure_notes}
     return {
         **system.model_dump(exclude=_NESTED),
-        **each_fields(row),
+        **per_accelerator_fields(row),
         **accelerator_fields(row.gpu, system.gpu_count),
         **rent_fields(row.on_demand),
         **dict(zip(_SYSTEM_PLAN, (row.verdict, row.free_bytes, row.reason), strict=True)),

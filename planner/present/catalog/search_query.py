@@ -1,4 +1,4 @@
-"""What a search asks for in words: `rtx at least 24 GiB under 1,000 USD` is a name and two bounds."""
+"""Parser of search texts: `rtx at least 24 GiB under 1,000 USD` is a name and two bounds."""
 
 import re
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _UNITS: Final[dict[str, tuple[str, float]]] = {
     "usd/h": ("rent", 1),
     "$/h": ("rent", 1),
 }
-"""What may stand behind a number: the column that it is of, and its base units."""
+"""Units that may follow a number: the column that they refer to, and their size in base units."""
 _PRICE_KINDS: Final = {"street": "street", "used": "used", "rent": "rent", "rented": "rent", "launch": "price"}
 _FILLERS: Final = frozenset(
     (
@@ -51,7 +51,7 @@ _LAST_YEAR: Final = 2099
 
 @dataclass(frozen=True, slots=True)
 class SearchBound:
-    """A bound on the column `key`, in its unit; `words` are where it was read, `rest` is the text without them."""
+    """A bound on the column `key`, in its unit; `words` is the text of the bound, `rest` the search without it."""
 
     key: str
     low: float | None
@@ -62,17 +62,17 @@ class SearchBound:
 
 @dataclass(frozen=True, slots=True)
 class ParsedSearch:
-    """What a text asks for: bounds, and words that the name has to have."""
+    """A parsed search: bounds, and words that the name must contain."""
 
     bounds: tuple[SearchBound, ...]
     words: str
 
 
 def parse_search(text: str, units: Mapping[str, float]) -> ParsedSearch:
-    """Return what `text` asks for, of the columns of which `units` says how many base units one of theirs has.
+    """Parse `text`; `units` holds the columns that can be bounded, with the base units per unit of each.
 
-    A size by itself, `24 GB`, is that size as sold. GB is 10⁹ bytes and GiB 2³⁰; sellers mean either, so that `24 GB`
-    goes from one to the other. A number without a unit is a year if it could be one.
+    A size by itself, `24 GB`, is a memory size as sold. GB is 10⁹ bytes and GiB 2³⁰; sellers mean either, so `24 GB`
+    matches the range between both. A number without a unit is a year if it could be one.
     """
     found = [(match, bound) for match in _BOUND.finditer(text) if (bound := _bound(match, text, units)) is not None]
     rest = _without(text, [match for match, _ in found])
@@ -92,7 +92,7 @@ def _bound(match: re.Match[str], text: str, units: Mapping[str, float]) -> Searc
 
 
 def _unit_of(match: re.Match[str]) -> tuple[str, float]:
-    """Return the column that a bound is on and how many of its units one is; no column where nothing tells."""
+    """Return the column of a bound and the base units per unit; an empty column if it cannot be determined."""
     unit = (match["unit"] or ("$" if match["dollar"] else "")).lower()
     if unit:
         key, scale = _UNITS[unit]
@@ -106,7 +106,7 @@ def _unit_of(match: re.Match[str]) -> tuple[str, float]:
 
 
 def _as_sold(match: re.Match[str], text: str, unit: float) -> SearchBound:
-    """Return the sizes that are sold as the one in `match`, as multiples of `unit`."""
+    """Return the bound on memory, in `unit`, that a size as sold stands for: from GB to GiB."""
     number = _number(match)
     low, high = number * _UNITS[match["unit"].lower()][1] / unit, number * GIB / unit
     same = re.search(re.escape(match[0]), text)

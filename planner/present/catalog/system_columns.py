@@ -1,4 +1,4 @@
-"""What tables show of a whole machine."""
+"""Table columns of systems (whole machines)."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,17 +6,17 @@ from typing import Final
 
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import fits_column, rent_column
-from planner.present.catalog.system_row import FOR_POWER, FP16, TOTALS, ForPower, SystemRow, Total
+from planner.present.catalog.system_row import FP16, PER_POWER_FIGURES, TOTALS, PerPowerFigure, SystemRow, Total
 from planner.present.columns import Column, numbers, provenance_text, words
-from planner.present.memory.verdict import margin_words
-from planner.present.names import CERTAINTY_WORDS
+from planner.present.memory.verdict import margin_text
+from planner.present.names import CERTAINTY_TITLES
 from planner.units import GB, GIB
 
 
 def _fits_tooltip(row: SystemRow) -> str:
     count = row.system.gpu_count or 1
-    where = f" on each of {fmt.integer(count)}, shared between them as the plan says" if count > 1 else ""
-    return row.reason if row.reason or row.free_bytes is None else f"{margin_words(row.free_bytes)}{where}"
+    where = f" on each of {fmt.integer(count)}, split between them as in the plan" if count > 1 else ""
+    return row.reason if row.reason or row.free_bytes is None else f"{margin_text(row.free_bytes)}{where}"
 
 
 def _accelerators_tooltip(row: SystemRow) -> str:
@@ -24,7 +24,7 @@ def _accelerators_tooltip(row: SystemRow) -> str:
 
 
 def _each_source(field: str) -> Callable[[SystemRow], str]:
-    """Return where the figure of one accelerator comes from."""
+    """Return a function that gives the source of the figure of one accelerator."""
     return lambda row: "" if row.gpu is None else provenance_text(row.gpu.provenance_of(field))
 
 
@@ -61,7 +61,7 @@ def _total(total: Total) -> Column[SystemRow]:
     )
 
 
-def _for_power(figure: ForPower) -> Column[SystemRow]:
+def _for_power(figure: PerPowerFigure) -> Column[SystemRow]:
     return numbers(
         figure.key,
         figure.title,
@@ -75,7 +75,7 @@ def _for_power(figure: ForPower) -> Column[SystemRow]:
 
 
 _RENT: Final[Column[SystemRow]] = replace(
-    rent_column(lambda row: row.on_demand, "The catalog has no offer of so many in one machine.", " an hour"),
+    rent_column(lambda row: row.on_demand, "The catalog has no offer with this many in one machine.", " per hour"),
     shown=True,
 )
 SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
@@ -100,7 +100,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         per_unit=1000,
         unknown=fmt.UNKNOWN,
         width=7,
-        tooltip=lambda row: f"the most that the whole machine draws\n{_source('max_power_watts')(row)}",
+        tooltip=lambda row: f"maximum power of the whole machine\n{_source('max_power_watts')(row)}",
     ),
     numbers(
         "price",
@@ -157,11 +157,11 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         tooltip=_each_source("interconnect"),
     ),
     words("topology", "Topology", lambda row: row.system.topology, width=18, shown=False, tooltip=_source("topology")),
-    *map(_for_power, FOR_POWER),
-    words("price_kind", "Kind of price", lambda row: row.system.price_kind, width=13, shown=False),
+    *map(_for_power, PER_POWER_FIGURES),
+    words("price_kind", "Price kind", lambda row: row.system.price_kind, width=13, shown=False),
     words("interconnect", "Interconnect", lambda row: row.system.interconnect, width=40, shown=False),
     words("host_cpu", "Processor", lambda row: row.system.host_cpu, width=24, shown=False),
     words(
-        "certainty", "Certainty", lambda row: CERTAINTY_WORDS[row.system.provenance.certainty], width=22, shown=False
+        "certainty", "Certainty", lambda row: CERTAINTY_TITLES[row.system.provenance.certainty], width=22, shown=False
     ),
 )

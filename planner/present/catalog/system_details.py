@@ -1,4 +1,4 @@
-"""What the detail pane shows of a whole machine."""
+"""Details of a system (a whole machine), and of the power and cooling of several cards in one machine."""
 
 from collections.abc import Iterable
 
@@ -24,7 +24,7 @@ _DERIVED_MARK = "ƒ"
 
 
 def power_group(gpu: Gpu, count: int, circuit: Circuit = USUAL_CIRCUIT) -> DetailGroup:
-    """Return the power and cooling of `count` cards in one machine, each figure with its formula and source."""
+    """Return the power and cooling of `count` cards in one machine, with formulas and sources."""
     build = Build((BuildCards(gpu, count),), circuit=circuit)
     found = power_and_cooling(build)
     cables = [Detail("Cables", ", ".join(found.connectors))] if found.connectors else []
@@ -34,12 +34,12 @@ def power_group(gpu: Gpu, count: int, circuit: Circuit = USUAL_CIRCUIT) -> Detai
 
 
 def machine_power_group(system: System) -> DetailGroup:
-    """Return what feeds and cools a whole machine; nothing where its power is not known."""
+    """Return the power supply and cooling of a whole machine; an empty group if its power is not known."""
     if system.max_power_watts is None:
         return DetailGroup("Power and cooling", ())
     circuit = least_circuit(system.max_power_watts)
     steps = machine_steps(system, circuit)
-    return DetailGroup("Power and cooling", (*_figures(steps, circuit), Detail("Assumed", "cooled by air alone")))
+    return DetailGroup("Power and cooling", (*_figures(steps, circuit), Detail("Assumed", "air cooling only")))
 
 
 def _figures(steps: Iterable[PowerFigure], circuit: Circuit) -> tuple[Detail, ...]:
@@ -56,10 +56,10 @@ def _amount(step: PowerFigure) -> str:
 
 
 def system_details(row: SystemRow) -> tuple[DetailGroup, ...]:
-    """Return every figure of a system with its source, how sure it is and when it was read; and what feeds it."""
+    """Return every figure of a system with its source, certainty and date, its rents, and its power and cooling."""
     around = (
         machine_power_group(row.system),
-        rent_group(f"To rent, {row.accelerators} together", row.rented or {}),
+        rent_group(f"Rental offers of {row.accelerators}", row.rented or {}),
     )
     return (
         DetailGroup("Accelerators", _accelerators(row)),
@@ -74,33 +74,34 @@ def _accelerators(row: SystemRow) -> tuple[Detail, ...]:
     return (
         field_detail(system, "gpu_id", "Accelerators", row.accelerators or fmt.UNKNOWN),
         field_detail(system, "memory_label", "Memory as sold", system.memory_label or fmt.NOT_PUBLISHED),
-        bytes_detail(system, "memory_bytes", "Memory together", system.memory_bytes),
+        bytes_detail(system, "memory_bytes", "Total memory", system.memory_bytes),
         *(_together(row, total) for total in TOTALS if total is not FP16 or _older(row)),
         field_detail(system, "interconnect", "Interconnect", system.interconnect or fmt.UNKNOWN),
         field_detail(system, "topology", "Topology", system.topology or fmt.UNKNOWN),
         *_links(row),
         field_detail(system, "performance_label", "Performance as sold", system.performance_label or fmt.NOT_PUBLISHED),
-        field_detail(system, "performance_basis", "What that counts", system.performance_basis or fmt.UNKNOWN),
+        field_detail(system, "performance_basis", "Basis of that figure", system.performance_basis or fmt.UNKNOWN),
     )
 
 
 def _links(row: SystemRow) -> tuple[Detail, ...]:
-    """Return what the links of each accelerator carry, by its own record."""
+    """Return the link bandwidth of each accelerator, from the accelerator's own record."""
     each = row.links_bytes_per_s
     if row.gpu is None or each is None:
         return ()
-    text = f"{fmt.quantity(each / GB, 'GB/s')}, both directions together"
-    return (figure("Links each", text, row.gpu.provenance_of("interconnect")),)
+    text = f"{fmt.quantity(each / GB, 'GB/s')}, sum of both directions"
+    return (figure("Links per accelerator", text, row.gpu.provenance_of("interconnect")),)
 
 
 def _older(row: SystemRow) -> bool:
-    """Return whether FP16 is what the accelerators are measured by, for want of BF16."""
+    """Return whether the accelerators have an FP16 but no BF16 rate."""
     return BF16.value(row.gpu, row.system.gpu_count) is None and FP16.value(row.gpu, row.system.gpu_count) is not None
 
 
 def _together(row: SystemRow, total: Total) -> Detail:
     """Return a total with its formula, and the source of one accelerator's figure."""
-    value, title, source = total.value(row.gpu, row.system.gpu_count), f"{total.title} together", total.source(row.gpu)
+    value, source = total.value(row.gpu, row.system.gpu_count), total.source(row.gpu)
+    title = f"Total {total.title if total.title[:2].isupper() else total.title.lower()}"
     if total.key in row.lacks:
         return lacking_detail(title, row.lacks[total.key])
     if value is None or source is None:
@@ -115,8 +116,8 @@ def _machine(system: System) -> tuple[Detail, ...]:
         field_detail(system, "kind", "Kind", system.kind),
         field_detail(system, "released", "Released", fmt.date(system.released)),
         field_detail(system, "host_cpu", "Processor", system.host_cpu or fmt.UNKNOWN),
-        bytes_detail(system, "host_memory_bytes", "Processor memory", system.host_memory_bytes),
-        field_detail(system, "max_power_watts", "Highest power", fmt.power(system.max_power_watts)),
+        bytes_detail(system, "host_memory_bytes", "Host memory", system.host_memory_bytes),
+        field_detail(system, "max_power_watts", "Maximum power", fmt.power(system.max_power_watts)),
         Detail("Id in the catalog", system.id),
     )
 
@@ -125,5 +126,5 @@ def _price(system: System) -> tuple[Detail, ...]:
     kind = f"Price ({system.price_kind})" if system.price_kind else "Price"
     return (
         field_detail(system, "price_usd", kind, fmt.money(system.price_usd)),
-        field_detail(system, "price_date", "Price of", fmt.date(system.price_date)),
+        field_detail(system, "price_date", "Price date", fmt.date(system.price_date)),
     )

@@ -1,4 +1,4 @@
-"""A whole machine as a row of a table, and figures of several accelerators together."""
+"""Systems (whole machines) as table rows, and totals of several accelerators."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SystemRow(EquippedSystem):
-    """A system, its accelerator where the catalog has that, and what is known beside both.
+    """A system with its accelerator, if the catalog has it, the plan's verdict and the system's rents.
 
-    `fit` is the plan's verdict, once asked. `lacks` holds the number formats that the accelerator does not compute in,
-    as far as software support has been read. `rented` is what all of it is rented for, none while that is not read.
+    `fit` is the plan's verdict, if computed. `lacks` holds the number formats that the accelerator does not support,
+    if software support is loaded. `rented` holds the rents of the whole system, None until they are loaded.
     """
 
     fit: "SystemFit | None" = None
@@ -33,27 +33,27 @@ class SystemRow(EquippedSystem):
 
     @property
     def verdict(self) -> Verdict | None:
-        """Return whether the plan fits on its accelerators; none where that is not known or not asked."""
+        """Return whether the plan fits on the accelerators, or None if that is not known or was not computed."""
         return None if self.fit is None or self.fit.fit is None else self.fit.fit.verdict
 
     @property
     def free_bytes(self) -> int | None:
-        """Return what is left on each accelerator, below 0 what is missing; none where that is not known."""
+        """Return the free bytes of each accelerator, negative if they do not suffice; None if not known."""
         return None if self.fit is None or self.fit.fit is None else self.fit.fit.free_bytes
 
     @property
     def unsupported(self) -> str:
-        """Return why its accelerators cannot run the plan at all, empty where they can."""
+        """Return why the accelerators cannot run the plan at all, empty if they can."""
         return "" if self.fit is None or self.fit.fit is None else "; ".join(self.fit.fit.unsupported)
 
     @property
     def reason(self) -> str:
-        """Return why there is no verdict, empty where there is one."""
+        """Return why there is no verdict, empty if there is one."""
         return self.unsupported or ("" if self.fit is None else self.fit.reason)
 
     @property
     def on_demand(self) -> "PriceSpread | None":
-        """Return what all of it is rented for by the hour, on demand."""
+        """Return the on-demand rents of the whole system per hour."""
         return None if self.rented is None else self.rented.get("on-demand")
 
 
@@ -63,19 +63,19 @@ def system_rows(
     software: Iterable[SoftwareFact] = (),
     rents: "Mapping[str, Mapping[RentMode, PriceSpread]] | None" = None,
 ) -> tuple[SystemRow, ...]:
-    """Return a row for every system; by the system's id, `fits` holds the plan's verdicts and `rents` what it costs.
+    """Return a row for every system; `fits` holds the plan's verdicts and `rents` the rents, by system id.
 
-    `software` is what runs on the accelerators.
+    `software` is the known software support of the accelerators.
     """
     known, rented = fits or {}, rents or {}
-    plain = plain_systems(hardware.systems, hardware, software)
+    plain = system_rows_without_plan(hardware.systems, hardware, software)
     return tuple(replace(row, fit=known.get(row.id), rented=rented.get(row.id)) for row in plain)
 
 
-def plain_systems(
+def system_rows_without_plan(
     systems: Iterable[System], hardware: HardwareCatalog, software: Iterable[SoftwareFact]
 ) -> tuple[SystemRow, ...]:
-    """Return a row for each of `systems`, on which no plan was judged."""
+    """Return a row for each of `systems`, without verdicts."""
     lacking = lacking_formats(software)
     return tuple(
         SystemRow(system, gpu, lacks={} if gpu is None else lacking.get(target_of(gpu), {}))
@@ -85,7 +85,7 @@ def plain_systems(
 
 
 def systems_sentence(model: str, rows: Sequence[SystemRow]) -> str:
-    """Return on how many of `rows` the plan about `model` fits, and which of these has the least memory."""
+    """Return a sentence on how many of `rows` the plan for `model` fits, and which of these has the least memory."""
     total = fmt.plural(len(rows), "system")
     fitting = [row for row in rows if row.verdict in ("fits", "tight")]
     smallest = min(fitting, key=lambda row: row.system.memory_bytes or 0).system.name if fitting else ""
@@ -98,10 +98,10 @@ _TERA: Final = 1e12
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """A figure of equal accelerators together, in a system or side by side: their number × that of one, in base units.
+    """A total of equal accelerators: their number × the figure of one, in base units.
 
-    `unit`, in which every view tells it, has `per_unit` of them. `one` tells that of one accelerator, and of all of
-    them where there is no unit; `field` says where it comes from.
+    It is shown in `unit`, of `per_unit` base units. `one` formats the figure of one accelerator, and the total if
+    there is no unit; `field` is the record's field that the figure comes from.
     """
 
     key: str
@@ -113,7 +113,7 @@ class Total:
     field: str
 
     def value(self, gpu: Gpu | None, count: int | None) -> float | None:
-        """Return the total of `count` of `gpu`, or None where the figure of one or their number is not known."""
+        """Return the total of `count` of `gpu`, or None if the figure of one or the count is not known."""
         return together(count, None if gpu is None else self.each(gpu))
 
     def text(self, value: float) -> str:
@@ -121,16 +121,16 @@ class Total:
         return fmt.quantity(value / self.per_unit, self.unit) if self.unit else self.one(value)
 
     def formula(self, gpu: Gpu | None, count: int | None) -> str:
-        """Return the formula in numbers, or which figure is not known."""
+        """Return the formula in numbers, or the reason why the total is not known."""
         if gpu is None or count is None:
-            return "the catalog does not say which accelerators this has"
+            return "the catalog does not list the accelerators of this system"
         each = self.each(gpu)
         if each is None:
-            return f"the catalog has no such figure of one {gpu.name}"
+            return f"the catalog does not have this figure for one {gpu.name}"
         return f"{fmt.count_of(count, self.one(each))} ({gpu.name})"
 
     def source(self, gpu: Gpu | None) -> Provenance | None:
-        """Return where the figure of one accelerator comes from."""
+        """Return the provenance of the figure of one accelerator."""
         return None if gpu is None else gpu.provenance_of(self.field)
 
 
@@ -159,17 +159,17 @@ BANDWIDTH: Final = Total(
 )
 BF16: Final = _rate("bf16")
 FP16: Final = _rate("fp16")
-"""What machines older than BF16 are sold by."""
+"""The rate by which machines older than BF16 are sold."""
 CARDS_POWER: Final = Total("total_power", "Power", "W", 1, lambda gpu: gpu.drawn_watts, fmt.power, "board_power_watts")
 PAID: Final = Total("total_price", "Price", "", 1, lambda gpu: gpu.purchase_price_usd, fmt.money, "purchase_price_usd")
 AT_LAUNCH: Final = Total("total_price", "Price", "", 1, lambda gpu: gpu.launch_price_usd, fmt.money, "launch_price_usd")
 TOTALS: Final = (BANDWIDTH, BF16, FP16)
-"""What the catalog does not say of a system itself, so that it is reckoned from one accelerator."""
+"""Totals that the catalog does not list for a system itself, computed from one accelerator."""
 
 
 @dataclass(frozen=True, slots=True)
-class ForPower:
-    """A figure of a system for its highest power; `scaled` is its other side in `over`'s unit."""
+class PerPowerFigure:
+    """A figure of a system per watt of its maximum power; `scaled` gives the numerator, in the unit `over`."""
 
     key: str
     title: str
@@ -179,16 +179,16 @@ class ForPower:
     per_watts: float
 
     def value(self, system: System, gpu: Gpu | None) -> float | None:
-        """Return the quotient in `unit`, or None where one side is not known."""
+        """Return the quotient in `unit`, or None if the numerator or the power is not known."""
         over, watts = self.scaled(system, gpu), system.max_power_watts
         return None if over is None or watts is None else over / watts * self.per_watts
 
     def formula(self, system: System, gpu: Gpu | None) -> str:
-        """Return the formula in numbers, or which side is not known."""
+        """Return the formula in numbers, or what is missing for it."""
         over, watts = self.scaled(system, gpu), system.max_power_watts
         if over is None or watts is None:
-            return f"unknown without the {self.title.partition(' per ')[0]} and the power of the machine"
-        return f"{fmt.quantity(over, self.over)} ÷ {fmt.power(watts)}, the whole machine's"
+            return f"needs the {self.title.partition(' per ')[0]} and the power of the machine, one of which is unknown"
+        return f"{fmt.quantity(over, self.over)} ÷ {fmt.power(watts)} of the whole machine"
 
 
 def _memory_gib(system: System, _gpu: Gpu | None) -> float | None:
@@ -200,8 +200,8 @@ def _tflops(system: System, gpu: Gpu | None) -> float | None:
     return None if total is None else total / _TERA
 
 
-FOR_POWER: Final = (
-    ForPower("memory_per_kw", "Memory per kW", "GiB/kW", "GiB", _memory_gib, _WATTS_PER_KW),
-    ForPower("bf16_per_watt", "BF16 dense per watt", "TFLOPS/W", "TFLOPS", _tflops, 1.0),
+PER_POWER_FIGURES: Final = (
+    PerPowerFigure("memory_per_kw", "Memory per kW", "GiB/kW", "GiB", _memory_gib, _WATTS_PER_KW),
+    PerPowerFigure("bf16_per_watt", "BF16 dense per watt", "TFLOPS/W", "TFLOPS", _tflops, 1.0),
 )
-"""What a system has for the power that all of it draws, host and cooling with it."""
+"""Figures per power of the whole system, host and cooling included."""

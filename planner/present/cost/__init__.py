@@ -1,1 +1,1 @@
-"""Time and money as people read them: pace, renting beside owning, offers, and recommendations."""
+"""Text and tables about time and money: pace, rent or buy, offers, and recommendations."""

@@ -1,4 +1,4 @@
-"""Amounts and the inputs of the tornado, as rows."""
+"""Cost terms and the inputs of the tornado chart, as rows."""
 
 import re
 from collections.abc import Iterable
@@ -15,28 +15,28 @@ _SHORT_SOURCE: Final = 48
 
 
 def short_source(source: str) -> str:
-    """Return the name of a source without what follows it: the file, the range, further ones."""
+    """Return the name of a source without file, range and further sources, cut to a width that fits a table."""
     name = _DETAIL.split(source, maxsplit=1)[0].strip()
     if name.startswith("github:"):
         name = name.partition(" ")[0].rstrip(",")
     return name if len(name) <= _SHORT_SOURCE else f"{name[: _SHORT_SOURCE - 1].rsplit(' ', 1)[0].rstrip(',')} …"
 
 
-CERTAINTY: Final[dict[Certainty, str]] = {
+PRICE_CERTAINTY_TITLES: Final[dict[Certainty, str]] = {
     "quoted": "quoted",
     "measured": "measured",
-    "derived": "by a formula",
+    "derived": "computed",
     "assumed": "assumed",
     "yours": "yours",
 }
-TITLES: Final = {
+COST_TERM_TITLES: Final = {
     "machines": "Machines",
     "storage": "Storage",
-    "egress": "Data leaving the cloud",
+    "egress": "Cloud egress",
     "cards": "Cards",
-    "host": "Rest of the servers",
+    "host": "Servers without cards",
     "network": "Network",
-    "rack": "Rack and room",
+    "rack": "Rack and facility",
     "tax": "Tax",
     "shipping": "Shipping",
     "install": "Installation",
@@ -47,24 +47,24 @@ TITLES: Final = {
     "spares": "Spares",
     "insurance": "Insurance",
     "staff": "Staff",
-    "licence": "Licences",
+    "licence": "Licenses",
     "loan": "Loan",
 }
 SWING_TITLES: Final = {
-    "card_price_usd": "Price of a card",
+    "card_price_usd": "Card price",
     "resale_share": "Resale value",
     "rent_usd_per_hour": "Rent",
-    "price_drift_per_year": "Drift of rents",
-    "use_factor": "Hours that are used",
-    "time_factor": "Time that the work takes",
-    "tariff_usd_per_kwh": "Price of electricity",
-    "host_factor": "Rest of the servers",
+    "price_drift_per_year": "Rental price trend",
+    "use_factor": "Hours of use",
+    "time_factor": "Job duration",
+    "tariff_usd_per_kwh": "Electricity price",
+    "host_factor": "Server cost per GPU cost",
     "network_share": "Network",
     "pue": "Cooling (PUE)",
     "operations_fraction_per_year": "Operations",
-    "server_power_factor": "Power of the servers",
-    "active_power_fraction": "Power at work",
-    "idle_power_fraction": "Power at rest",
+    "server_power_factor": "Server power per GPU power",
+    "active_power_fraction": "Power under load",
+    "idle_power_fraction": "Idle power",
     "staff_usd_per_year": "Staff",
     "colocation_usd_per_kw_month": "Colocation",
 }
@@ -72,7 +72,7 @@ _NEXT_TO_NOTHING: Final = 0.0005
 
 
 class MoneyRow(NamedTuple):
-    """An amount and how it was found."""
+    """A cost term with its formula, certainty and source."""
 
     name: str
     title: str
@@ -88,7 +88,7 @@ class MoneyRow(NamedTuple):
 
 
 class SwingRow(NamedTuple):
-    """One input of the tornado: its range, and the saving at both ends."""
+    """One input of the tornado chart: its range, and the saving at both ends of it."""
 
     title: str
     low_value: str
@@ -105,7 +105,7 @@ def money_rows(terms: Iterable[MoneyTerm]) -> tuple[MoneyRow, ...]:
 
 
 def swing_rows(swings: Iterable[Swing]) -> tuple[SwingRow, ...]:
-    """Return a row for each input of the tornado."""
+    """Return a row for each input of the tornado chart."""
     return tuple(
         SwingRow(
             SWING_TITLES.get(swing.name, swing.name.replace("_", " ")),
@@ -120,8 +120,8 @@ def swing_rows(swings: Iterable[Swing]) -> tuple[SwingRow, ...]:
     )
 
 
-def range_words(amount: RentCost | MoneyTerm) -> str:
-    """Return the range of an amount, nothing where its ends are all but the same."""
+def amount_range(amount: RentCost | MoneyTerm) -> str:
+    """Return the range of an amount, or an empty text if it is negligible."""
     spread = amount.high_usd - amount.low_usd
     return usd_range(amount.low_usd, amount.high_usd) if spread > abs(amount.usd) * _NEXT_TO_NOTHING else ""
 
@@ -134,16 +134,16 @@ def usd_range(low: float, high: float) -> str:
 def _row(term: MoneyTerm) -> MoneyRow:
     return MoneyRow(
         name=term.name,
-        title=TITLES.get(term.name, term.name.replace("_", " ").capitalize()),
+        title=COST_TERM_TITLES.get(term.name, term.name.replace("_", " ").capitalize()),
         text=fmt.money(term.usd),
         usd=term.usd,
-        range_text=range_words(term),
+        range_text=amount_range(term),
         how=term.formula,
         symbols=tuple(
             (symbol.name, symbol_value(symbol.value), symbol.meaning, _origin(symbol.source, symbol.date))
             for symbol in term.symbols
         ),
-        certainty=CERTAINTY[term.certainty],
+        certainty=PRICE_CERTAINTY_TITLES[term.certainty],
         source=term.source,
         short_source=short_source(term.source),
         date=fmt.date(term.date, ""),

@@ -1,4 +1,4 @@
-"""Offers to rent, and those that can do a job, as rows; what came of fetching prices, and which are in use."""
+"""Rental offers as table rows, in general and for a job, and reports on fetched prices and those in use."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,59 +14,61 @@ from planner.cost.terms import RentMode
 from planner.hardware.catalog import HardwareCatalog
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
-from planner.present.cost.prices import MODE_WORDS, Age, age_of, age_phrase, age_words, oldest_words
+from planner.present.cost.prices import MODE_WORDS, Age, age_of, age_phrase, age_text, oldest_price_text
 
-STATUS_WORDS: Final[dict[Status, str]] = {
+STATUS_TITLES: Final[dict[Status, str]] = {
     "new": "new prices",
-    "unchanged": "as before",
-    "held": "held",
+    "unchanged": "unchanged",
+    "held": "held for review",
     "failed": "failed",
 }
 _MOST_REFUSED: Final = 3
 
 
 def outcome_lines(outcomes: Iterable[Outcome]) -> Iterator[str]:
-    """Yield a line for each provider, with what is odd and what was left out indented below."""
+    """Yield a line for each provider, with suspicious and skipped prices indented below."""
     for outcome in outcomes:
         if outcome.error is not None:
             yield f"{outcome.provider}: {outcome.error.reason}"
             continue
-        left_out = f", {len(outcome.refused):,} left out" if outcome.refused else ""
-        told = f"{STATUS_WORDS[outcome.status]}, {fmt.plural(outcome.offers, 'offer')}{left_out}"
-        yield f"{outcome.provider}: {told} ({outcome.source})"
+        skipped = f", {len(outcome.refused):,} skipped" if outcome.refused else ""
+        result = f"{STATUS_TITLES[outcome.status]}, {fmt.plural(outcome.offers, 'offer')}{skipped}"
+        yield f"{outcome.provider}: {result} ({outcome.source})"
         if outcome.doubts:
-            yield "  these moved so far that the old prices stay in use until you accept them:"
+            yield "  large price changes; the old prices stay in use until you accept the new ones:"
         for doubt in outcome.doubts:
             yield f"  {doubt}"
         for refused in outcome.refused[:_MOST_REFUSED]:
-            yield f"  left out: {refused.what}: {refused.reason}"
+            yield f"  skipped: {refused.what}: {refused.reason}"
         if len(outcome.refused) > _MOST_REFUSED:
-            yield f"  and {len(outcome.refused) - _MOST_REFUSED:,} more left out"
+            yield f"  and {len(outcome.refused) - _MOST_REFUSED:,} more skipped"
 
 
 def state_lines(stored: Stored, bundled: tuple[Offer, ...], today: date) -> Iterator[str]:
-    """Yield which prices are in use, provider by provider, what is held, and what could not be read."""
+    """Yield the prices in use by provider, those held for review, and the files that could not be read."""
     if not stored.snapshot.parts:
-        yield "The bundled prices are in use; none were fetched."
+        yield "The bundled prices are in use; no prices were fetched."
     elif stored.use_bundled:
-        yield "The bundled prices are in use, by choice; fetched ones are kept."
+        yield "The bundled prices are in use, as you chose; the fetched prices are kept."
     else:
-        yield "Fetched prices are in use, and bundled ones where none were fetched."
-    yield f"bundled: {fmt.plural(len(bundled), 'offer')}, {oldest_words(bundled, today)}"
+        yield "Fetched prices are in use, and bundled prices for providers without fetched ones."
+    yield f"bundled: {fmt.plural(len(bundled), 'offer')}, {oldest_price_text(bundled, today)}"
     for part in stored.snapshot.parts:
         yield _part_line(part, today)
     if stored.own:
         yield f"your own: {fmt.listing(tuple(offer.id for offer in stored.own))}"
     for part in stored.held.parts:
-        yield f"held until you say so: {_part_line(part, today)}"
+        yield f"held until you accept or discard them: {_part_line(part, today)}"
     for problem in stored.problems:
-        yield f"passed over: {problem.message}"
+        yield f"skipped: {problem.message}"
 
 
 def _part_line(part: Part, today: date) -> str:
     fetched = fmt.date(datetime.fromisoformat(part.fetched_at).date().isoformat())
     offers = fmt.plural(len(part.offers), "offer")
-    return f"{part.provider}: {offers}, {oldest_words(part.offers, today)}, fetched on {fetched} from {part.source}"
+    return (
+        f"{part.provider}: {offers}, {oldest_price_text(part.offers, today)}, fetched on {fetched} from {part.source}"
+    )
 
 
 _NOT_OFFERED: Final = "–"
@@ -74,7 +76,7 @@ _NOT_OFFERED: Final = "–"
 
 @dataclass(frozen=True, slots=True)
 class ListedOffer:
-    """An offer, the name of its card, and its age on a day."""
+    """An offer with the name of its card and its age."""
 
     offer: Offer
     card: str
@@ -87,17 +89,17 @@ class ListedOffer:
 
     @property
     def age(self) -> Age:
-        """Return how old the price is, in a word."""
+        """Return the age category of the price."""
         return age_of(self.age_days)
 
     def usd_per_gpu_hour(self, mode: RentMode) -> float | None:
-        """Return the price of one card and hour, none where the offer has none of this kind."""
+        """Return the price per card and hour, or None if the offer does not have this mode."""
         price = self.offer.price_usd_per_hour(mode)
         return None if price is None else price / self.offer.gpu_count
 
 
 def offer_rows(offers: Iterable[Offer], hardware: HardwareCatalog, today: date) -> tuple[ListedOffer, ...]:
-    """Return a row for each offer."""
+    """Return a row for each offer, with its age on the day `today`."""
     names = {gpu.id: gpu.name for gpu in hardware.gpus} | {system.id: system.name for system in hardware.systems}
     return tuple(ListedOffer(offer, _card(offer, names), offer.age_days(today)) for offer in offers)
 
@@ -110,7 +112,7 @@ def _card(offer: Offer, names: Mapping[str, str]) -> str:
 
 
 def _common_start(texts: Sequence[str]) -> str:
-    """Return the words that all `texts` begin with."""
+    """Return the words that all `texts` start with."""
     same = takewhile(lambda words: len(set(words)) == 1, zip(*(text.split() for text in texts), strict=False))
     return " ".join(words[0] for words in same)
 
@@ -135,10 +137,10 @@ def _origin(mode: RentMode) -> Callable[[ListedOffer], str]:
     def origin(row: ListedOffer) -> str:
         offer = row.offer
         price = offer.price_usd_per_hour(mode)
-        whole = "" if price is None else f"${price:,.4f} an hour for {offer.gpu_count:g} × {row.card}"
+        whole = "" if price is None else f"${price:,.4f} per hour for {offer.gpu_count:g} × {row.card}"
         rate = offer.exchange_rate
         billed = f"billed in {rate.currency}, 1 {rate.currency} = ${rate.usd_per_unit:g} on {rate.date}" if rate else ""
-        dated = f"price of {fmt.date(offer.price_date, fmt.NO_DATE)}, {age_words(row.age_days)}"
+        dated = f"price of {fmt.date(offer.price_date, fmt.NO_DATE)}, {age_text(row.age_days)}"
         return "\n".join(part for part in (whole, billed, dated, offer.source, *offer.notes) if part)
 
     return origin
@@ -149,7 +151,7 @@ OFFER_COLUMNS: Final[tuple[Column[ListedOffer], ...]] = (
     words("instance", "Instance", lambda row: row.offer.instance, width=16, tooltip=lambda row: row.offer.id),
     words("card", "Card", lambda row: row.card, width=18, tooltip=lambda row: "\n".join(row.offer.cards)),
     numbers("gpus", "Cards", lambda row: row.offer.gpu_count, width=6),
-    words("region", "Region", lambda row: row.offer.region, unknown="not said", width=10),
+    words("region", "Region", lambda row: row.offer.region, width=10),
     _price("on-demand"),
     _price("spot"),
     _price("reserved-1y"),
@@ -167,7 +169,7 @@ def _usd(
 
 
 def _price_origin(row: OfferRow) -> str:
-    dated = f"price of {fmt.date(row.price_date, fmt.NO_DATE)}, {age_words(row.age_days)}"
+    dated = f"price of {fmt.date(row.price_date, fmt.NO_DATE)}, {age_text(row.age_days)}"
     return "\n".join((dated, row.offer.source, *row.offer.notes, *row.remarks))
 
 
@@ -175,13 +177,13 @@ JOB_OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
     words("provider", "Provider", lambda row: row.offer.provider, width=14),
     words("instance", "Instance", lambda row: row.offer.instance, width=13, tooltip=lambda row: row.offer.id),
     numbers("instances", "Machines", lambda row: row.instances, width=7),
-    words("region", "Region", lambda row: row.offer.region, unknown="not said", width=8),
-    words("mode", "How", lambda row: MODE_WORDS[row.mode], width=9),
+    words("region", "Region", lambda row: row.offer.region, width=8),
+    words("mode", "Mode", lambda row: MODE_WORDS[row.mode], width=9),
     numbers("hours", "Hours", lambda row: row.hours, width=6),
     _usd("usd", "Cost", lambda row: row.usd),
-    _usd("low", "at least", lambda row: row.low_usd, shown=False),
-    _usd("high", "at most", lambda row: row.high_usd, shown=False),
-    _usd("gpu_hour", "a GPU-hour", lambda row: row.usd_per_gpu_hour),
+    _usd("low", "At least", lambda row: row.low_usd, shown=False),
+    _usd("high", "At most", lambda row: row.high_usd, shown=False),
+    _usd("gpu_hour", "Per GPU-hour", lambda row: row.usd_per_gpu_hour),
     Column(
         "age", "Age", lambda row: row.age_days, lambda row: age_phrase(row.age_days), width=18, tooltip=_price_origin
     ),
@@ -190,5 +192,5 @@ JOB_OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
 
 
 def offer_row_id(row: OfferRow) -> str:
-    """Return what tells a row from the others."""
+    """Return the unique id of a row: the offer and the mode."""
     return f"{row.offer.id}·{row.mode}"

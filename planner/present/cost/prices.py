@@ -1,4 +1,4 @@
-"""Prices in words: how they are paid, how old they are, and what range they span. Rows of offers are in `offers`."""
+"""Price ages, price ranges and rental modes as text. Table rows of offers are in `offers`."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Age = Literal["fresh", "recent", "ageing", "old", "history", "undated"]
 _AGES: Final[tuple[tuple[int, Age], ...]] = ((7, "fresh"), (30, "recent"), (90, "ageing"), (HISTORY_DAYS, "old"))
-"""Up to how many days a price is called so."""
+"""The age categories, each with the most days that it covers."""
 MODE_WORDS: Final[Mapping[RentMode, str]] = {
     "on-demand": "on demand",
     "spot": "spot",
@@ -26,13 +26,13 @@ _YEAR_LENGTH: Final = len("2025")
 
 
 def age_of(days: int | None) -> Age:
-    """Return the word for an age in days."""
+    """Return the category of an age in days."""
     if days is None:
         return "undated"
     return next((age for most, age in _AGES if days <= most), "history")
 
 
-def age_words(days: int | None) -> str:
+def age_text(days: int | None) -> str:
     """Return `today`, `12 days old`, `no date`."""
     if days is None:
         return fmt.NO_DATE
@@ -40,36 +40,36 @@ def age_words(days: int | None) -> str:
 
 
 def age_phrase(days: int | None) -> str:
-    """Return an age in days with the word for it: `12 days old, recent`; `186 days old`; `no date`."""
+    """Return an age in days with its category: `12 days old, recent`; `186 days old`; `no date`."""
     word = age_of(days)
-    return age_words(days) if word in ("undated", "old") else f"{age_words(days)}, {word}"
+    return age_text(days) if word in ("undated", "old") else f"{age_text(days)}, {word}"
 
 
 def newest_age_days(prices: "Iterable[Offer]", today: date) -> int | None:
-    """Return how many days ago the newest of the prices was read; none where none has a date."""
+    """Return the age in days of the newest price, or None if no price has a date."""
     return min((age for offer in prices if (age := offer.age_days(today)) is not None), default=None)
 
 
-def oldest_words(prices: "Iterable[Offer]", today: date) -> str:
-    """Return how old the oldest price is, and how many have no date: `oldest price 12 days old, 2 without a date`."""
+def oldest_price_text(prices: "Iterable[Offer]", today: date) -> str:
+    """Return the age of the oldest price and the undated ones: `oldest price 12 days old, 2 without a date`."""
     ages = [offer.age_days(today) for offer in prices]
     dated = [age for age in ages if age is not None]
-    oldest = f"oldest price {age_words(max(dated))}" if dated else ""
+    oldest = f"oldest price {age_text(max(dated))}" if dated else ""
     undated = f"{len(ages) - len(dated):,} without a date" if len(dated) < len(ages) else ""
     return ", ".join(part for part in (oldest, undated) if part)
 
 
-def spread_words(spread: "PriceSpread", unit: str = "") -> str:
-    """Return the range of a kind of price, how many it is of and how many are left out, and the days it is of."""
+def price_range_text(spread: "PriceSpread", unit: str = "") -> str:
+    """Return the range of a kind of price with its dates, and how many prices it includes and leaves out."""
     days = sorted({point.day for point in spread.current})
     dates = fmt.date(days[0] or None, "") if len(days) == 1 else f"{fmt.date(days[0])} – {fmt.date(days[-1])}"
     low, high = spread.low.price_usd, spread.high.price_usd
     span = fmt.money(low) if low == high else f"{fmt.money(low)} – {fmt.money(high)}"
-    return ", ".join(part for part in (f"{span}{unit}", dates, count_words(spread)) if part)
+    return ", ".join(part for part in (f"{span}{unit}", dates, price_count_text(spread)) if part)
 
 
-def count_words(spread: "PriceSpread") -> str:
-    """Return of how many prices a range is, and which are left out: `1 price; 15 older than twelve months left out`."""
+def price_count_text(spread: "PriceSpread") -> str:
+    """Return how many prices a range includes and leaves out: `1 price; 15 older than twelve months left out`."""
     undated = "" if spread.current[0].day else " without a date"
     left_out = [f"{len(spread.older):,} older than twelve months"] * bool(spread.older)
     left_out += [f"{len(spread.undated):,} without a date"] * bool(spread.undated)
@@ -77,14 +77,14 @@ def count_words(spread: "PriceSpread") -> str:
     return f"{fmt.plural(len(spread.current), 'price')}{undated}{beside}"
 
 
-def remark_words(points: Iterable["PricePoint"]) -> str:
-    """Return what sources and checks say of prices, each remark once; which end of a range a price is, one sees."""
+def remarks_text(points: Iterable["PricePoint"]) -> str:
+    """Return the remarks on prices, each once and without the note on which end of a range a price is."""
     parts = (part for point in points for remark in point.remarks for part in remark.split("; "))
     return "; ".join(filter(None, dict.fromkeys(_RANGE_END.sub("", part) for part in parts)))
 
 
-def month_words(points: Iterable["PricePoint"]) -> str:
-    """Return the month that prices are of, of several the years: `Mar 2025`, `2024 – 2025`, `no date`."""
+def months_text(points: Iterable["PricePoint"]) -> str:
+    """Return the month of the prices, or their years if they differ: `Mar 2025`, `2024 – 2025`, `no date`."""
     days = sorted({point.day for point in points})
     months = list(dict.fromkeys(fmt.short_date(day or None, fmt.NO_DATE) for day in days))
     if len(months) == 1:

@@ -1,4 +1,4 @@
-"""Which hardware to take, in words and as rows."""
+"""Hardware recommendations as sentences and table rows."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -8,14 +8,14 @@ from planner.plan.recommend.option import Award, Option, Recommendation
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.present.cost.prices import MODE_WORDS
-from planner.present.memory.verdict import left_out_words, verdict_words
+from planner.present.memory.verdict import exclusion_text, verdict_text
 
 AWARDS: Final[tuple[Award, ...]] = ("cheapest", "fastest", "best value")
 _SECONDS_PER_HOUR: Final = 3_600
 
 
 class OptionRow(NamedTuple):
-    """An option with the name of its card and how it stands out; `period` is a run or a month."""
+    """An option with the name of its card and its awards; `period` is `run` or `month`."""
 
     option: Option
     card: str
@@ -25,7 +25,7 @@ class OptionRow(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Return what tells it from the others."""
+        """Return the unique key of the option."""
         return self.option.key
 
     @property
@@ -42,7 +42,7 @@ class OptionRow(NamedTuple):
 
 
 class AwardView(NamedTuple):
-    """One of the named answers: what, for how much, in what time, why, and what would change it."""
+    """An award, such as the cheapest: the option with its cost and time, the reason, and the runner-up."""
 
     award: Award
     row: OptionRow
@@ -52,7 +52,7 @@ class AwardView(NamedTuple):
 
 
 def option_rows(found: Recommendation, hardware: HardwareCatalog) -> tuple[OptionRow, ...]:
-    """Return a row for each option, in their order."""
+    """Return a row for each option, in the same order."""
     names = {gpu.id: gpu.name for gpu in hardware.gpus}
     unbeaten = frozenset(found.pareto)
     return tuple(
@@ -62,7 +62,7 @@ def option_rows(found: Recommendation, hardware: HardwareCatalog) -> tuple[Optio
 
 
 def award_views(found: Recommendation, rows: tuple[OptionRow, ...]) -> tuple[AwardView, ...]:
-    """Return the named answers; one option may have several."""
+    """Return the awards; one option may have several."""
     by_key = {row.id: row for row in rows}
     views = []
     for award in AWARDS:
@@ -74,19 +74,19 @@ def award_views(found: Recommendation, rows: tuple[OptionRow, ...]) -> tuple[Awa
 
 
 def nothing_sentence(found: Recommendation, hardware: HardwareCatalog) -> str:
-    """Return why there is no answer, and what comes closest."""
+    """Return why no option is within the limits and which is closest; empty if there is an option."""
     if found.cheapest is not None:
         return ""
     if found.nearest is None:
-        return "Nothing in the catalog can do this job with a price that can be compared."
+        return "No hardware in the catalog can run this job at a comparable price."
     near = OptionRow(found.nearest, hardware.gpu(found.nearest.gpu).name, (), is_unbeaten=False, period=found.period)
-    return f"Nothing is within the limits. Closest: {_sentence(near)}"
+    return f"No option is within the limits. Closest: {_sentence(near)}"
 
 
 def left_out_sentence(found: Recommendation) -> str:
-    """Return what was left out and why: `Left out: 550 (the plan does not fit), 50 (…).`."""
-    told = tuple(f"{fmt.integer(one.count)} ({left_out_words(one.reason)})" for one in found.left_out)
-    return f"Left out: {fmt.listing(told)}." if told else ""
+    """Return how many options were excluded and why: `Excluded: 550 (the plan does not fit), 50 (…).`."""
+    told = tuple(f"{fmt.integer(one.count)} ({exclusion_text(one.reason)})" for one in found.left_out)
+    return f"Excluded: {fmt.listing(told)}." if told else ""
 
 
 def _named(award: Award, found: Recommendation) -> Option | None:
@@ -103,13 +103,13 @@ def _sentence(row: OptionRow) -> str:
         *(value * _SECONDS_PER_HOUR for value in (option.hours, option.low_hours, option.high_hours))
     )
     took = f", {hours}" if row.period == "run" else ""
-    memory = verdict_words(option.verdict, option.free_bytes, option.fit_probability)
-    return f"{row.cards}, {row.how}: {fmt.money(option.usd)} a {row.period}{took}. {memory}."
+    memory = verdict_text(option.verdict, option.free_bytes, option.fit_probability)
+    return f"{row.cards}, {row.how}: {fmt.money(option.usd)} per {row.period}{took}. {memory}."
 
 
 def _reason(award: Award, row: OptionRow) -> str:
     option = row.option
-    bound = f" (bound by {option.bound})" if option.bound else ""
+    bound = f" (limited by {option.bound})" if option.bound else ""
     speed, unit = (
         option.tokens_per_second or option.samples_per_second,
         "tokens" if option.tokens_per_second else "samples",
@@ -117,8 +117,8 @@ def _reason(award: Award, row: OptionRow) -> str:
     pace = f"{fmt.significant(speed)} {unit}/s{bound}" if speed else ""
     power = f"{fmt.power(option.power_watts)} of board power" if option.power_watts else ""
     why = {
-        "cheapest": "nothing that can be compared costs less",
-        "fastest": "nothing takes less time",
+        "cheapest": "no comparable option costs less",
+        "fastest": "no option takes less time",
         "best value": "the lowest product of time and cost",
     }[award]
     told = fmt.listing(tuple(part for part in (pace, power) if part))
@@ -126,31 +126,31 @@ def _reason(award: Award, row: OptionRow) -> str:
 
 
 def _change(award: Award, row: OptionRow, rows: tuple[OptionRow, ...]) -> str:
-    """Return what would make another option the answer: the runner-up, and by how much it is behind."""
+    """Return the runner-up for the award, and by how much it is behind."""
     sure = [other for other in rows if other.option.comparable and _other_way(other, row)]
     second = min(sure, key=lambda other: _score(award, other.option), default=None)
     if second is None:
         return ""
     behind = _score(award, second.option) / _score(award, row.option) - 1
-    what = {"cheapest": "dearer", "fastest": "slower", "best value": "more in time × cost"}[award]
+    what = {"cheapest": "more expensive", "fastest": "slower", "best value": "higher time × cost"}[award]
     told = f"{fmt.precise_percent(behind)} {what}" if behind else "just as good"
     return f"Next: {second.cards}, {second.how}, {told}."
 
 
 def _score(award: Award, option: Option) -> float:
-    """Return what is lowest for the option that is named so."""
+    """Return the score that the award's winner has lowest."""
     if award == "cheapest":
         return option.usd
     return option.slowness if award == "fastest" else option.usd * option.slowness
 
 
 def _other_way(other: OptionRow, row: OptionRow) -> bool:
-    """Return whether `other` is not just another offer of the same cards to the same price."""
+    """Return whether `other` has different cards, not just another offer of the same ones."""
     return other.id != row.id and (other.option.gpu, other.option.count) != (row.option.gpu, row.option.count)
 
 
 def recommendation_lines(found: Recommendation, hardware: HardwareCatalog) -> Iterator[str]:
-    """Yield the answer as text: the named answers, or why there is none, and what was left out."""
+    """Yield the awards with their reasons, or why there are none."""
     rows = option_rows(found, hardware)
     for view in award_views(found, rows):
         yield f"{view.award.capitalize()}: {view.sentence}"
@@ -162,7 +162,7 @@ def recommendation_lines(found: Recommendation, hardware: HardwareCatalog) -> It
 
 OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
     words("cards", "Cards", lambda row: row.cards, width=26),
-    words("how", "How", lambda row: row.how, width=24),
+    words("how", "Provider", lambda row: row.how, width=24),
     numbers("usd", "Cost", lambda row: row.option.usd, show=fmt.money, width=9),
     Column(
         "hours",
@@ -176,13 +176,13 @@ OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
         "free",
         "Memory",
         lambda row: row.option.free_bytes,
-        lambda row: verdict_words(row.option.verdict, row.option.free_bytes, row.option.fit_probability),
+        lambda row: verdict_text(row.option.verdict, row.option.free_bytes, row.option.fit_probability),
         width=18,
     ),
     numbers("pace", "Tokens/s", lambda row: row.option.tokens_per_second, unknown=fmt.UNKNOWN, width=9),
-    words("bound", "Bound by", lambda row: row.option.bound, width=16),
+    words("bound", "Limited by", lambda row: row.option.bound, width=16),
     numbers("power", "Power", lambda row: row.option.power_watts, unit="W", width=8),
-    words("date", "Price of", lambda row: row.option.price_date, unknown="no date", width=10),
+    words("date", "Price date", lambda row: row.option.price_date, unknown="no date", width=10),
     words("awards", "", lambda row: ", ".join(row.awards) or None, unknown="", width=20),
     words("remarks", "Remarks", lambda row: "; ".join(row.option.remarks) or None, unknown="", width=24),
 )

@@ -1,4 +1,4 @@
-"""Renting beside owning, and the cost of one plan beside another, figure by figure."""
+"""Comparisons of renting with owning, and of two plans' costs, figure by figure."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -14,43 +14,43 @@ NOT_KNOWN = "not known"
 _NOTHING = "–"
 
 
-class Shown(NamedTuple):
-    """A figure with where and when it comes from."""
+class FigureCell(NamedTuple):
+    """A figure with its source and date."""
 
     text: str
     origin: str = ""
 
 
 class FigureRow(NamedTuple):
-    """One figure in several columns."""
+    """One figure for each of the compared alternatives."""
 
     title: str
-    cells: tuple[Shown, ...]
+    cells: tuple[FigureCell, ...]
 
 
 class Scenario(NamedTuple):
-    """What two plans are compared by."""
+    """The time and cost of one of two compared plans."""
 
     time: TimeResult | None
     estimate: CostEstimate | None
 
 
 def rent_or_buy_rows(estimate: CostEstimate) -> tuple[FigureRow, ...]:
-    """Return what renting and owning come to, a row for each figure: a run or month, an hour, energy, carbon."""
+    """Return the costs of renting and of owning, a row for each figure: a run or month, an hour, energy, carbon."""
     return tuple(filter(_says_something, _ways(estimate)))
 
 
 def scenario_rows(mine: Scenario, other: Scenario) -> tuple[FigureRow, ...]:
-    """Return a plan beside another: each figure of both, and the difference where both have it."""
+    """Return the figures of two plans, with the difference if both have the figure."""
     rows = (
         ("Decision", _decision, None),
         ("Pace", lambda one: pace_phrase(one.time), None),
         ("Hours", _hours, fmt.significant),
         ("Rented", _of_rent(lambda rent: rent.usd), fmt.money),
         ("Owned", _of_own(lambda own: own.usd_per_period), fmt.money),
-        ("A GPU-hour, rented", _of_rent(lambda rent: rent.usd_per_gpu_hour), fmt.money),
-        ("A GPU-hour, owned", _of_own(lambda own: own.usd_per_gpu_hour), fmt.money),
-        ("At the start", _of_own(lambda own: own.upfront_usd), fmt.money),
+        ("Rented, per GPU-hour", _of_rent(lambda rent: rent.usd_per_gpu_hour), fmt.money),
+        ("Owned, per GPU-hour", _of_own(lambda own: own.usd_per_gpu_hour), fmt.money),
+        ("Upfront", _of_own(lambda own: own.upfront_usd), fmt.money),
         ("Break-even, GPU-hours", _break_even, fmt.significant),
         ("Electricity, kWh", _of_rent(lambda rent: rent.carbon.energy_kwh if rent.carbon else None), fmt.significant),
         ("Carbon, kg", _of_rent(lambda rent: rent.carbon.carbon_kg if rent.carbon else None), fmt.significant),
@@ -64,7 +64,7 @@ def _says_something(row: FigureRow) -> bool:
 
 
 def period_of(estimate: CostEstimate) -> str:
-    """Return what costs are of: a run, or a month of a service or of daily hours."""
+    """Return the period of the costs: `run`, or `month` for a service or daily hours."""
     return "run" if estimate.demand.period == "run" else "month"
 
 
@@ -72,29 +72,29 @@ def _ways(estimate: CostEstimate) -> Iterator[FigureRow]:
     rent, own, period = estimate.result.rent, estimate.result.own, period_of(estimate)
     rented = _origin(rent.terms) if rent else ""
     owned = _origin((*own.upfront, *own.monthly)) if own else ""
-    where = f"{rent.provider}, {MODE_WORDS[rent.mode]}, {rent.region or 'region not said'}\n{rented}" if rent else ""
+    where = f"{rent.provider}, {MODE_WORDS[rent.mode]}, {rent.region or 'unknown region'}\n{rented}" if rent else ""
 
     def row(title: str, renting: str | None, owning: str | None) -> FigureRow:
-        return FigureRow(title, (Shown(renting or _NOTHING, where), Shown(owning or _NOTHING, owned)))
+        return FigureRow(title, (FigureCell(renting or _NOTHING, where), FigureCell(owning or _NOTHING, owned)))
 
     yield row(
-        f"A {period}",
+        f"Per {period}",
         fmt.money(rent.usd) if rent else NOT_KNOWN,
         fmt.money(own.usd_per_period) if own else NOT_KNOWN,
     )
     yield row(
-        "A GPU-hour",
+        "Per GPU-hour",
         fmt.money(rent.usd_per_gpu_hour) if rent else None,
         fmt.money(own.usd_per_gpu_hour) if own else None,
     )
     yield row(
-        "A million tokens",
+        "Per million tokens",
         _tokens(rent.usd_per_million_tokens) if rent else None,
         _tokens(own.usd_per_million_tokens) if own else None,
     )
-    yield row("At the start", None, fmt.money(own.upfront_usd) if own else None)
-    yield row("Running, a month", None, fmt.money(own.monthly_cash_usd + own.loan_usd_per_month) if own else None)
-    yield row("Back at the end", None, fmt.money(own.resale_usd) if own else None)
+    yield row("Upfront", None, fmt.money(own.upfront_usd) if own else None)
+    yield row("Monthly costs", None, fmt.money(own.monthly_cash_usd + own.loan_usd_per_month) if own else None)
+    yield row("Resale value", None, fmt.money(own.resale_usd) if own else None)
     yield from _footprints(rent.carbon if rent else None, own.carbon if own else None, period)
 
 
@@ -103,25 +103,25 @@ def _footprints(rented: Footprint | None, owned: Footprint | None, period: str) 
         return
     texts = [(_kwh(rented, period), _kilograms(rented, period)), (_kwh(owned, "month"), _kilograms(owned, "month"))]
     for title, at in (("Electricity", 0), ("Carbon", 1)):
-        cells = (Shown(pair[at], _grid_origin(one)) for pair, one in zip(texts, (rented, owned), strict=True))
+        cells = (FigureCell(pair[at], _grid_origin(one)) for pair, one in zip(texts, (rented, owned), strict=True))
         yield FigureRow(title, tuple(cells))
 
 
 def _kwh(found: Footprint | None, period: str) -> str:
-    return NOT_KNOWN if found is None else f"{fmt.significant(found.energy_kwh)}{fmt.THIN}kWh a {period}"
+    return NOT_KNOWN if found is None else f"{fmt.significant(found.energy_kwh)}{fmt.THIN}kWh per {period}"
 
 
 def _kilograms(found: Footprint | None, period: str) -> str:
     if found is None or found.carbon_kg is None:
         return NOT_KNOWN
-    return f"{fmt.significant(found.carbon_kg)}{fmt.THIN}kg a {period}"
+    return f"{fmt.significant(found.carbon_kg)}{fmt.THIN}kg per {period}"
 
 
 def _grid_origin(found: Footprint | None) -> str:
     if found is None:
-        return "where the machines stand is not known"
+        return "the machines' location is not known"
     grams = found.grams_per_kwh
-    carbon = "" if grams is None else f"{fmt.plain(grams.value)} g CO₂ a kWh: {grams.source}, {fmt.date(grams.date)}"
+    carbon = "" if grams is None else f"{fmt.plain(grams.value)} g CO₂ per kWh: {grams.source}, {fmt.date(grams.date)}"
     cooling = f"PUE {fmt.plain(found.pue.value)}: {found.pue.source}"
     return "\n".join(part for part in (found.region, cooling, carbon, *found.notes) if part)
 
@@ -139,10 +139,10 @@ def _versus(
     title: str, mine: float | str | None, other: float | str | None, show: Callable[[float], str] | None
 ) -> FigureRow:
     if show is None or isinstance(mine, str) or isinstance(other, str):
-        return FigureRow(title, (Shown(str(mine or _NOTHING)), Shown(str(other or _NOTHING)), Shown("")))
+        return FigureRow(title, (FigureCell(str(mine or _NOTHING)), FigureCell(str(other or _NOTHING)), FigureCell("")))
     texts = [_NOTHING if value is None else show(value) for value in (mine, other)]
     difference = "" if mine is None or other is None else _signed(mine - other, show)
-    return FigureRow(title, (Shown(texts[0]), Shown(texts[1]), Shown(difference)))
+    return FigureRow(title, (FigureCell(texts[0]), FigureCell(texts[1]), FigureCell(difference)))
 
 
 def _signed(value: float, show: Callable[[float], str]) -> str:
@@ -161,12 +161,12 @@ def _hours(one: Scenario) -> float | None:
 
 
 def _of_rent(read: Callable[[RentCost], float | None]) -> Callable[[Scenario], float | None]:
-    """Return what reads a figure of renting, None where nothing is rented."""
+    """Return a function that reads a figure of renting, None if nothing is rented."""
     return lambda one: read(one.estimate.result.rent) if one.estimate and one.estimate.result.rent else None
 
 
 def _of_own(read: Callable[[OwnCost], float | None]) -> Callable[[Scenario], float | None]:
-    """Return what reads a figure of owning, None where no price is known."""
+    """Return a function that reads a figure of owning, None if no price is known."""
     return lambda one: read(one.estimate.result.own) if one.estimate and one.estimate.result.own else None
 
 

@@ -1,4 +1,4 @@
-"""Renting beside owning as sentences: the answer, what would change it, and electricity, carbon and mixed ways."""
+"""Sentences on renting or owning: the decision, its break-even, what would change it, electricity and carbon."""
 
 from collections.abc import Iterable
 from datetime import date
@@ -10,84 +10,87 @@ from planner.cost.rent_or_buy.hybrid import Hybrid
 from planner.cost.rent_or_buy.uncertainty import Simulation
 from planner.cost.result import Answer, BreakEven, CostResult, Footprint, MoneyTerm, OwnCost, RentCost
 from planner.present import format as fmt
-from planner.present.cost.amounts import TITLES, range_words, short_source, usd_range
+from planner.present.cost.amounts import COST_TERM_TITLES, amount_range, short_source, usd_range
 from planner.present.cost.prices import MODE_WORDS, age_phrase
 
 _HALF: Final = 0.5
+_DAYS_PER_YEAR: Final = 365.25
+_MONTHS_PER_YEAR: Final = 12
+_DAYS_BELOW_YEARS: Final = 2 / _MONTHS_PER_YEAR
 _FAR_OFF: Final = 10
-"""How many times another a price would have to be, to be of no use to know."""
+"""Factor beyond which a price at which the decision flips is too far off to be worth mentioning."""
 
 
 def answer_sentence(answer: Answer, card: str) -> str:
-    """Return the one sentence: rent or buy, until when, what it saves."""
+    """Return the decision: rent or buy, up to how many GPU-hours, and the saving."""
     cards, renting = fmt.count_of(answer.count, card), answer.decision == "rent"
     way = f"Renting {cards} at {answer.provider}" if renting else f"Owning {cards}"
     saves = f"saves {fmt.money(answer.saves_usd)} over {years_phrase(answer.horizon_years)}"
     if answer.break_even_gpu_hours is None:
-        reason = f": {answer.break_even_reason}" if answer.break_even_reason else ", however much is computed"
+        reason = f": {answer.break_even_reason}" if answer.break_even_reason else " at any number of GPU-hours"
         return f"{way} is cheaper{reason}. {'Rent' if renting else 'Buy'}, which {saves}."
     point = f"{fmt.significant(answer.break_even_gpu_hours)} GPU-hours"
-    until = f"until {point}" if renting else f"from {point} on"
+    until = f"up to {point}" if renting else f"from {point} on"
     return (
-        f"{way} is cheaper {until}; you plan {fmt.significant(answer.planned_gpu_hours)}: "
+        f"{way} is cheaper {until}, and you plan {fmt.significant(answer.planned_gpu_hours)}: "
         f"{'rent' if renting else 'buy'}, which {saves}."
     )
 
 
 def flip_sentence(answer: Answer, rent: RentCost | None, own: OwnCost | None = None) -> str:
-    """Return what would change the answer; empty where nothing alone would. What is far off is not said."""
+    """Return which single inputs would change the decision, without values that are far off; empty without any."""
     renting = answer.decision == "rent"
     share = answer.flips_at_utilization_fraction
     card = _within_reach(answer.flips_at_card_price_usd, _card_price(own))
     hourly = _within_reach(answer.flips_at_rent_usd_per_gpu_hour, rent.usd_per_gpu_hour if rent else None)
     found = (
-        f"utilisation {'passes' if renting else 'falls below'} {fmt.percent(share)}" if share is not None else "",
+        f"utilization {'exceeds' if renting else 'falls below'} {fmt.percent(share)}" if share is not None else "",
         _flip("the card costs", card, under=renting),
-        _flip("renting costs", hourly, under=not renting, unit=" a GPU-hour"),
+        _flip("renting costs", hourly, under=not renting, unit=" per GPU-hour"),
     )
     told = tuple(part for part in found if part)
-    return f"The answer flips if {fmt.listing(told, 'or')}." if told else ""
+    return f"The decision flips if {fmt.listing(told, 'or')}." if told else ""
 
 
 def break_even_sentence(found: BreakEven | None) -> str:
-    """Return where both ways cost the same, in hours, calendar time and utilisation, or why nowhere."""
+    """Return the break-even point in GPU-hours, utilization and calendar time, or why there is none."""
     if found is None:
         return ""
     if found.gpu_hours is None:
         return f"There is no break-even: {found.reason}." if found.reason else ""
-    share = f", a utilisation of {fmt.percent(found.utilization_fraction)}" if found.utilization_fraction else ""
+    share = f" ({fmt.percent(found.utilization_fraction)} utilization)" if found.utilization_fraction else ""
     if found.years is not None:
-        when = f"used as planned, that is after {years_phrase(found.years)}"
+        when = f"reached after {years_phrase(found.years)} of the planned use"
     else:
-        when = f"used as planned, they never do{f': {found.years_reason}' if found.years_reason else ''}"
-    return f"Both cost the same at {fmt.significant(found.gpu_hours)} GPU-hours{share}; {when}."
+        when = f"never reached by the planned use{f': {found.years_reason}' if found.years_reason else ''}"
+    return f"Break-even: {fmt.significant(found.gpu_hours)} GPU-hours{share}, {when}."
 
 
 def dates_sentence(answer: Answer, today: date, terms: Iterable[MoneyTerm] = ()) -> str:
-    """Return how old the oldest price is, what of `terms` it is of, and which figures have no date."""
+    """Return the age of the oldest price with the term that it belongs to, and the terms without a date."""
     oldest, aged = answer.oldest_price_date, ""
     if oldest is not None:
         age = age_phrase((today - date.fromisoformat(oldest)).days)
-        aged = f"Oldest price used: {_priced_on(oldest, terms)}{fmt.date(oldest)}, {age}."
-    undated = tuple(TITLES.get(name, name).lower() for name in dict.fromkeys(answer.undated))
+        aged = f"Oldest price: {_priced_on(oldest, terms)}{fmt.date(oldest)}, {age}."
+    undated = tuple(COST_TERM_TITLES.get(name, name).lower() for name in dict.fromkeys(answer.undated))
     bare = f"Without a date: {fmt.listing(undated)}." if undated else ""
     return " ".join(part for part in (aged, bare) if part)
 
 
 def terms_of(result: CostResult) -> tuple[MoneyTerm, ...]:
-    """Return what renting and owning are made of."""
+    """Return the cost terms of renting and owning."""
     rented = result.rent.terms if result.rent else ()
     return (*rented, *((*result.own.upfront, *result.own.monthly) if result.own else ()))
 
 
 def _priced_on(day: str, terms: Iterable[MoneyTerm]) -> str:
-    """Return what has a figure of this day, such as `electricity, `; nothing where none of the terms has."""
+    """Return the first term with a figure of this day, such as `electricity, `; empty if there is none."""
     name = next((term.name for term in terms if any(symbol.date == day for symbol in term.symbols)), None)
-    return "" if name is None else f"{TITLES.get(name, name).lower()}, "
+    return "" if name is None else f"{COST_TERM_TITLES.get(name, name).lower()}, "
 
 
 def result_sentences(result: CostResult, card: str, today: date) -> tuple[str, ...]:
-    """Return everything that is said at the top: the answer, what would change it, and the dates; else why not."""
+    """Return the headline sentences: the decision, what would change it, and the dates; or why there is none."""
     answer = result.answer
     if answer is None:
         return tuple(map(fmt.sentence, result.notes))
@@ -101,56 +104,56 @@ def result_sentences(result: CostResult, card: str, today: date) -> tuple[str, .
 
 
 def rent_sentence(rent: RentCost) -> str:
-    """Return what renting costs for a run or a month, for how long, and where; the currency where it is no dollar."""
+    """Return the cost of renting for a run or a month, with duration, provider, and currency if it is not USD."""
     price = fmt.money(rent.usd)
-    region = rent.region or "region not stated"
+    region = rent.region or "unknown region"
     machines = fmt.plural(rent.instances, "machine") if rent.instances > 1 else ""
     billed = f"billed in {rent.billed_currency}" if rent.billed_currency not in ("USD", None) else ""
     how = ", ".join(part for part in (MODE_WORDS[rent.mode], machines, billed) if part)
-    ends = range_words(rent)
+    ends = amount_range(rent)
     spread = f" ({ends})" if ends else ""
     return (
         f"Rented at {rent.provider} ({region}), {how}: {price}{spread} for {fmt.significant(rent.hours)} hours, "
-        f"{fmt.money(rent.usd_per_gpu_hour)} a GPU-hour of work."
+        f"{fmt.money(rent.usd_per_gpu_hour)} per GPU-hour of work."
     )
 
 
 def own_sentence(own: OwnCost, demand: Demand) -> str:
-    """Return what owning costs at the start, each month, and for a run or a month of use."""
+    """Return the cost of owning: upfront, monthly, the resale value, and per run or month of use."""
     period = "run" if demand.period == "run" else "month"
     return (
-        f"Owned: {fmt.money(own.upfront_usd)} at the start, {fmt.money(own.monthly_cash_usd)} a month, "
-        f"{fmt.money(own.resale_usd)} ({usd_range(own.low_resale_usd, own.high_resale_usd)}) back at the end: "
-        f"{fmt.money(own.usd_per_period)} a {period}, {fmt.money(own.usd_per_gpu_hour)} a GPU-hour of work."
+        f"Owned: {fmt.money(own.upfront_usd)} upfront, {fmt.money(own.monthly_cash_usd)} per month, "
+        f"{fmt.money(own.resale_usd)} ({usd_range(own.low_resale_usd, own.high_resale_usd)}) resale value: "
+        f"{fmt.money(own.usd_per_period)} per {period}, {fmt.money(own.usd_per_gpu_hour)} per GPU-hour of work."
     )
 
 
 def money_phrase(estimate: CostEstimate | None) -> str:
-    """Return the cheapest way in a few words, for the plan bar: `$14.20 a run`, `$910 a month`."""
+    """Return the cost of the cheaper alternative, for the plan bar: `$14.20 per run`, `$910 per month, owned`."""
     if estimate is None or estimate.result.rent is None:
         return ""
     rent, own = estimate.result.rent, estimate.result.own
     buys = estimate.result.answer is not None and estimate.result.answer.decision == "buy"
     usd = own.usd_per_period if buys and own is not None else rent.usd
-    return f"{fmt.money(usd)} a {'run' if estimate.demand.period == 'run' else 'month'}{', owned' if buys else ''}"
+    return f"{fmt.money(usd)} per {'run' if estimate.demand.period == 'run' else 'month'}{', owned' if buys else ''}"
 
 
 def hours_phrase(estimate: CostEstimate | None) -> str:
-    """Return how long a run takes, for the plan bar: `6.10 h`; empty for what has no end."""
+    """Return the duration of a run, for the plan bar: `6.10 h`; empty for a job without an end."""
     if estimate is None or estimate.demand.period != "run":
         return ""
     return fmt.duration(estimate.demand.busy_hours * 3_600)
 
 
 def chance_sentence(simulation: Simulation) -> str:
-    """Return how sure the decision is over all draws, told of the way that is cheaper in most of them."""
+    """Return in how many Monte Carlo draws the more often cheaper alternative is cheaper, and its saving."""
     share, saving = simulation.owning_cheaper_fraction, simulation.saving_usd
     if share >= _HALF:
         way, middle, low, high = "Owning", saving.p50, saving.p10, saving.p90
     else:
         way, share, middle, low, high = "Renting", 1 - share, -saving.p50, -saving.p90, -saving.p10
     return (
-        f"{way} is cheaper in {fmt.percent(share)} of {simulation.draws:,} draws; it saves "
+        f"{way} is cheaper in {fmt.percent(share)} of {simulation.draws:,} Monte Carlo draws; it saves "
         f"{fmt.money(middle)} ({usd_range(low, high)})."
     )
 
@@ -160,46 +163,53 @@ def _flip(what: str, usd: float | None, *, under: bool, unit: str = "") -> str:
 
 
 def _card_price(own: OwnCost | None) -> float | None:
-    """Return what one card was taken to cost, where cards are bought one by one."""
+    """Return the assumed price of one card, if cards are bought one by one."""
     cards = next((term.usd for term in own.upfront if term.name == "cards"), None) if own else None
     return cards / own.count if cards and own else None
 
 
 def _within_reach(found: float | None, now: float | None) -> float | None:
-    """Return `found`, unless it is so many times more or less than `now` that it is of no use to know."""
+    """Return `found`, or None if it differs from `now` by so large a factor that it is not worth mentioning."""
     return None if found is None or (now and not 1 / _FAR_OFF < found / now < _FAR_OFF) else found
 
 
 def years_phrase(years: float) -> str:
-    """Return `1 year`, `2.5 years`."""
-    return f"{fmt.plain(years)} {'year' if years == 1 else 'years'}"
+    """Return `18 days`, `5.5 months`, `1 year`, `2.5 years`."""
+    if years < _DAYS_BELOW_YEARS:
+        value, unit = years * _DAYS_PER_YEAR, "day"
+    elif years < 1:
+        value, unit = years * _MONTHS_PER_YEAR, "month"
+    else:
+        value, unit = years, "year"
+    text = fmt.plain(value)
+    return f"{text} {unit}{'' if text == '1' else 's'}"
 
 
 def carbon_sentence(carbon: Footprint, region: str, period: str) -> str:
-    """Return the electricity of a run or month, with that of cooling, and the carbon that the grid there stands for."""
-    energy = f"{region}: {fmt.quantity(carbon.energy_kwh, 'kWh')} of electricity a {period}, cooling included"
+    """Return the electricity of a run or month, cooling included, and its carbon emissions on the region's grid."""
+    energy = f"{region}: {fmt.quantity(carbon.energy_kwh, 'kWh')} of electricity per {period}, cooling included"
     if carbon.carbon_kg is None or carbon.grams_per_kwh is None:
-        return f"{energy}; its carbon is not known."
+        return f"{energy}; its carbon emissions are not known."
     grams = carbon.grams_per_kwh
     dated = f", {grams.date}" if grams.date else ""
     return (
-        f"{energy}: {fmt.quantity(carbon.carbon_kg, 'kg')} of CO₂ at {fmt.quantity(grams.value, 'g')} a kWh "
+        f"{energy}: {fmt.quantity(carbon.carbon_kg, 'kg')} of CO₂ at {fmt.quantity(grams.value, 'g')} per kWh "
         f"({short_source(grams.source)}{dated})."
     )
 
 
 def hybrid_sentence(hybrid: Hybrid, years: float) -> str:
-    """Return how many groups of cards to own and what to rent for the peaks, beside renting and owning all of them."""
+    """Return how many groups of cards to own and to rent for the peaks, compared with renting or owning all of them."""
     best, most = hybrid.best, len(hybrid.mixes) - 1
     if best.owned == 0:
-        return f"Of the {fmt.plural(most, 'group')} that the peak takes, none is worth owning: rent while needed."
+        return f"Of the {fmt.plural(most, 'group')} needed at the peak, none is worth owning: rent them when needed."
     if best.owned == most:
-        every = "The group that the peak takes is" if most == 1 else f"All {most} groups that the peak takes are"
-        return f"{every} worth owning: nothing need be rented."
+        every = "The group needed at the peak is" if most == 1 else f"All {most} groups needed at the peak are"
+        return f"{every} worth owning: no need to rent."
     rented, owned = hybrid.mixes[0].usd, hybrid.mixes[-1].usd
     return (
-        f"Best of both: own {fmt.integer(best.owned)} of the {fmt.integer(most)} groups that the peak takes, which do "
-        f"{fmt.percent(best.owned_work_fraction)} of the work, and rent the rest while they are needed: "
-        f"{fmt.money(best.usd)} over {years_phrase(years)}, beside {fmt.money(rented)} for renting all in this way and "
-        f"{fmt.money(owned)} for owning all."
+        f"Best mix: own {fmt.integer(best.owned)} of the {fmt.integer(most)} groups needed at the peak, which do "
+        f"{fmt.percent(best.owned_work_fraction)} of the work, and rent the others when needed: "
+        f"{fmt.money(best.usd)} over {years_phrase(years)}, compared with {fmt.money(rented)} for renting all when "
+        f"needed and {fmt.money(owned)} for owning all."
     )

@@ -1,54 +1,54 @@
-"""How long it takes, as a sentence, with the parts of the time below."""
+"""Time estimates as sentences and as rows of their parts."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from planner.performance.result import Basis, Bound, TimeResult, TimeTerm, TimeTermName
 from planner.present import format as fmt
-from planner.present.format import put_in, symbol_value
+from planner.present.format import substitute_symbols, symbol_value
 from planner.present.memory.view import SymbolRow
-from planner.present.names import CERTAINTY_WORDS
+from planner.present.names import CERTAINTY_TITLES
 
 TIME_TITLES: Final[dict[TimeTermName, str]] = {
     "matrix_products": "Matrix products",
     "attention": "Attention",
-    "elementwise": "Element by element",
+    "elementwise": "Elementwise operations",
     "loss_head": "Logits and loss",
     "convolutions": "Convolutions",
-    "prefill": "Reading the prompt",
-    "weights_read": "Reading the weights",
-    "cache_read": "Reading the cache",
-    "decode_compute": "Computing the answer",
+    "prefill": "Prefill",
+    "weights_read": "Weight reads",
+    "cache_read": "KV cache reads",
+    "decode_compute": "Decode computation",
     "recomputation": "Recomputation",
-    "dequantisation": "Unpacking weights",
-    "host": "Host and launches",
+    "dequantisation": "Dequantization",
+    "host": "Host and kernel launches",
     "bubble": "Pipeline bubble",
-    "gradient_exchange": "Exchange of gradients",
-    "parameter_gathering": "Gathering parameters",
-    "tensor_exchange": "Exchange between tensor parts",
-    "context_exchange": "Exchange between context parts",
-    "expert_exchange": "Exchange between experts",
-    "pipeline_transfers": "Passing on between stages",
+    "gradient_exchange": "Gradient communication",
+    "parameter_gathering": "Parameter all-gather",
+    "tensor_exchange": "Tensor-parallel communication",
+    "context_exchange": "Context-parallel communication",
+    "expert_exchange": "Expert-parallel communication",
+    "pipeline_transfers": "Pipeline transfers",
     "optimizer": "Optimizer",
     "offload": "Offloading",
-    "input": "Waiting for data",
+    "input": "Data loading",
 }
-BOUND_WORDS: Final[dict[Bound, str]] = {
-    "compute": "what the cards compute",
+BOUND_TITLES: Final[dict[Bound, str]] = {
+    "compute": "the cards' arithmetic",
     "memory bandwidth": "the cards' memory bandwidth",
-    "communication": "what the cards exchange",
-    "host": "the host, which launches the work",
-    "input": "loading the data",
+    "communication": "communication between the cards",
+    "host": "kernel launches by the host",
+    "input": "data loading",
 }
-BASIS_WORDS: Final[dict[Basis, str]] = {
-    "measured": "by your measurement",
-    "same card": "from measurements on this card",
-    "family": "from measurements on cards of its family",
+BASIS_TITLES: Final[dict[Basis, str]] = {
+    "measured": "your measurement",
+    "same card": "measurements on this card",
+    "family": "measurements on cards of its family",
 }
 
 
 class TimeRow(NamedTuple):
-    """A part of the time, and what it shows when it is opened; `share` is of the whole time."""
+    """A term of the time with its formula; `share` is its fraction of the total time."""
 
     name: str
     title: str
@@ -64,8 +64,8 @@ class TimeRow(NamedTuple):
     source: str
 
 
-class TimeView(NamedTuple):
-    """Everything a tab or a terminal shows of an estimate of time; `reason` says why there is none."""
+class TimeEstimateView(NamedTuple):
+    """A time estimate ready for display; without a time, `reason` says why."""
 
     answer: str
     reason: str
@@ -73,23 +73,23 @@ class TimeView(NamedTuple):
     notes: tuple[str, ...]
 
 
-def time_view(time: TimeResult) -> TimeView:
-    """Return what to show of `time`."""
+def time_view(time: TimeResult) -> TimeEstimateView:
+    """Return the display of `time`."""
     if time.seconds is None:
-        return TimeView("", no_time(time), (), time.notes)
+        return TimeEstimateView("", unknown_time_sentence(time), (), time.notes)
     rows = tuple(_row(term, time.seconds) for term in _in_order(time))
-    return TimeView(time_answer(time), " ".join(_reasons(time)), rows, time.notes)
+    return TimeEstimateView(time_answer(time), " ".join(_reasons(time)), rows, time.notes)
 
 
-def no_time(time: TimeResult) -> str:
-    """Return why there is no time, as a sentence; empty where there is one."""
+def unknown_time_sentence(time: TimeResult) -> str:
+    """Return a sentence on why there is no time; empty if there is one."""
     reason = time.unsupported
-    return fmt.sentence(f"How long it takes is not known: {reason}") if reason else ""
+    return fmt.sentence(f"The time is not known: {reason}") if reason else ""
 
 
 def time_answer(time: TimeResult) -> str:
-    """Return the one sentence that says how long it takes."""
-    assert time.seconds is not None  # asked only where there is a time
+    """Return one sentence with the time of a step or a request, and the pace."""
+    assert time.seconds is not None  # callers check that there is a time
     whole = fmt.duration_with_range(time.seconds, time.low_seconds, time.high_seconds)
     if time.kind == "step":
         return f"One step takes {whole}{_pace(time, ': ')}."
@@ -97,26 +97,26 @@ def time_answer(time: TimeResult) -> str:
 
 
 def _request(time: TimeResult, whole: str) -> Iterator[str]:
-    """Yield how long a request takes, its first token and the further ones; without an answer it is its prompt."""
+    """Yield the time of a request, of its first token and of each further one; without an answer, of its prompt."""
     reads_only = time.first_token_seconds == time.seconds
-    yield f"Reading a prompt takes {whole}" if reads_only else f"A request takes {whole}"
+    yield f"Processing a prompt takes {whole}" if reads_only else f"A request takes {whole}"
     if time.first_token_seconds is not None and not reads_only:
         first = (time.first_token_seconds, time.low_first_token_seconds, time.high_first_token_seconds)
-        yield f"the first token comes after {fmt.duration_with_range(*first)}"
+        yield f"the first token arrives after {fmt.duration_with_range(*first)}"
     if time.output_token_seconds is not None:
         further = (time.output_token_seconds, time.low_output_token_seconds, time.high_output_token_seconds)
-        yield f"{'a token after it' if reads_only else 'each next one after'} {fmt.duration_with_range(*further)}"
+        yield f"{'a token after it' if reads_only else 'each further token takes'} {fmt.duration_with_range(*further)}"
 
 
 def pace_phrase(time: TimeResult | None) -> str:
-    """Return the pace in a few words, for the plan bar: `6,610 tokens/s`, `212 samples/s`; empty where not known."""
+    """Return the pace, for the plan bar: `6,610 tokens/s`, `212 samples/s`; empty if not known."""
     if time is None or time.seconds is None:
         return ""
     if time.tokens_per_second is not None:
         return f"{fmt.significant(time.tokens_per_second)} tokens/s"
     if time.samples_per_second is not None:
         return f"{fmt.significant(time.samples_per_second)} samples/s"
-    return f"{fmt.duration(time.seconds)} a {'step' if time.kind == 'step' else 'request'}"
+    return f"{fmt.duration(time.seconds)} per {'step' if time.kind == 'step' else 'request'}"
 
 
 def _pace(time: TimeResult, before: str) -> str:
@@ -131,11 +131,11 @@ def _pace(time: TimeResult, before: str) -> str:
 def _reasons(time: TimeResult) -> Iterator[str]:
     if time.bound is not None:
         token = time.token_bound or time.bound
-        after = "" if token == time.bound else f", each token after the prompt by {BOUND_WORDS[token]}"
-        yield f"It is bound by {BOUND_WORDS[time.bound]}{after}."
+        after = "" if token == time.bound else f", and each token after the prompt by {BOUND_TITLES[token]}"
+        yield f"It is limited by {BOUND_TITLES[time.bound]}{after}."
     if time.mfu_fraction is not None:
-        yield f"The model's operations take {fmt.percent(time.mfu_fraction)} of what the cards could do (MFU)."
-    yield f"Known {BASIS_WORDS[time.basis]}."
+        yield f"Model FLOPs utilization (MFU): {fmt.percent(time.mfu_fraction)}."
+    yield f"Based on {BASIS_TITLES[time.basis]}."
 
 
 def _in_order(time: TimeResult) -> list[TimeTerm]:
@@ -151,10 +151,10 @@ def _row(term: TimeTerm, whole: float) -> TimeRow:
         seconds=term.exposed_seconds,
         share=share,
         share_text=fmt.percent(share),
-        overlapped=f"{fmt.duration(term.overlapped_seconds)} beside other work" if term.overlapped_seconds else "",
+        overlapped=f"{fmt.duration(term.overlapped_seconds)} overlapped" if term.overlapped_seconds else "",
         how=term.formula,
-        numbers_put_in=put_in(term.formula, term.symbols),
-        certainty=CERTAINTY_WORDS[term.certainty],
+        numbers_put_in=substitute_symbols(term.formula, term.symbols),
+        certainty=CERTAINTY_TITLES[term.certainty],
         symbols=tuple(
             SymbolRow(symbol.name, symbol_value(symbol.value), symbol.meaning, symbol.origin) for symbol in term.symbols
         ),

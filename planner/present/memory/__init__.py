@@ -1,1 +1,1 @@
-"""Memory as people read it: the verdict, what takes the bytes, advice, and one estimate beside another."""
+"""Text and tables about memory: the verdict, the breakdown, advice, and comparisons of estimates."""

@@ -1,17 +1,17 @@
-"""What would help, ready to be shown: a row an advice."""
+"""Memory advice as table rows."""
 
 from typing import NamedTuple
 
 from planner.memory.result import MemoryResult
 from planner.plan.advice.advise import Advice
 from planner.present import format as fmt
-from planner.present.memory.verdict import in_need, verdict_words
+from planner.present.memory.verdict import in_need, verdict_text
 
-TRACED = "A trace has no formula to vary: trace the module again with other options."
+NO_TRACE_ADVICE = "No advice for a traced module: trace it again with other options."
 
 
 class AdviceRow(NamedTuple):
-    """An advice in words. `saves` is in GiB, empty where another card has to hold the same; `details` are sentences."""
+    """One piece of advice as text; `saves` is in GiB, empty if the advice is another card; `details` are sentences."""
 
     title: str
     saves: str
@@ -23,19 +23,19 @@ class AdviceRow(NamedTuple):
 
     @property
     def price(self) -> str:
-        """Return cost, risk and needs in a line: `about 1.33 × slower · small risk to quality · needs bitsandbytes`."""
+        """Return cost, risk and needs: `about 1.33 × slower · small risk to quality · needs bitsandbytes`."""
         cost = "costs no time" if self.cost == "none" else self.cost
         risk = "no risk to quality" if self.risk == "none" else f"{self.risk} risk to quality"
         return " · ".join((cost, risk, *((f"needs {self.needs}",) if self.needs else ())))
 
 
 def advice_title(memory: MemoryResult) -> str:
-    """Return the heading over the advice on a plan."""
+    """Return the heading of the advice on a plan."""
     return "What would help" if in_need(memory) else "What would save memory"
 
 
 def advice_row(advice: Advice) -> AdviceRow:
-    """Return what to show of `advice`."""
+    """Return the table row of `advice`."""
     other_card = any(setting.field == "gpu" for setting in advice.settings)
     return AdviceRow(
         title=fmt.capitalized(advice.name),
@@ -49,16 +49,16 @@ def advice_row(advice: Advice) -> AdviceRow:
 
 
 def no_advice(memory: MemoryResult, *, traced: bool) -> str:
-    """Return the sentence that stands where there is no advice."""
+    """Return the sentence for a plan without advice."""
     if traced:
-        return TRACED
-    return f"{advice_title(memory)}: nothing that is known of."
+        return NO_TRACE_ADVICE
+    return f"{advice_title(memory)}: no known option."
 
 
 def _then(advice: Advice) -> str:
     if advice.verdict is None:
         return "Not on this card" if advice.free_bytes is not None else f"Needs {fmt.size(advice.total_bytes)}"
-    return verdict_words(advice.verdict, advice.free_bytes or 0, advice.fit_probability)
+    return verdict_text(advice.verdict, advice.free_bytes or 0, advice.fit_probability)
 
 
 def _cost(advice: Advice) -> str:
@@ -70,5 +70,5 @@ def _cost(advice: Advice) -> str:
 def _details(advice: Advice) -> list[str]:
     said = [f"{step.name}: {step.sentence} Source: {step.source}." for step in advice.steps]
     if advice.keeps:
-        said.append(f"Stays as it is: {fmt.listing(advice.keeps)}.")
+        said.append(f"Unchanged: {fmt.listing(advice.keeps)}.")
     return said

@@ -1,4 +1,4 @@
-"""One plan beside another, and an estimate beside a trace: a sentence, what is asked differently, and a row a part."""
+"""Comparisons of two plans, and of an estimate with a trace: a sentence, the different settings, a row per part."""
 
 from typing import Final, Literal, NamedTuple
 
@@ -11,14 +11,14 @@ from planner.present import format as fmt
 from planner.present.memory.view import MemoryView
 from planner.present.names import PHASE_MOMENTS, PHASE_TITLES, TERM_TITLES
 from planner.present.plan.phrase import evaluation_view, plan_phrase
-from planner.present.plan.settings import setting_title, setting_words
+from planner.present.plan.settings import setting_text, setting_title
 
 RowKind = Literal["term", "total", "phase"]
 _NOT_THERE = "–"
 
 
 class VersusRow(NamedTuple):
-    """A term, the total or a phase; bytes are none where one has no such phase."""
+    """A term, the total or a phase of both plans; bytes are None if a plan does not have the phase."""
 
     kind: RowKind
     name: str
@@ -28,7 +28,7 @@ class VersusRow(NamedTuple):
 
     @property
     def difference_bytes(self) -> int | None:
-        """Return how much more the plan needs; none where one of them has no such phase."""
+        """Return how much more the plan needs than the other; None if one of them does not have the phase."""
         return None if self.bytes is None or self.other_bytes is None else self.bytes - self.other_bytes
 
     @property
@@ -38,7 +38,7 @@ class VersusRow(NamedTuple):
 
 
 class VersusView(NamedTuple):
-    """Everything that is shown of two plans; `settings` are sentences without a full stop."""
+    """A comparison of two plans ready for display; `settings` are sentences without a full stop."""
 
     sentence: str
     view: MemoryView
@@ -57,7 +57,7 @@ class VersusView(NamedTuple):
         return "\n\n".join("\n".join(block) for block in blocks if block)
 
     def csv_rows(self) -> tuple[tuple[str, ...], ...]:
-        """Return a header and a row a part, with exact bytes; what one of them does not have is left empty."""
+        """Return a header and one row per part with exact bytes, for export; missing values are empty."""
         header = ("kind", "name", "bytes", "other_bytes", "difference_bytes")
         amounts = ((row, (row.bytes, row.other_bytes, row.difference_bytes)) for row in self.rows)
         rows = ((row.kind, row.name, *("" if one is None else str(one) for one in three)) for row, three in amounts)
@@ -65,7 +65,7 @@ class VersusView(NamedTuple):
 
 
 def versus_view(evaluation: Evaluation, found: Versus, catalog: Catalog) -> VersusView:
-    """Return what to show of `evaluation` beside the other evaluation in `found`."""
+    """Return the display of `evaluation` compared with the other evaluation in `found`."""
     view, other = evaluation_view(evaluation, catalog), evaluation_view(found.other, catalog)
     comparable = view.supported and other.supported
     return VersusView(
@@ -81,10 +81,10 @@ def versus_view(evaluation: Evaluation, found: Versus, catalog: Catalog) -> Vers
 
 def _sentence(difference: int, view: MemoryView, other: MemoryView) -> str:
     if difference == 0:
-        return f"Both need {fmt.size(view.total_bytes)} of a card."
+        return f"Both need {fmt.size(view.total_bytes)} per card."
     side = "more" if difference > 0 else "less"
     return (
-        f"This plan needs {fmt.size(abs(difference))} {side} of a card than the other: "
+        f"This plan needs {fmt.size(abs(difference))} {side} per card than the other: "
         f"{fmt.size(view.total_bytes)} instead of {fmt.size(other.total_bytes)}, "
         f"{fmt.significant(view.total_bytes / other.total_bytes)} × as much."
     )
@@ -92,10 +92,10 @@ def _sentence(difference: int, view: MemoryView, other: MemoryView) -> str:
 
 def _settings(found: Versus, hardware: HardwareCatalog) -> tuple[str, ...]:
     if not found.settings:
-        return ("Nothing is asked differently",)
+        return ("The settings are the same",)
     return tuple(
-        f"{setting_title(one.field)}: {setting_words(one.field, one.value, hardware)} "
-        f"instead of {setting_words(one.field, one.other, hardware)}"
+        f"{setting_title(one.field)}: {setting_text(one.field, one.value, hardware)} "
+        f"instead of {setting_text(one.field, one.other, hardware)}"
         for one in found.settings
     )
 
@@ -109,7 +109,7 @@ def _rows(found: Versus, view: MemoryView, other: MemoryView) -> tuple[VersusRow
         *(VersusRow("term", term.name, TERM_TITLES[term.name], term.bytes, term.other_bytes) for term in terms),
         VersusRow("total", "total", "Total", view.total_bytes, other.total_bytes),
         *(
-            VersusRow("phase", phase.name, f"While: {PHASE_TITLES[phase.name].lower()}", phase.bytes, phase.other_bytes)
+            VersusRow("phase", phase.name, f"Phase: {PHASE_TITLES[phase.name].lower()}", phase.bytes, phase.other_bytes)
             for phase in sorted(found.phases, key=lambda one: phases.index(one.name))
         ),
     )
@@ -129,7 +129,7 @@ _PARTS: Final[tuple[tuple[str, tuple[TermName, ...]], ...]] = (
     ("Weights and adapters", ("weights", "master_weights", "adapters")),
     ("Gradients", ("gradients",)),
     ("Optimizer states", ("optimizer_states",)),
-    # Where the one ends and the other begins is a matter of words: a trace sees tensors, not their purpose.
+    # These are compared together, because a trace sees tensors but not their purpose.
     ("Activations, logits and temporaries", ("activations", "logits", "temporaries", "state")),
     ("KV cache", ("kv_cache",)),
     ("Buffers and inputs", ("buffers",)),
@@ -139,7 +139,7 @@ _PARTS: Final[tuple[tuple[str, tuple[TermName, ...]], ...]] = (
 
 
 class ComparisonRow(NamedTuple):
-    """One part of the peak, estimated and traced."""
+    """One part of the peak memory, estimated and traced."""
 
     title: str
     estimated_bytes: int
@@ -147,24 +147,24 @@ class ComparisonRow(NamedTuple):
 
     @property
     def difference_bytes(self) -> int:
-        """Return how much more was estimated than traced."""
+        """Return the estimated less the traced bytes."""
         return self.estimated_bytes - self.traced_bytes
 
     @property
     def difference_fraction(self) -> float | None:
-        """Return the difference as a part of what was traced; none where nothing was."""
+        """Return the difference relative to the traced bytes; None if nothing was traced."""
         return self.difference_bytes / self.traced_bytes if self.traced_bytes else None
 
 
 def compare(estimate: MemoryResult, traced: MemoryResult) -> tuple[ComparisonRow, ...]:
-    """Return the parts that either of them has at its peak, and the total as the last row."""
+    """Return the parts of the peak memory of both, and the total as the last row."""
     rows = (ComparisonRow(title, _sum(estimate, names), _sum(traced, names)) for title, names in _PARTS)
     present = tuple(row for row in rows if row.estimated_bytes or row.traced_bytes)
     return (*present, ComparisonRow("Total", estimate.total_bytes, traced.total_bytes))
 
 
 def comparison_sentence(estimate: MemoryResult, traced: MemoryResult) -> str:
-    """Return the one sentence that says how far the estimate is from the trace."""
+    """Return one sentence with the difference between the estimate and the trace."""
     total = compare(estimate, traced)[-1]
     sizes = f"estimated {fmt.size(total.estimated_bytes)}, traced {fmt.size(total.traced_bytes)}"
     if estimate.peak_phase != traced.peak_phase:

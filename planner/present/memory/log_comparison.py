@@ -1,4 +1,4 @@
-"""An estimate beside a log, ready to be shown: rows, a sentence, and text for the clipboard."""
+"""Comparison of an estimate with a log: rows, a sentence, and text for the clipboard."""
 
 from typing import Final, NamedTuple
 
@@ -11,23 +11,23 @@ ROW_TITLES: Final[dict[RowName, str]] = {
     "kv_cache": "KV cache",
     "state": "Recurrent state",
     "working": "Activations, logits, buffers",
-    "overhead": "Outside the tensors",
-    "sum": "Sum of these",
-    "pool": "Pool of the cache",
+    "overhead": "Non-tensor memory",
+    "sum": "Sum of the above",
+    "pool": "KV cache pool",
     "allocated": "Allocated by PyTorch",
     "reserved": "Reserved by PyTorch",
-    "process": "The process",
+    "process": "Whole process",
     "card": "Used on the card",
     "capacity": "Usable memory of the card",
     "card-total": "nvidia-smi's total",
-    "host": "Memory of the host",
+    "host": "Host memory",
 }
 _NOT_ESTIMATED: Final = "not estimated"
-_NO_REASON: Final = "No mechanism is known for this difference."
+_NO_REASON: Final = "The cause of this difference is not known."
 
 
 class LogRow(NamedTuple):
-    """A line of the comparison; texts are short, the exact bytes stand beside them."""
+    """A row of the comparison, with rounded texts and exact bytes."""
 
     name: RowName
     title: str
@@ -42,7 +42,7 @@ class LogRow(NamedTuple):
 
 
 class LogView(NamedTuple):
-    """Everything that is shown of a comparison."""
+    """A comparison with a log ready for display."""
 
     sentence: str
     subject: str
@@ -59,7 +59,7 @@ class LogView(NamedTuple):
         return "\n\n".join("\n".join(block) for block in blocks if block)
 
     def csv_rows(self) -> tuple[dict[str, object], ...]:
-        """Return one row a line with exact bytes, for an export."""
+        """Return the rows with exact bytes, for export."""
         return tuple(
             {
                 "row": row.name,
@@ -73,7 +73,7 @@ class LogView(NamedTuple):
 
 
 def log_view(comparison: Comparison) -> LogView:
-    """Return what to show of `comparison`."""
+    """Return the display of `comparison`."""
     return LogView(
         sentence=_sentence(comparison),
         subject=_subject(comparison),
@@ -114,12 +114,12 @@ def _share(difference: int, predicted: int | None) -> str:
 
 
 def _sentence(comparison: Comparison) -> str:
-    """Return the sentence on the widest figure that both sides have, one that is known from both sides if there is."""
+    """Return a sentence on the most comprehensive figure that both have, preferably an exactly measured one."""
     widest: tuple[RowName, ...] = ("process", "reserved", "allocated", "sum", "card", "weights")
     rows = [row for name in widest if (row := comparison.row(name)) and row.difference_bytes is not None]
     row = next(iter(sorted(rows, key=lambda row: row.at_least)), None)
     if row is None or row.difference_bytes is None or not row.predicted_bytes:
-        return "The log and the estimate have no total in common."
+        return "The log has no total that can be compared with the estimate."
     sizes = f"estimated {fmt.size(row.predicted_bytes)}, measured {'at least ' if row.at_least else ''}"
     sizes += fmt.size(row.actual_bytes)
     what = "" if row.name == "sum" else f" ({ROW_TITLES[row.name][:1].lower()}{ROW_TITLES[row.name][1:]})"
@@ -127,7 +127,7 @@ def _sentence(comparison: Comparison) -> str:
     if row.agrees or row.difference_bytes == 0:
         return f"The estimate agrees with the log{what}: {sizes}."
     side = "more" if row.difference_bytes > 0 else "less"
-    return f"The run took {fmt.precise_percent(share)} {side} than estimated{what}: {sizes}."
+    return f"The run used {fmt.precise_percent(share)} {side} memory than estimated{what}: {sizes}."
 
 
 def _subject(comparison: Comparison) -> str:
@@ -139,5 +139,5 @@ def _subject(comparison: Comparison) -> str:
     if reading.model is not None:
         parts.append(reading.model)
     return (
-        f"{', '.join(parts)}; {fmt.plural(len(reading.measured), 'amount')}. Differences are measured less estimated."
+        f"{', '.join(parts)}; {fmt.plural(len(reading.measured), 'amount')}. Differences are measured minus estimated."
     )

@@ -1,18 +1,18 @@
-"""The verdict in words, all of them here: in a few, as a sentence, as a cell of a table, and how sure it is."""
+"""Memory verdicts as text: short, as a sentence, as a table cell, and with their certainty."""
 
 from typing import Final
 
 from planner.memory.result import MemoryResult, Verdict
 from planner.present import format as fmt
-from planner.present.names import CERTAINTY_WORDS
+from planner.present.names import CERTAINTY_TITLES
 
 _ODDS: Final = ((1, 20), (1, 10), (1, 5), (1, 4), (1, 3), (1, 2), (2, 3), (3, 4), (4, 5), (9, 10), (19, 20))
 _ALMOST_ALL: Final = 0.985
-"""Nearer to all, or to none, than to 19 or 1 of 20."""
+"""Probability from which `_ODDS`, which ends at 19 in 20, is too coarse."""
 
 
-def odds(probability: float) -> str:
-    """Return a probability as people say it: `about 3 in 4`, `more than 98 in 100`."""
+def odds_text(probability: float) -> str:
+    """Return a probability in everyday terms: `about 3 in 4`, `more than 98 in 100`."""
     if probability >= _ALMOST_ALL:
         return "more than 98 in 100"
     if probability < 1 - _ALMOST_ALL:
@@ -22,9 +22,9 @@ def odds(probability: float) -> str:
 
 
 def certainty_sentences(memory: MemoryResult) -> str:
-    """Return how sure the bytes of the peak are, and the chance that the card has room for them.
+    """Return how many bytes of the peak are exact, measured and assumed, and the probability that they fit.
 
-    The chance is left out where it is not known, and of what is tight: there it stands in the answer itself.
+    The probability is left out if it is not known, or if the verdict is tight: then the answer itself contains it.
     """
     return " ".join(sentence for sentence in (_split(memory), _chance(memory)) if sentence)
 
@@ -32,86 +32,90 @@ def certainty_sentences(memory: MemoryResult) -> str:
 def _split(memory: MemoryResult) -> str:
     counted = memory.certain_bytes
     parts = (("exact", counted.exact), ("measured", counted.measured), ("assumed", counted.assumed))
-    said = ", ".join(f"{CERTAINTY_WORDS[how]} {fmt.size(size)}" for how, size in parts if size)
+    said = ", ".join(f"{CERTAINTY_TITLES[how]} {fmt.size(size)}" for how, size in parts if size)
     return f"{fmt.capitalized(said)}." if said else ""
 
 
 def _chance(memory: MemoryResult) -> str:
     chance = memory.fit_probability
-    return "" if chance is None or memory.verdict == "tight" else f"Chance that it fits: {odds(chance)}."
+    return "" if chance is None or memory.verdict == "tight" else f"Probability that it fits: {odds_text(chance)}."
 
 
 VERDICT_WORDS: Final[dict[Verdict, str]] = {"fits": "Fits", "tight": "Tight", "does-not-fit": "Does not fit"}
 NOT_SUPPORTED: Final = "Not supported"
-"""The verdict on what a card cannot run at all."""
+"""The verdict on a plan that the card cannot run at all."""
 _LEFT_OUT: Final = {
-    "tight": "the plan fits only just",
+    "tight": "the plan fits only tightly",
     "does-not-fit": "the plan does not fit",
     "not-supported": "the card cannot run it",
 }
-"""Why a card is left out of a choice, by its verdict."""
+"""Reasons to exclude a card, by its verdict."""
 _RANKS: Final[dict[Verdict, int]] = {"fits": 2, "tight": 1, "does-not-fit": 0}
 _NAMED: Final = 3
-"""The smallest cards that a sentence names; more of them make a list."""
+"""Most of the smallest cards that a sentence names."""
 
 
 def in_need(memory: MemoryResult) -> bool:
-    """Return whether something must change: it does not fit, only just, or cannot run."""
+    """Return whether the plan should be changed: it does not fit, fits only tightly, or cannot run."""
     return bool(memory.unsupported) or memory.verdict in ("tight", "does-not-fit")
 
 
 def verdict_phrase(memory: MemoryResult) -> str:
-    """Return the verdict in a few words, for the plan bar: `Fits, 6.10 GiB free`, `Tight, about 3 in 4`."""
+    """Return the verdict as a short phrase, for the plan bar: `Fits, 6.10 GiB free`, `Tight, about 3 in 4`."""
     if memory.unsupported:
         return NOT_SUPPORTED
     if memory.verdict is None or memory.free_bytes is None:
         return f"Needs {fmt.size(memory.total_bytes)}"
-    return verdict_words(memory.verdict, memory.free_bytes, memory.fit_probability)
+    return verdict_text(memory.verdict, memory.free_bytes, memory.fit_probability)
 
 
-def verdict_words(verdict: Verdict, free_bytes: int, probability: float | None) -> str:
-    """Return a verdict with what decides it: the chance where it is tight, else the bytes that are free or missing."""
+def verdict_text(verdict: Verdict, free_bytes: int, probability: float | None) -> str:
+    """Return a verdict with the probability that it fits if tight, else with the free or missing bytes."""
     if verdict == "tight" and probability is not None:
-        return f"{VERDICT_WORDS[verdict]}, {odds(probability)}"
-    return f"{VERDICT_WORDS[verdict]}, {margin_words(free_bytes)}"
+        return f"{VERDICT_WORDS[verdict]}, {odds_text(probability)}"
+    return f"{VERDICT_WORDS[verdict]}, {margin_text(free_bytes)}"
 
 
-def margin_words(free_bytes: int) -> str:
-    """Return what is left or missing: `6.10 GiB free`, `2.00 GiB too much`."""
+def margin_text(free_bytes: int) -> str:
+    """Return the free or missing bytes: `6.10 GiB free`, `2.00 GiB too much`."""
     return f"{fmt.size(abs(free_bytes))} {'free' if free_bytes >= 0 else 'too much'}"
 
 
 def verdict_rank(verdict: Verdict | None) -> int | None:
-    """Return what orders verdicts, the best highest; None where there is no verdict."""
+    """Return a verdict's rank for sorting, the best highest; None without a verdict."""
     return None if verdict is None else _RANKS[verdict]
 
 
 def verdict_cell(verdict: Verdict | None, unsupported: str) -> str:
-    """Return the verdict as a cell of a table; `unsupported` says why the hardware cannot run it, empty if it can."""
+    """Return the verdict as a table cell; `unsupported` says why the hardware cannot run the plan, empty if it can."""
     return VERDICT_WORDS[verdict] if verdict else NOT_SUPPORTED if unsupported else fmt.UNKNOWN
 
 
-def no_fit_sentence(where: str = "") -> str:
-    """Return that the plan does not fit, `where` being the words that follow."""
-    return fmt.sentence(f"{_LEFT_OUT['does-not-fit']}{where}")
+def no_fit_sentence() -> str:
+    """Return the sentence that the plan does not fit."""
+    return fmt.sentence(_LEFT_OUT["does-not-fit"])
 
 
-def left_out_words(reason: str) -> str:
-    """Return why something is left out of a choice: the words for a verdict, other reasons as they are."""
+def exclusion_text(reason: str) -> str:
+    """Return the reason for an exclusion: the text for a verdict, any other reason unchanged."""
     return _LEFT_OUT.get(reason, reason)
 
 
 def fitting_sentence(model: str, fitting: int, total: str, smallest: str = "") -> str:
-    """Return on how many of `total`, such as `43 systems`, the plan about `model` fits, and the smallest of those."""
+    """Return on how many of `total`, such as `43 systems`, the plan for `model` fits, and the smallest of those."""
     if not fitting:
         return f"{model} does not fit on any of {total} as planned."
     return f"{model} fits on {fitting} of {total} as planned. The smallest is {smallest}."
 
 
 def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tuple[str, ...] = ()) -> str:
-    """Return the one sentence that answers the question; `smallest` names cards that would do.
+    """Return one sentence with the verdict, or with the memory needed if there is no card.
 
-    `card` is the name of one of `count` equal cards, or the phrase for cards that differ.
+    Args:
+        memory: The estimate.
+        card: The name of the card, or the phrase for cards that differ.
+        count: The number of equal cards.
+        smallest: The names of the smallest cards that fit, to suggest if there is no card.
     """
     if card is not None and memory.unsupported:
         return f"{NOT_SUPPORTED} on {card}: {'; '.join(memory.unsupported)}."
@@ -119,47 +123,54 @@ def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smalle
         return _requirement(memory, card, smallest)
     kinds = {share.gpu for share in memory.per_gpu}
     where = f"{VERDICT_WORDS[memory.verdict]} on {card if len(kinds) > 1 else fmt.count_of(count, card)}"
-    which = f"the card with the {scarcest(memory)} " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
+    which = f"the card with the {scarcity_phrase(memory)} " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
     return f"{where}{_odds(memory)}: {which}{_needs(memory)} of {_capacity(memory)}{_rest(memory)}."
 
 
-def scarcest(memory: MemoryResult) -> str:
-    """Return what marks the card that is answered for among cards that differ: `least free`, `most missing`."""
+def scarcity_phrase(memory: MemoryResult) -> str:
+    """Return the property of the card with the least headroom among cards that differ: `least free`, `most missing`."""
     return "most missing" if (memory.free_bytes or 0) < 0 else "least free"
 
 
 def more_cards(memory: MemoryResult) -> tuple[str, ...]:
-    """Return a sentence on how many cards of this kind it would take, where one is not enough."""
-    # The networks of a pipeline that makes images take turns, and are not split.
+    """Return a note on how many cards of this kind the plan would need at least, if it does not fit."""
+    # The networks of a diffusion pipeline run one after the other, and are not split.
     if memory.verdict != "does-not-fit" or any(phase.name == "denoise" for phase in memory.phases):
         return ()
     if memory.at_least_cards is None:
-        return ("What cannot be split between cards is already more than one card of this kind holds.",)
+        return ("The part that cannot be split between cards already exceeds one card of this kind.",)
     cards = fmt.plural(memory.at_least_cards, "card")
-    return (f"Split evenly over cards of this kind, it would take at least {cards} (not estimated).",)
+    return (f"Split evenly over cards of this kind, it would need at least {cards} (a lower bound, not an estimate).",)
 
 
 def cannot_run(memory: MemoryResult) -> bool:
-    """Return whether the plan cannot run on its card, so that its time and its cost are of what is not to be had."""
+    """Return whether the plan cannot run on its card, so that its time and cost are hypothetical."""
     return memory.capacity_bytes is not None and (bool(memory.unsupported) or memory.verdict == "does-not-fit")
 
 
 def if_it_ran(memory: MemoryResult) -> tuple[str, ...]:
-    """Return a sentence on what time and cost are worth where the plan cannot run on its card."""
+    """Return a note that time and cost are hypothetical, if the plan cannot run on its card."""
     if not cannot_run(memory):
         return ()
-    return (f"The plan does not run on this card ({verdict_phrase(memory)}): this is what it would take if it did.",)
+    return (f"The plan does not run on this card ({verdict_phrase(memory)}); time and cost are hypothetical.",)
 
 
 def capacity_note(memory: MemoryResult) -> tuple[str, ...]:
-    """Return a sentence on how sure the card's usable memory is, where it is known."""
+    """Return a note on the card's usable memory, its range and its source, if it is known."""
     low, high = memory.capacity_low_bytes, memory.capacity_high_bytes
     if memory.capacity_bytes is None or low is None or high is None:
         return ()
     size, ends = fmt.size(memory.capacity_bytes), fmt.size_range(low, high)
     sure = "" if ends == size else f" ({ends})"
     source = f"; {memory.capacity_source}" if memory.capacity_source else ""
-    return (f"Usable memory of one card: {size}{sure}{source}",)
+    return (f"Usable memory per card: {size}{sure}{source}",)
+
+
+def host_note(memory: MemoryResult) -> tuple[str, ...]:
+    """Return a note on the host memory or disk space that the plan needs, if any."""
+    if memory.disk_bytes:
+        return (f"Offloaded: {fmt.size(memory.disk_bytes)} on NVMe. The host memory of its buffers is not known.",)
+    return (f"Host memory: {fmt.size(memory.host_bytes)}.",) if memory.host_bytes else ()
 
 
 def _needs(memory: MemoryResult) -> str:
@@ -167,7 +178,7 @@ def _needs(memory: MemoryResult) -> str:
 
 
 def _short(text: str, memory: MemoryResult) -> str:
-    """Leave out a unit that the total beside it has already named."""
+    """Leave out the unit of `text` if the total has the same."""
     number, _, unit = text.rpartition(fmt.THIN)
     return number if fmt.size(memory.total_bytes).endswith(f"{fmt.THIN}{unit}") else text
 
@@ -175,23 +186,23 @@ def _short(text: str, memory: MemoryResult) -> str:
 def _requirement(memory: MemoryResult, card: str | None, smallest: tuple[str, ...]) -> str:
     sentence = f"N{_needs(memory)[1:]}"
     if card is not None:
-        return f"{sentence}; how much of {card} a program can use is not known."
+        return f"{sentence}; the usable memory of {card} is not known."
     named = f" The smallest cards that fit: {fmt.listing(smallest[:_NAMED])}." if smallest else ""
     return f"{sentence}.{named}"
 
 
 def _capacity(memory: MemoryResult) -> str:
     other = memory.other_processes_bytes
-    held = f", of which other processes hold {fmt.size(other)}" if other else ""
+    held = f", {fmt.size(other)} of it used by other programs" if other else ""
     return f"{_short(fmt.size(memory.capacity_bytes), memory)} usable{held}"
 
 
 def _odds(memory: MemoryResult) -> str:
-    """Return the chance that it fits where that is the question."""
+    """Return the probability that it fits if the verdict is tight."""
     if memory.verdict != "tight" or memory.fit_probability is None:
         return ""
-    return f" with a chance of {odds(memory.fit_probability)}"
+    return f" with a probability of {odds_text(memory.fit_probability)}"
 
 
 def _rest(memory: MemoryResult) -> str:
-    return f", {margin_words(memory.free_bytes or 0)}"
+    return f", {margin_text(memory.free_bytes or 0)}"

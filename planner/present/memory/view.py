@@ -1,26 +1,25 @@
-"""The answer of the estimator, ready to be shown: a sentence, its reason, a bar, a breakdown and the phases.
+"""A memory result ready for display: a sentence, its reason, a bar, a breakdown and the phases.
 
-The rows are named tuples: they are made in a fifth of the time of dataclasses, and every start of the command line
-makes them.
+The rows are named tuples because their classes are created in a fifth of the time of dataclasses, at every start of
+the command line.
 """
 
 from typing import Final, Literal, NamedTuple
 
 from planner.memory.result import MemoryResult, Part, Phase, Symbol, Term, TermShare
 from planner.present import format as fmt
-from planner.present.format import put_in, symbol_value
-from planner.present.memory.verdict import capacity_note, certainty_sentences, memory_answer, more_cards
+from planner.present.format import substitute_symbols, symbol_value
+from planner.present.memory.verdict import capacity_note, certainty_sentences, host_note, memory_answer, more_cards
 from planner.present.names import (
-    CERTAINTY_WORDS,
+    CERTAINTY_TITLES,
     FREE,
     OTHER_PROCESSES,
     OVERFLOW,
     PHASE_MOMENTS,
     PHASE_TITLES,
     TERM_TITLES,
-    in_sentence,
+    term_in_sentence,
 )
-from planner.present.plan.engines import host_note
 from planner.present.plan.parallel import DeviceRow
 from planner.units import GIB
 
@@ -29,7 +28,7 @@ _ORDER: Final = tuple(TERM_TITLES)
 
 
 class Segment(NamedTuple):
-    """A piece of the bar from `start_bytes` on; `share` is its part of the bar's whole length."""
+    """A segment of the memory bar from `start_bytes` on; `share` is its fraction of the bar's length."""
 
     name: str
     title: str
@@ -45,7 +44,7 @@ class Segment(NamedTuple):
 
     @property
     def tooltip(self) -> str:
-        """Return the exact bytes."""
+        """Return the title with the exact bytes."""
         return f"{self.title}: {fmt.exact_bytes(self.bytes)}"
 
 
@@ -59,7 +58,7 @@ class SymbolRow(NamedTuple):
 
 
 class PartRow(NamedTuple):
-    """A named share of a term."""
+    """A named part of a term."""
 
     title: str
     text: str
@@ -70,7 +69,7 @@ class PartRow(NamedTuple):
 
 
 class TermRow(NamedTuple):
-    """A line of the breakdown, and what it shows when it is opened."""
+    """A row of the breakdown with its evidence: formula, numbers, symbols, source and parts."""
 
     name: str
     title: str
@@ -89,7 +88,7 @@ class TermRow(NamedTuple):
 
 
 class PhaseRow(NamedTuple):
-    """A moment of the run with the terms alive in it; `share` is relative to the peak."""
+    """A phase of the run with its live terms; `share` is relative to the peak."""
 
     name: str
     title: str
@@ -103,7 +102,7 @@ class PhaseRow(NamedTuple):
 
 
 class MemoryView(NamedTuple):
-    """Everything a tab or a terminal shows of a memory result."""
+    """A memory result ready for display in the window or a terminal."""
 
     answer: str
     reason: str
@@ -132,7 +131,7 @@ class MemoryView(NamedTuple):
         return "\n\n".join("\n".join(block) for block in blocks if block)
 
     def csv_rows(self) -> tuple[tuple[str, ...], ...]:
-        """Return a header and one row a term, with exact bytes, for an export."""
+        """Return a header and one row per term with exact bytes, for export."""
         header = ("term", "bytes", "gib", "share", "certainty", "formula", "numbers", "source")
         rows = (
             (
@@ -147,9 +146,9 @@ class MemoryView(NamedTuple):
 def memory_view(
     memory: MemoryResult, card: str | None = None, count: int = 1, smallest: tuple[str, ...] = ()
 ) -> MemoryView:
-    """Return what to show of `memory` on `count` cards named `card`; `smallest` names cards that would do.
+    """Return the display of `memory` on `count` cards named `card`; `smallest` names the smallest cards that fit.
 
-    What a card cannot run has an answer with the reason, and no numbers.
+    If the card cannot run the plan, the answer has the reason and there are no numbers.
     """
     supported = not memory.unsupported
     bar_bytes = max(memory.capacity_bytes or 0, memory.total_bytes + memory.other_processes_bytes)
@@ -184,9 +183,8 @@ def _reason(memory: MemoryResult) -> str:
         return ""
     biggest = max(memory.terms, key=lambda term: term.bytes)
     amount = f"{fmt.size(biggest.bytes)}, {fmt.percent(biggest.bytes / memory.total_bytes)}"
-    sentence = (
-        f"The peak is {PHASE_MOMENTS[memory.peak_phase]}; its biggest part: {in_sentence(biggest.name)} ({amount})."
-    )
+    largest = f"{term_in_sentence(biggest.name)} ({amount})"
+    sentence = f"The peak is {PHASE_MOMENTS[memory.peak_phase]}; its largest part: {largest}."
     why = memory.peak.explanation
     return f"{sentence} {fmt.sentence(why)}" if why else sentence
 
@@ -221,10 +219,10 @@ def _term_row(term: Term, total: int) -> TermRow:
         share=share,
         share_text=fmt.percent(share),
         how=_list_words(term.parts) if listed else term.formula,
-        certainty=CERTAINTY_WORDS[term.certainty],
+        certainty=CERTAINTY_TITLES[term.certainty],
         range_text=fmt.size_range(term.low_bytes, term.high_bytes),
         exact=fmt.exact_bytes(term.bytes),
-        numbers_put_in=put_in(term.formula, term.symbols),
+        numbers_put_in=substitute_symbols(term.formula, term.symbols),
         symbols=() if listed else tuple(_symbol_row(symbol) for symbol in term.symbols),
         source=term.source,
         parts=tuple(_part_row(part, term.symbols) for part in term.parts),
@@ -232,7 +230,7 @@ def _term_row(term: Term, total: int) -> TermRow:
 
 
 def _is_list(term: Term) -> bool:
-    """Return whether the symbols of `term` are just its parts, numbered: names say more than numbers."""
+    """Return whether the symbols of `term` are just its numbered parts, which are better shown by name."""
     named = [(symbol.value, symbol.meaning) for symbol in term.symbols]
     return bool(term.parts) and named == [(part.bytes, f"bytes: {part.name}") for part in term.parts]
 
@@ -247,7 +245,7 @@ def _part_row(part: Part, symbols: tuple[Symbol, ...]) -> PartRow:
         text=fmt.size(part.bytes),
         exact=fmt.exact_bytes(part.bytes),
         how=part.formula,
-        numbers_put_in=put_in(part.formula, symbols),
+        numbers_put_in=substitute_symbols(part.formula, symbols),
         source=part.source,
     )
 

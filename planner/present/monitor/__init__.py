@@ -1,1 +1,1 @@
-"""The cards of a machine as people read them: readings, verdicts with advice, faults, and recordings."""
+"""Text and tables about monitored cards: readings, diagnoses with advice, faults, and recordings."""

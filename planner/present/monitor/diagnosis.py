@@ -1,4 +1,4 @@
-"""A verdict on a card in words: what it is, what was seen against which threshold of whom, and what to try."""
+"""Diagnoses of cards as text: the verdict, the evidence with its thresholds and their sources, and the advice."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,45 +15,45 @@ from planner.present.monitor.events import lasting
 Tone = Literal["", "muted", "ok", "warn", "bad"]
 
 _TONES: Final[dict[Severity, Tone]] = {"error": "bad", "warning": "warn", "note": "muted", "good": "ok"}
-# What goes without saying.
+# Evidence that is too obvious to show.
 _UNSAID: Final = ("is_in_use",)
 _SILENT: Final = (Kind.TOO_EARLY, Kind.LOST, Kind.ASLEEP)
 _DERIVED: Final = {
-    "use_fraction": "Utilisation",
+    "use_fraction": "Utilization",
     "memory_full_fraction": "Memory in use",
-    "memory_left_bytes": "Memory left",
-    "memory_long_fraction": "Memory over ten minutes",
-    "memory_long_seconds": "Time that memory was watched",
-    "power_of_limit_fraction": "Power, of its limit",
-    "clock_of_most_fraction": "SM clock, of its highest",
-    "pcie_bytes_per_s": "PCIe, both ways",
-    "pcie_of_link_fraction": "PCIe, of what the link carries",
-    "media_fraction": "Encoder or decoder",
-    "starved_by_cpu": "Processor over 90 % while the card is under 10 %",
-    "starved_by_disk": "Waiting for disks over 50 % while the card is under 10 %",
-    "waiting_cores": "Cores that wait for disks",
-    "slowed_by_heat": "Slowed for heat",
-    "slowed_by_supply": "Slowed by the power supply",
-    "slowed_by_card": "Slowed by the card itself",
-    "held_by_power_limit": "Held by the power limit while it works",
-    "held_memory_bytes": "Memory that processes hold",
+    "memory_left_bytes": "Free memory",
+    "memory_long_fraction": "Memory in use over ten minutes",
+    "memory_long_seconds": "Observed time",
+    "power_of_limit_fraction": "Power relative to its limit",
+    "clock_of_most_fraction": "SM clock relative to its maximum",
+    "pcie_bytes_per_s": "PCIe traffic, both directions",
+    "pcie_of_link_fraction": "PCIe traffic relative to the link's bandwidth",
+    "media_fraction": "Encoder or decoder utilization",
+    "starved_by_cpu": "CPU over 90 % while the card is under 10 %",
+    "starved_by_disk": "I/O wait over 50 % while the card is under 10 %",
+    "waiting_cores": "Cores in I/O wait",
+    "slowed_by_heat": "Thermal throttling",
+    "slowed_by_supply": "Throttled by the power supply",
+    "slowed_by_card": "Throttled by the hardware",
+    "held_by_power_limit": "At the power limit under load",
+    "held_memory_bytes": "Memory used by processes",
     "busiest_process_cores": "Busiest process, in cores",
     "is_in_use": "Programs that use it",
-    "peer_distance": "Distance of histograms to the busiest card's",
+    "peer_distance": "Distance of its utilization histogram from the busiest card's",
     "peer_lag": "Behind the busiest card by",
 }
 _STATISTICS: Final = {
     "mean": "on average",
     "p5": "at the 5th percentile",
     "p25": "at the 25th percentile",
-    "median": "in the median",
+    "median": "as the median",
     "p95": "at the 95th percentile",
     "most": "at most",
     "last": "now",
     "share": "of the time",
     "lately": "of the last half minute",
-    "growth": "more, step by step",
-    "swings": "falls from over 70 to under 30 %",
+    "growth": "of steady growth",
+    "swings": "drops from over 70 to under 30 %",
 }
 _SIGNS: Final = {">=": "≥", "<=": "≤", ">": ">", "<": "<"}
 _SHARES: Final = (("_fraction", "_lag"), ("starved_", "slowed_", "held_by"))
@@ -70,7 +70,7 @@ _STANDINGS: Final[dict[Standing, str]] = {"done": "✓ done", "to-do": "to do", 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceRow:
-    """One thing that was seen: of which quantity, what, and the threshold that it met with whose that is, if any."""
+    """A piece of evidence: a quantity, its observed value, and the threshold that it met with its source, if any."""
 
     quantity: str
     seen: str
@@ -79,14 +79,14 @@ class EvidenceRow:
 
     @property
     def as_text(self) -> str:
-        """Return it as one line."""
+        """Return the evidence as one line."""
         line = f"{self.quantity}: {self.seen}"
         return f"{line} ({self.threshold}; {self.source})" if self.threshold else line
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The diagnosis of a card: in a few words, as a sentence, its tone, and all there is to say, whole and in parts."""
+    """A diagnosis ready for display: a title, a sentence, the tone, and the details as text and in parts."""
 
     title: str = ""
     sentence: str = ""
@@ -98,58 +98,58 @@ class Said:
 
 
 def said(verdict: Verdict) -> Said:
-    """Return a verdict as it stands on a card's line."""
+    """Return the display of a verdict."""
     title = fmt.capitalized(verdict.title)
     return Said(
         title,
-        sentence_of(verdict),
-        tone_of(verdict),
-        verdict_text(verdict),
+        verdict_sentence(verdict),
+        severity_tone(verdict),
+        verdict_details(verdict),
         lasting(max(0.0, verdict.at - verdict.since)),
         tuple(evidence_row(one) for one in verdict.evidence if one.metric not in _UNSAID),
         verdict.advice,
     )
 
 
-def tone_of(verdict: Verdict) -> Tone:
-    """Return in which tone a verdict is told."""
+def severity_tone(verdict: Verdict) -> Tone:
+    """Return the tone (color) of a verdict."""
     return _TONES[verdict.severity]
 
 
-def sentence_of(verdict: Verdict) -> str:
-    """Return a verdict as a sentence or two: what it is, what that means, and what else is wrong."""
+def verdict_sentence(verdict: Verdict) -> str:
+    """Return a verdict as sentences: its title, its meaning, and further problems."""
     also = fmt.listing(tuple(other.title for other in verdict.also))
     title = fmt.capitalized(verdict.title)
     return f"{title}. {verdict.sentence}" + (f" Also: {also}." if also else "")
 
 
-def verdict_text(verdict: Verdict) -> str:
-    """Return what was seen and what to try, a line each; the likeliest help comes first."""
+def verdict_details(verdict: Verdict) -> str:
+    """Return the evidence and the advice, one line each; the advice most likely to help comes first."""
     lines = [f"• {evidence_row(one).as_text}" for one in verdict.evidence if one.metric not in _UNSAID]
     if lines:
-        lines.insert(0, f"For {lasting(max(0.0, verdict.at - verdict.since))}; seen in the last minutes:")
+        lines.insert(0, f"For {lasting(max(0.0, verdict.at - verdict.since))}; observed in the last minutes:")
     if verdict.advice:
-        lines += ["", "What to try, the likeliest first:"] if lines else ["What to try, the likeliest first:"]
+        lines += ["", "What to try, most likely first:"] if lines else ["What to try, most likely first:"]
         lines += [f"{number}. {sentence}" for number, sentence in enumerate(verdict.advice, start=1)]
     return "\n".join(lines)
 
 
 def verdict_lines(verdicts: Mapping[str, Verdict], devices: tuple[Device, ...]) -> tuple[str, ...]:
-    """Return a line for each card on which there is something to say, and below it what is likeliest to help."""
+    """Return a line for each card with a notable verdict, followed by the advice most likely to help."""
     lines = []
     for device in devices:
         verdict = verdicts.get(device.uuid)
         if verdict is None or verdict.kind in _SILENT:
             continue
         name = f"card {device.index}" if device.mig_parent is None else f"instance {device.index}"
-        lines.append(f"{_SHELL_SIGNS[verdict.severity]} {name}: {sentence_of(verdict)}")
+        lines.append(f"{_SHELL_SIGNS[verdict.severity]} {name}: {verdict_sentence(verdict)}")
         if verdict.severity in ("error", "warning") and verdict.advice:
             lines.append(f"    {verdict.advice[0]}")
     return tuple(lines)
 
 
 def evidence_row(evidence: Evidence) -> EvidenceRow:
-    """Return one thing that was seen, what it was held against, and whose threshold that is."""
+    """Return the row of a piece of evidence, with its threshold and the threshold's source."""
     seen = _shown(evidence.metric, evidence.statistic, evidence.seen)
     title, seen = quantity_title(evidence.metric), f"{seen} {_STATISTICS[evidence.statistic]}"
     condition = evidence.condition
@@ -161,7 +161,7 @@ def evidence_row(evidence: Evidence) -> EvidenceRow:
 
 
 def quantity_title(name: str) -> str:
-    """Return what a quantity of a diagnosis is called."""
+    """Return the title of a quantity of a diagnosis."""
     if name in _DERIVED:
         return _DERIVED[name]
     return HOST_BY_NAME[name.removeprefix(HOST_PREFIX)].title if name.startswith(HOST_PREFIX) else BY_NAME[name].title
@@ -169,7 +169,7 @@ def quantity_title(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChecklistRow:
-    """One thing to do next: how it stands, what was seen, why and how."""
+    """One item of the optimization checklist: its state, the evidence, why and how."""
 
     title: str
     standing: str
@@ -180,7 +180,7 @@ class ChecklistRow:
 
 
 def checklist_rows(checked: tuple[Checked, ...]) -> tuple[ChecklistRow, ...]:
-    """Return the list of what to optimise next, in the order in which it is worth while."""
+    """Return the optimization checklist, the most worthwhile items first."""
     return tuple(
         ChecklistRow(
             title=one.item.title,
@@ -195,7 +195,7 @@ def checklist_rows(checked: tuple[Checked, ...]) -> tuple[ChecklistRow, ...]:
 
 
 def checklist_text(rows: tuple[ChecklistRow, ...]) -> str:
-    """Return the list as text: each item with how it stands, why, what was seen, how, and by which guide."""
+    """Return the checklist as text: each item with its state, why, the evidence, how, and the source."""
     return "\n\n".join("\n".join(_item_lines(number, row)) for number, row in enumerate(rows, start=1))
 
 

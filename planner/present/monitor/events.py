@@ -1,4 +1,4 @@
-"""Events, alerts and faults in words: what happened, or is wrong, to which card and since when."""
+"""Events, alerts and faults of cards as text."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,18 +16,18 @@ from planner.present.monitor.readings import fault_line
 
 _TITLES: Final = {
     EventKind.GAP: "no readings",
-    EventKind.ADDED: "found",
-    EventKind.LOST: "does not answer any more",
-    EventKind.RETURNED: "answers again",
-    EventKind.ASLEEP: "fell asleep",
+    EventKind.ADDED: "detected",
+    EventKind.LOST: "no longer responds",
+    EventKind.RETURNED: "responds again",
+    EventKind.ASLEEP: "went to sleep",
 }
 _REASONS: Final = {reason.name: reason.title for reason in CLOCK_REASONS}
-# A kind of verdict may have several titles, which differ in the reason after the colon.
+# Verdicts of one kind may have several titles, which differ only in the reason after the colon.
 _VERDICTS: Final = {rule.kind.value: rule.title.partition(":")[0] for rule in reversed(RULES)}
 
 
 def event_title(event: Event) -> str:
-    """Return what happened, without the card and the time."""
+    """Return the title of an event, without card and time."""
     kind, what, number = event.kind, event.what, event.number
     if kind is EventKind.XID:
         return f"Xid {number}"
@@ -47,7 +47,7 @@ def event_title(event: Event) -> str:
 
 
 def lasting(seconds: float) -> str:
-    """Return how long something took: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`."""
+    """Return a duration in hours, minutes and seconds: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`."""
     if seconds < 10:
         return fmt.quantity(seconds, "s")
     minutes, rest = divmod(round(seconds), 60)
@@ -60,7 +60,7 @@ def lasting(seconds: float) -> str:
 
 
 def alert_sentence(alert: Alert) -> str:
-    """Return what happened: `Card 0 RTX 4090 is at 91 °C`."""
+    """Return an alert as a sentence: `Card 0 RTX 4090 is at 91 °C`."""
     card = f"Card {alert.device.index} {alert.device.name.removeprefix('NVIDIA ')}"
     seen = alert.seen or 0.0
     if alert.process is not None:
@@ -80,7 +80,7 @@ _ORDER: tuple[Severity, ...] = ("error", "warning", "note")
 
 @dataclass(frozen=True, slots=True)
 class FaultView:
-    """One fault in words; `since` is a clock time with how long ago that is."""
+    """A fault ready for display; `since` is a time of day with the time elapsed."""
 
     title: str
     since: str
@@ -89,12 +89,12 @@ class FaultView:
 
     @property
     def as_text(self) -> str:
-        """Return it as a sentence or two."""
+        """Return the fault with its advice as one or two sentences."""
         return f"{self.title}, {self.since}. {self.advice}".strip()
 
 
 def fault_views(latest: Latest, now_wall_seconds: float) -> tuple[FaultView, ...]:
-    """Return what is wrong now, the worst first, and among equals the oldest."""
+    """Return the current faults, the most severe and oldest first."""
     found = sorted(latest.inventory.faults, key=lambda fault: (_ORDER.index(fault.about.severity), fault.since_seconds))
     return tuple(_view(fault, latest, now_wall_seconds) for fault in found)
 
@@ -111,7 +111,7 @@ def clock(wall_seconds: float) -> str:
 
 
 def elapsed(seconds: float) -> str:
-    """Return a span in its two largest units: `8 s`, `2 min 5 s`, `3 h 20 min`, `2 d 4 h`."""
+    """Return an elapsed time in its two largest units: `8 s`, `2 min 5 s`, `3 h 20 min`, `2 d 4 h`."""
     whole = int(seconds)
     for name, unit, smaller, part in (("d", 86_400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
         if whole >= unit:

@@ -1,4 +1,4 @@
-"""The cards of a machine at a glance: a sentence on all of them with what to try first, and each card as a line."""
+"""The monitor's overview: one sentence on all cards with the first advice, and one line per card."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from planner.monitor.readings.clock_reasons import slowing
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Reading
 from planner.present import format as fmt
-from planner.present.monitor.diagnosis import Tone, sentence_of, tone_of
-from planner.present.monitor.readings import CardRow, card_state, memory_text, power_text, why_missing
+from planner.present.monitor.diagnosis import Tone, severity_tone, verdict_sentence
+from planner.present.monitor.readings import CardReadings, card_state, memory_text, power_text, why_missing
 from planner.units import GIB
 
-# What asks nobody to do anything.
+# Verdicts that require no action.
 _QUIET: Final = frozenset({Kind.TOO_EARLY, Kind.UNKNOWN, Kind.ASLEEP, Kind.IDLE})
 _ATTENTION, _IMPROVABLE, _GOOD, _CALM = range(4)
 _CLAUSES: Final = {_ATTENTION: ("needs attention", "need attention"), _IMPROVABLE: ("could do more", "could do more")}
@@ -21,7 +21,7 @@ _CLAUSES: Final = {_ATTENTION: ("needs attention", "need attention"), _IMPROVABL
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """A sentence on all cards, what else is to be said of them, what to try first, and the card that is about.
+    """A sentence on all cards, further sentences, and the first advice; `uuid` is the card that it is about.
 
     Without a `uuid` there is no diagnosis to open.
     """
@@ -34,9 +34,9 @@ class Headline:
 
 
 def monitor_answer(verdicts: Mapping[str, Verdict], inventory: Inventory, *, is_released: bool) -> Headline:
-    """Return what is to be said first of a machine, also where no card is read, or none is found yet."""
+    """Return the headline of a machine, also if no card is read or found yet."""
     if is_released:
-        return Headline("The driver is released: nothing of the cards is read.")
+        return Headline("The driver is released; the cards are not being read.")
     if inventory.devices:
         return headline(verdicts, inventory.devices)
     if inventory.faults or inventory.driver_version:
@@ -45,17 +45,17 @@ def monitor_answer(verdicts: Mapping[str, Verdict], inventory: Inventory, *, is_
 
 
 def headline(verdicts: Mapping[str, Verdict], devices: Sequence[Device]) -> Headline:
-    """Return what is to be said first of `devices`, of which those without a verdict are left out."""
+    """Return the headline of `devices`; those without a verdict are ignored."""
     found = [(device, verdicts[device.uuid]) for device in devices if device.uuid in verdicts]
     if not found:
         return Headline("")
     worst, verdict = min(found, key=lambda pair: (_rank(pair[1]), pair[1].severity != "error"))
     kinds = {(one.kind, one.title) for _device, one in found}
     sentence, more = _alike(verdict, len(found)) if len(kinds) == 1 else _mixed(found, _rank(verdict))
-    # What to do about a card that is gone stands with the fault.
+    # The advice about a lost card is shown with its fault.
     is_to_do = _rank(verdict) in _CLAUSES and verdict.kind is not Kind.LOST
     advice = verdict.advice[0] if is_to_do and verdict.advice else ""
-    return Headline(sentence, more, advice, tone_of(verdict), worst.uuid)
+    return Headline(sentence, more, advice, severity_tone(verdict), worst.uuid)
 
 
 def _rank(verdict: Verdict) -> int:
@@ -67,15 +67,15 @@ def _rank(verdict: Verdict) -> int:
 
 
 def _alike(verdict: Verdict, cards: int) -> tuple[str, str]:
-    """Return what is true of one card, or of all."""
+    """Return the sentences for one card, or for several with the same verdict."""
     title = fmt.capitalized(verdict.title)
     if cards == 1:
-        return f"{title}.", sentence_of(verdict).removeprefix(f"{title}.").strip()
+        return f"{title}.", verdict_sentence(verdict).removeprefix(f"{title}.").strip()
     return f"{title} ({'both' if cards == 2 else f'all {fmt.integer(cards)}'} cards).", verdict.sentence
 
 
 def _mixed(found: Sequence[tuple[Device, Verdict]], rank: int) -> tuple[str, str]:
-    """Return what the worst of several cards suffer from, and what the others do."""
+    """Return a sentence on the cards with the most severe verdicts, and one on the others."""
     these = [pair for pair in found if _rank(pair[1]) == rank]
     others = [pair for pair in found if _rank(pair[1]) != rank]
     if rank not in _CLAUSES:
@@ -92,7 +92,7 @@ def _counted(found: Sequence[tuple[Device, Verdict]]) -> str:
 
 
 def _listed(found: Sequence[tuple[Device, Verdict]]) -> str:
-    """Return `idle (cards 5, 6), slowed by heat (card 3)`, the commonest first."""
+    """Return `idle (cards 5, 6), slowed by heat (card 3)`, the most common first."""
     cards: dict[str, list[Device]] = {}
     for device, verdict in found:
         cards.setdefault(verdict.title, []).append(device)
@@ -108,7 +108,7 @@ def _named(devices: Sequence[Device]) -> str:
 
 
 def _numbered(noun: str, numbers: Sequence[int]) -> str:
-    """Return a noun with its numbers, a run of three or more as `0 to 4`; empty without any."""
+    """Return a noun with its numbers, three or more consecutive ones as `0 to 4`; empty without any."""
     if not numbers:
         return ""
     return f"{noun}{'s' if len(numbers) > 1 else ''} {', '.join(_runs(numbers))}"
@@ -125,7 +125,7 @@ def _runs(numbers: Sequence[int]) -> list[str]:
 
 
 _SHOWN: Final = (
-    ("utilization_fraction", "Utilisation"),
+    ("utilization_fraction", "Utilization"),
     ("memory_used_bytes", "Memory"),
     ("power_watts", "Power"),
     ("temperature_celsius", "Temperature"),
@@ -135,7 +135,7 @@ _SHOWN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CardLine:
-    """What a card's line says; a missing share has no bar. `tooltip` says what is not known, and why."""
+    """The texts of a card's line; a share of None has no bar. `tooltip` lists the unknown readings with reasons."""
 
     uuid: str
     name: str
@@ -152,13 +152,13 @@ class CardLine:
 
     @property
     def spoken(self) -> str:
-        """Return the line as it is read out and copied."""
+        """Return the line as one text, for screen readers and the clipboard."""
         parts = (self.name, self.state, self.use, self.memory, self.power, self.temperature, self.clock)
         return ", ".join(part for part in parts if part)
 
 
-def card_line(row: CardRow) -> CardLine:
-    """Return what the line of a card says now."""
+def card_line(row: CardReadings) -> CardLine:
+    """Return the current line of a card."""
     use, used = row.value("utilization_fraction"), row.value("memory_used_bytes")
     total, is_running = row.device.fact("memory_total_bytes"), row.device.state == "running"
     return CardLine(
@@ -171,21 +171,21 @@ def card_line(row: CardRow) -> CardLine:
         power="" if row.value("power_watts") is None else f"{power_text(row)}{fmt.THIN}W",
         temperature=_rounded(row.value("temperature_celsius"), "°C"),
         clock=_rounded(row.value("sm_clock_mhz"), "MHz"),
-        state=card_state(row) or ("no readings yet" if used is None else "use not told"),
+        state=card_state(row) or ("no readings yet" if used is None else "utilization unknown"),
         tone=_tone(row),
         tooltip=_missing(row) if is_running else "",
     )
 
 
-def card_name(row: CardRow) -> str:
-    """Return a card's number and name without its maker's: `0  RTX 4090`; instances are indented."""
+def card_name(row: CardReadings) -> str:
+    """Return a card's number and its name without the vendor: `0  RTX 4090`; instances are indented."""
     device = row.device
     short = device.name.removeprefix("NVIDIA ").removeprefix("GeForce ")
     return f"{device.index}  {short}" if device.mig_parent is None else f"└ {device.index}  {short}"
 
 
-def exact_memory(row: CardRow) -> str:
-    """Return every byte of the memory that is used, for a tooltip."""
+def exact_memory(row: CardReadings) -> str:
+    """Return the exact bytes of used memory, for a tooltip."""
     used = row.value("memory_used_bytes")
     return fmt.exact_bytes(None if used is None else int(used))
 
@@ -198,7 +198,7 @@ def _rounded(value: float | None, unit: str) -> str:
     return "" if value is None else f"{fmt.integer(round(value))}{fmt.THIN}{unit}"
 
 
-def _tone(row: CardRow) -> Tone:
+def _tone(row: CardReadings) -> Tone:
     if row.device.state != "running":
         return "bad" if row.device.state == "lost" else "muted"
     use, bits = row.value("utilization_fraction"), row.value("clock_reasons")
@@ -207,7 +207,7 @@ def _tone(row: CardRow) -> Tone:
     return "" if use else "muted"
 
 
-def _missing(row: CardRow) -> str:
+def _missing(row: CardReadings) -> str:
     lines = [f"{title}: {why_missing(row.reading(name))}" for name, title in _SHOWN if row.value(name) is None]
     reserved = row.value("memory_reserved_bytes")
     if row.value("memory_used_bytes") is not None:

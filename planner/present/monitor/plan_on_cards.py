@@ -1,4 +1,4 @@
-"""The plan beside the cards of a machine: a sentence, and what to draw of it on which cards."""
+"""The plan compared with the cards of this machine: a sentence, and the expected values to plot for each card."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -16,13 +16,13 @@ from planner.plan.plan import Plan
 from planner.plan.solve import Solved
 from planner.present import format as fmt
 from planner.present.memory.solved import solved_words
-from planner.present.names import in_sentence
+from planner.present.names import term_in_sentence
 
 
 def measured_sentence(found: BesideMeasured) -> str:
     """Return `Predicted 17.2 GiB, measured 17.9 GiB: +4 %, mostly the device context and the allocator.`.
 
-    Where several processes compute on the card, it says which of them was measured.
+    If several processes compute on the card, it names the measured one.
     """
     expected = found.expected
     sizes = f"Predicted {fmt.size(expected.memory_bytes)}, measured {fmt.size(found.measured_bytes)}"
@@ -30,7 +30,7 @@ def measured_sentence(found: BesideMeasured) -> str:
 
 
 def fill_sentence(plan: Plan, solved: tuple[Solved, Solved] | None) -> str:
-    """Return by how much the batch can be raised: `The batch can go from 4 to 6, up to 8 tight.`; else why not."""
+    """Return how far the batch can be raised: `The batch can go from 4 to 6, up to 8 tight.`; or that it cannot."""
     if solved is None:
         return ""
     surely, barely = solved
@@ -58,63 +58,63 @@ def _difference(fraction: float) -> str:
 
 def _why(found: BesideMeasured) -> str:
     if found.reason == "before-peak":
-        return "; less than the estimate's range, so the peak may be yet to come"
+        return "; below the estimate's range, so the peak may not have been reached yet"
     if found.reason == "other-processes":
-        return "; more than the estimate's range, part of which other processes hold"
+        return "; above the estimate's range, in part because of other processes"
     if found.reason == "engine-fills-card":
-        return f"; {found.measured.engine} takes most of a card at its start, which this plan leaves out"
+        return f"; {found.measured.engine} reserves most of the card when it starts, which this plan does not include"
     likeliest = "" if found.likeliest is None else f", mostly {_term(found.likeliest)}"
     if found.reason == "more-than-expected":
-        return "; more than the estimate's range, so what runs may not be what was planned"
+        return "; above the estimate's range, so the running job may not be the planned one"
     return likeliest if abs(found.difference_fraction) >= 0.005 else ""
 
 
 def _term(name: TermName) -> str:
-    """Return a term's name within a sentence; the overhead's range is that of the context and of the allocator."""
+    """Return a term's name within a sentence; the overhead is named by its uncertain parts."""
     if name == "framework_overhead":
         return "the device context and the allocator"
-    return in_sentence(name)
+    return term_in_sentence(name)
 
 
 @dataclass(frozen=True, slots=True)
 class BesidePlan:
-    """What the plan says of the cards that it is for, by UUID; no cards where it is for others."""
+    """A sentence on the plan and its expected values by card UUID; empty if the plan is for other cards."""
 
     sentence: str = ""
     expected: Mapping[str, Expected] = field(default_factory=dict)
 
 
 class Offer(NamedTuple):
-    """A record of the catalog that cards of this machine can be, and how many of them there are."""
+    """A card of the catalog that this machine has, and how many of it."""
 
     gpu: Gpu
     cards: int
 
 
 Matches = Mapping[str, tuple[Gpu, ...]]
-"""What cards can be in the catalog, by UUID."""
+"""The matching cards of the catalog, by device UUID."""
 
 
 def matches_of(hardware: HardwareCatalog, devices: tuple[Device, ...]) -> Matches:
-    """Return what each card can be; to look a name up takes the better part of a millisecond."""
+    """Match each device with the catalog; callers keep the result, since each name takes almost a millisecond."""
     return {device.uuid: matching_gpus(hardware, device) for device in devices}
 
 
 def beside_plan(evaluation: Evaluation, matches: Matches, latest: Latest) -> BesidePlan:
-    """Return how the plan stands beside what is measured now."""
+    """Compare the plan with the current measurements."""
     devices = [device for device in latest.inventory.devices if device.state == "running"]
     if not devices or evaluation.gpu is None:
         return BesidePlan()
     suited = [device for device in devices if evaluation.gpu in matches.get(device.uuid, ())]
     if not suited:
-        return BesidePlan(f"The plan is for {evaluation.gpu.name}, which is none of the cards here.")
+        return BesidePlan(f"The plan is for {evaluation.gpu.name}, which is not in this machine.")
     used = suited[: max(1, evaluation.plan.count)]
     expected = expected_of(evaluation)
     return BesidePlan(_sentence(evaluation, _fullest(used, latest), latest), {device.uuid: expected for device in used})
 
 
 def offers(matches: Matches) -> tuple[Offer, ...]:
-    """Return what can be planned for on this machine: each kind of card once, and as many as there are."""
+    """Return the cards of this machine to plan for: one of each kind, and all of each kind."""
     gpus = {gpu.id: gpu for found in matches.values() for gpu in found}
     counts = Counter(gpu.id for found in matches.values() for gpu in found)
     several = (Offer(gpus[name], count) for name, count in counts.items() if count > 1)
@@ -130,6 +130,6 @@ def _sentence(evaluation: Evaluation, device: Device, latest: Latest) -> str:
     used = latest.reading(device.uuid, "memory_used_bytes").value
     if used is None or not any(process.kind != "graphics" for process in processes):
         predicted = fmt.size(evaluation.memory.total_bytes)
-        return f"The plan predicts {predicted} on card {device.index}; nothing computes there yet."
+        return f"The plan predicts {predicted} on card {device.index}; no process computes there yet."
     sentence = measured_sentence(beside(evaluation, measured_of(processes, used)))
     return f"Card {device.index}: {sentence[:1].lower()}{sentence[1:]}"

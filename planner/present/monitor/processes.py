@@ -1,4 +1,4 @@
-"""The processes of the cards as a table with everything that is known of them."""
+"""Processes on the cards as table rows."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -11,15 +11,15 @@ from planner.monitor.readings.sample import CardProcess
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.present.monitor.events import elapsed
-from planner.present.monitor.readings import NOT_TOLD, card_label, why_missing
+from planner.present.monitor.readings import NO_VALUE, card_label, why_missing
 from planner.units import GIB
 
-_HOST_UNKNOWN: Final = "this machine knows no process of that number"
+_HOST_UNKNOWN: Final = "this machine has no process with this id"
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessRow:
-    """One process on one card, as it was at a time since 1970."""
+    """One process on one card; `at_seconds` is the time of the reading since 1970."""
 
     process: CardProcess
     device: Device
@@ -27,7 +27,7 @@ class ProcessRow:
 
 
 def process_rows(latest: Latest) -> tuple[ProcessRow, ...]:
-    """Return the processes, card by card, the largest first."""
+    """Return the processes by card, the largest first."""
     devices = {device.uuid: device for device in latest.inventory.devices}
     order = {uuid: place for place, uuid in enumerate(devices)}
     known = (process for process in latest.processes if process.uuid in devices)
@@ -36,17 +36,17 @@ def process_rows(latest: Latest) -> tuple[ProcessRow, ...]:
 
 
 def process_command(row: ProcessRow) -> str:
-    """Return how a process was started, or why that is not known."""
+    """Return the command line of a process, or why it is not known."""
     host = row.process.host
     if not row.process.is_reliable:
-        return "(what the driver tells of it cannot be true)"
-    return "(not seen here)" if host is None else host.command or host.name
+        return "(implausible data from the driver)"
+    return "(not visible here)" if host is None else host.command or host.name
 
 
 PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
     words("card", "Card", lambda row: card_label(row.device)),
     Column("pid", "Process", lambda row: row.process.pid, lambda row: str(row.process.pid), align="right"),
-    words("user", "User", lambda row: row.process.host.user if row.process.host else None, unknown=NOT_TOLD),
+    words("user", "User", lambda row: row.process.host.user if row.process.host else None, unknown=NO_VALUE),
     words("kind", "Kind", lambda row: row.process.kind),
     numbers(
         "memory",
@@ -55,9 +55,9 @@ PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
         unit="GiB",
         per_unit=GIB,
         show=fmt.significant,
-        unknown=NOT_TOLD,
+        unknown=NO_VALUE,
     ),
-    numbers("sm", "SM", lambda row: row.process.sm_fraction.value, unit="%", per_unit=0.01, unknown=NOT_TOLD),
+    numbers("sm", "SM", lambda row: row.process.sm_fraction.value, unit="%", per_unit=0.01, unknown=NO_VALUE),
     numbers(
         "cpu",
         "CPU",
@@ -65,26 +65,26 @@ PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
         unit="%",
         per_unit=0.01,
         show=lambda value: f"{value:.0f}",
-        unknown=NOT_TOLD,
+        unknown=NO_VALUE,
     ),
     words("command", "Command", process_command),
 )
-"""What a table shows of processes."""
+"""Process columns of the command line."""
 
 
 def process_name(row: ProcessRow) -> str:
-    """Return what tells a process on a card from all others."""
+    """Return the unique name of a process on a card."""
     return f"{row.process.uuid} {row.process.pid} {row.process.kind}"
 
 
 def runtime_seconds(row: ProcessRow) -> float | None:
-    """Return how long a process has run, none where its start is not known."""
+    """Return how long a process has been running, or None if its start is not known."""
     host = row.process.host
     return None if host is None or row.at_seconds is None else max(0.0, row.at_seconds - host.started_seconds)
 
 
 def matching(rows: Sequence[ProcessRow], text: str, *, only_own: bool) -> Collection[str]:
-    """Return the names of the processes that hold every word of `text`; with `only_own` those of this user alone."""
+    """Return the names of the processes that match every word of `text`; with `only_own` only this user's."""
     sought = text.casefold().split()
     return {
         process_name(row)
@@ -110,14 +110,14 @@ def _measured(
         unit=unit,
         per_unit=per_unit,
         show=_gib if unit == "GiB" else lambda value: f"{value:.0f}",
-        unknown=NOT_TOLD,
+        unknown=NO_VALUE,
         width=8,
         tooltip=lambda row: why_missing(get(row)) or _exact(get(row), unit),
     )
 
 
 def _gib(size: float) -> str:
-    """Return a size in GiB that stands under others: at most three figures, and two places."""
+    """Return a size in GiB for a column: three significant figures, but at most two decimals."""
     return fmt.significant(size) if size >= 1 else f"{size:.2f}"
 
 
@@ -127,7 +127,7 @@ def _exact(reading: Reading, unit: str) -> str:
 
 def _runtime(row: ProcessRow) -> str:
     seconds = runtime_seconds(row)
-    return NOT_TOLD if seconds is None else elapsed(seconds)
+    return NO_VALUE if seconds is None else elapsed(seconds)
 
 
 _KNOWN: Final = {column.key: column for column in PROCESS_COLUMNS}
@@ -147,7 +147,7 @@ DETAILED_PROCESS_COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
         unit="GiB",
         per_unit=GIB,
         show=_gib,
-        unknown=NOT_TOLD,
+        unknown=NO_VALUE,
         width=8,
         tooltip=lambda row: fmt.exact_bytes(row.process.host.memory_bytes) if row.process.host else _HOST_UNKNOWN,
     ),
@@ -155,4 +155,4 @@ DETAILED_PROCESS_COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
     replace(_KNOWN["kind"], width=9),
     replace(_KNOWN["command"], width=30, tooltip=process_command),
 )
-"""What the window shows of processes."""
+"""Process columns of the window."""

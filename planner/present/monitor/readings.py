@@ -1,4 +1,4 @@
-"""Readings of the cards and of the machine in words, with what reading them costs; for the shell and the window."""
+"""Readings of cards and of the machine as text and table rows, and the cost of reading them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.units import GIB
 
-NOT_TOLD = "–"
-"""What stands in a narrow cell for a quantity that is not known; the reason is in the tooltip or the check-up."""
+NO_VALUE = "–"
+"""The text of a narrow cell without a value; the tooltip or the check-up has the reason."""
 
-_UNREAD: Final[Mapping[Cause | None, str]] = {Cause.NO_ANSWER: "no answer", Cause.RELEASED: "let go"}
+_UNREAD: Final[Mapping[Cause | None, str]] = {Cause.NO_ANSWER: "no answer", Cause.RELEASED: "released"}
 
 
 @dataclass(frozen=True, slots=True)
-class CardRow:
-    """One card with its latest readings."""
+class CardReadings:
+    """A card with its latest readings."""
 
     device: Device
     latest: Latest
@@ -38,18 +38,18 @@ class CardRow:
         return self.reading(name).value
 
 
-def card_rows(latest: Latest) -> tuple[CardRow, ...]:
-    """Return the cards, instances after their card."""
-    return tuple(CardRow(device, latest) for device in latest.inventory.devices)
+def card_rows(latest: Latest) -> tuple[CardReadings, ...]:
+    """Return a row for each card, instances after their card."""
+    return tuple(CardReadings(device, latest) for device in latest.inventory.devices)
 
 
 def card_label(device: Device) -> str:
-    """Return a card's number; of an instance its place on its card, indented."""
+    """Return a card's number, or an instance's number on its card, indented."""
     return str(device.index) if device.mig_parent is None else f" └ {device.index}"
 
 
-def card_state(row: CardRow) -> str:
-    """Return what a card does, in a word or two."""
+def card_state(row: CardReadings) -> str:
+    """Return a card's state: `busy`, `idle`, a reason for throttling, or why it is not known."""
     if row.device.state != "running":
         return row.device.state
     cause = row.reading("utilization_fraction").cause
@@ -65,27 +65,27 @@ def card_state(row: CardRow) -> str:
 
 
 def why_missing(reading: Reading) -> str:
-    """Return why a quantity is not known; empty where it is."""
+    """Return why a quantity is not known, or an empty text if it is."""
     return EXPLANATIONS[reading.cause] if reading.cause is not None else ""
 
 
-def memory_text(row: CardRow) -> str:
-    """Return memory used of memory there is: `17.4 / 24.0`, in GiB."""
+def memory_text(row: CardReadings) -> str:
+    """Return used and total memory in GiB: `17.4 / 24.0`."""
     used, total = row.value("memory_used_bytes"), row.device.fact("memory_total_bytes")
     if used is None and total is None:
-        return NOT_TOLD
-    return " / ".join(NOT_TOLD if value is None else fmt.significant(value / GIB) for value in (used, total))
+        return NO_VALUE
+    return " / ".join(NO_VALUE if value is None else fmt.significant(value / GIB) for value in (used, total))
 
 
-def power_text(row: CardRow) -> str:
-    """Return power and its limit: `312 / 350`, in watts."""
+def power_text(row: CardReadings) -> str:
+    """Return power and its limit in watts: `312 / 350`."""
     drawn, limit = row.value("power_watts"), row.value("power_limit_watts")
     if drawn is None:
-        return NOT_TOLD
+        return NO_VALUE
     return f"{drawn:.0f}" if limit is None else f"{drawn:.0f} / {limit:.0f}"
 
 
-def _measured(key: str, title: str, name: str, unit: str, per_unit: float = 1) -> Column[CardRow]:
+def _measured(key: str, title: str, name: str, unit: str, per_unit: float = 1) -> Column[CardReadings]:
     return numbers(
         key,
         title,
@@ -93,12 +93,12 @@ def _measured(key: str, title: str, name: str, unit: str, per_unit: float = 1) -
         unit=unit,
         per_unit=per_unit,
         show=lambda value: f"{value:.0f}",
-        unknown=NOT_TOLD,
+        unknown=NO_VALUE,
         tooltip=lambda row: why_missing(row.reading(name)),
     )
 
 
-CARD_COLUMNS: tuple[Column[CardRow], ...] = (
+CARD_COLUMNS: tuple[Column[CardReadings], ...] = (
     words("number", "Card", lambda row: card_label(row.device)),
     words("name", "Name", lambda row: row.device.name),
     _measured("utilization", "Use", "utilization_fraction", "%", 0.01),
@@ -108,19 +108,19 @@ CARD_COLUMNS: tuple[Column[CardRow], ...] = (
     _measured("temperature", "Temp.", "temperature_celsius", "°C"),
     _measured("clock", "SM clock", "sm_clock_mhz", "MHz"),
     _measured("fan", "Fan", "fan_fraction", "%", 0.01),
-    words("state", "State", card_state, unknown=NOT_TOLD),
+    words("state", "State", card_state, unknown=NO_VALUE),
 )
-"""What a table shows of cards."""
+"""Card columns of the command line."""
 
 
 def host_line(latest: Latest) -> str:
-    """Return what the machine does, as one line."""
+    """Return the machine's CPU, memory, disk and network use as one line."""
     values = {name: reading.value for name, reading in latest.host.items()}
     cpu, waiting = values.get("cpu_fraction"), values.get("io_wait_fraction")
     used, available = values.get("memory_used_bytes"), values.get("memory_available_bytes")
     parts = [
         "" if cpu is None else f"CPU {fmt.percent(cpu)}",
-        "" if not waiting or waiting < 0.005 else f"waiting for disks {fmt.percent(waiting)}",
+        "" if not waiting or waiting < 0.005 else f"I/O wait {fmt.percent(waiting)}",
         "" if used is None or available is None else f"RAM {fmt.size(int(used))} of {fmt.size(int(used + available))}",
         _traffic("disk", values.get("disk_read_bytes_per_s"), values.get("disk_write_bytes_per_s")),
         _traffic("network", values.get("network_receive_bytes_per_s"), values.get("network_transmit_bytes_per_s")),
@@ -129,7 +129,7 @@ def host_line(latest: Latest) -> str:
 
 
 def fault_line(fault: Fault, latest: Latest) -> str:
-    """Return what is wrong with which card, and what was seen."""
+    """Return a fault as one line, with its card and details."""
     names = {device.uuid: f"card {device.index}" for device in latest.inventory.devices}
     where = f"{names[fault.uuid]}: " if fault.uuid in names else ""
     detail = f" ({fault.detail})" if fault.detail else ""
@@ -137,7 +137,7 @@ def fault_line(fault: Fault, latest: Latest) -> str:
 
 
 def driver_line(latest: Latest) -> str:
-    """Return the driver's versions, as one line."""
+    """Return the driver and CUDA versions as one line."""
     inventory = latest.inventory
     if not inventory.driver_version:
         return "no driver"
@@ -152,28 +152,28 @@ def _traffic(name: str, first: float | None, second: float | None) -> str:
 
 
 def own_cost(cost: Cost | None, window_fraction: float | None) -> str:
-    """Return what watching costs: a look at all cards, the sampler's share of a core and memory, the window's share."""
+    """Return the cost of monitoring: the time of a reading, the sampler's CPU and memory, and the window's CPU."""
     parts = []
     if cost is not None:
-        parts.append(f"{fmt.significant(cost.sweep_seconds * 1e3, 2)}{fmt.THIN}ms a look")
+        parts.append(f"{fmt.significant(cost.sweep_seconds * 1e3, 2)}{fmt.THIN}ms per reading")
         memory = fmt.size(cost.memory_bytes)
         parts.append(f"sampler {fmt.precise_percent(cost.cpu_fraction)} of a core, {memory}")
     if window_fraction is not None:
         parts.append(f"window {fmt.precise_percent(window_fraction)}")
-    return f"costs {', '.join(parts)}" if parts else ""
+    return f"monitoring takes {', '.join(parts)}" if parts else ""
 
 
 _MARKS: Final = {"works": "✓", "partly": "!", "fails": "✗", "note": "·"}
 
 
 def check_lines(checks: Iterable[Check]) -> str:
-    """Return a line a check, and beneath what to do where something is to be done; what is alike is told once."""
+    """Return one line per check with advice below it; equal checks are combined."""
     alike = (list(group) for _, group in groupby(checks, key=lambda check: check[1:]))
     return "\n".join(map(_line, alike))
 
 
 def _line(alike: list[Check]) -> str:
     first, *others = alike
-    more = f" and {fmt.integer(len(others))} more like it" if others else ""
+    more = f" and {fmt.integer(len(others))} more" if others else ""
     advice = f"\n    {first.advice}" if first.advice else ""
     return f"{_MARKS[first.outcome]} {first.subject}{more}: {first.found}{advice}"

@@ -1,1 +1,1 @@
-"""Plans as people read them: a phrase for one, its settings, and where it was taken from."""
+"""Text about plans: a phrase, the settings, and the preset or file that a plan started from."""

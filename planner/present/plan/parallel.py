@@ -1,4 +1,4 @@
-"""How a workload is spread over cards, in a phrase and as a table of the cards."""
+"""Parallelism of a workload as a phrase, and its cards as table rows."""
 
 from typing import Final, NamedTuple
 
@@ -6,7 +6,7 @@ from planner.hardware.catalog import HardwareCatalog
 from planner.memory.result import DeviceShare, MemoryResult
 from planner.memory.software import sharder_of
 from planner.present import format as fmt
-from planner.present.memory.verdict import VERDICT_WORDS, scarcest
+from planner.present.memory.verdict import VERDICT_WORDS, scarcity_phrase
 from planner.workload.choices import Offload
 from planner.workload.workload import Training, Workload
 
@@ -25,7 +25,7 @@ _SHARED: Final = {
 
 
 class DeviceRow(NamedTuple):
-    """Cards that hold the same, as a row of a table; `scarcity` marks those that the answer is about."""
+    """A group of cards with the same share of the plan; `scarcity` marks the group that the verdict is about."""
 
     card: str
     layers: str
@@ -38,21 +38,21 @@ class DeviceRow(NamedTuple):
 
     @property
     def used_fraction(self) -> float | None:
-        """Return how full a card gets, where its usable memory is known."""
+        """Return the used fraction of a card's usable memory, or None if that is not known."""
         return self.share.total_bytes / self.share.capacity_bytes if self.share.capacity_bytes else None
 
 
 def sharing_phrase(workload: Workload) -> str:
-    """Return `FSDP, tensor 4, pipeline 2`; empty where every card holds everything, and just works on its own."""
+    """Return the parallelism, `FSDP, tensor 4, pipeline 2`; empty if each card holds the whole model."""
     return ", ".join(_sharing(workload))
 
 
 def sharing_summary(workload: Workload, count: int) -> str:
-    """Return how `count` cards work together: `FSDP over 8`, `tensor 4, pipeline 2 over 16`, or each on its own."""
+    """Return the parallelism over `count` cards: `FSDP over 8`, `DDP over 2`, or `independent replicas`."""
     phrase = sharing_phrase(workload)
     if phrase:
         return f"{phrase} over {fmt.integer(count)}"
-    return f"DDP over {fmt.integer(count)}" if isinstance(workload, Training) else "each on its own"
+    return f"DDP over {fmt.integer(count)}" if isinstance(workload, Training) else "independent replicas"
 
 
 def cards_phrase(workload: Workload, count: int, name: str | None, hardware: HardwareCatalog) -> str:
@@ -63,11 +63,11 @@ def cards_phrase(workload: Workload, count: int, name: str | None, hardware: Har
 
 
 def device_rows(memory: MemoryResult, hardware: HardwareCatalog) -> tuple[DeviceRow, ...]:
-    """Return a row for each group of cards that hold the same, or none where all of them do."""
+    """Return a row for each group of cards with the same share, or no rows if all have the same."""
     if len(memory.per_gpu) < 2:
         return ()
     return tuple(
-        _row(share, hardware, scarcest(memory) if place == memory.fullest else "")
+        _row(share, hardware, scarcity_phrase(memory) if place == memory.fullest else "")
         for place, share in enumerate(memory.per_gpu)
     )
 

@@ -1,4 +1,4 @@
-"""A plan and a request to trace in a phrase, and what the plan comes to as the view of its memory."""
+"""Plans and trace requests as phrases, and the memory view of a plan."""
 
 from itertools import islice
 
@@ -14,18 +14,18 @@ from planner.trace.request import Input, TensorInput, TraceRequest
 
 
 def request_phrase(request: TraceRequest) -> str:
-    """Return `training, AdamW, batch 8, bf16 autocast, checkpointing` or `inference, batch 1, 16 tokens answered`."""
+    """Return `training, AdamW, batch 8, bf16 autocast, checkpointing` or `inference, batch 1, 16 output tokens`."""
     return ", ".join((request.task, *_how(request), *_sizes(request), *_formats(request), *_spread(request)))
 
 
 def _how(request: TraceRequest) -> list[str]:
-    parts = [f"{request.step.rpartition(':')[2]} of one's own"] if request.step else []
+    parts = [f"custom step {request.step.rpartition(':')[2]}"] if request.step else []
     if request.task == "training" and not request.step:
         parts.append(request.optimizer)
     if request.lora is not None:
         parts.append(f"LoRA of rank {request.lora.rank}")
     if request.gradient_accumulation > 1:
-        parts.append(f"{fmt.integer(request.gradient_accumulation)} times accumulated")
+        parts.append(f"{fmt.integer(request.gradient_accumulation)} accumulation steps")
     if request.checkpointing != "none":
         parts.append("checkpointing" if request.checkpointing == "full" else "selective checkpointing")
     return parts
@@ -36,12 +36,12 @@ def _sizes(request: TraceRequest) -> list[str]:
     if request.sequence_length is not None:
         parts.append(f"{fmt.integer(request.sequence_length)} tokens")
     if request.decode_tokens:
-        parts.append(f"{fmt.plural(request.decode_tokens, 'token')} answered")
+        parts.append(fmt.plural(request.decode_tokens, "output token"))
     return parts
 
 
 def _shape(inputs: tuple[Input, ...]) -> list[str]:
-    """Return the shape of the first input that is a tensor: `8 × 3 × 224 × 224`."""
+    """Return the shape of the first tensor among the inputs: `8 × 3 × 224 × 224`."""
     shapes = (given.value.shape for given in inputs if isinstance(given.value, TensorInput) and given.value.shape)
     return [" × ".join(map(fmt.integer, shape)) for shape in islice(shapes, 1)]
 
@@ -65,7 +65,7 @@ def plan_phrase(evaluation: Evaluation, catalog: Catalog) -> str:
 
 
 def hardware_phrase(evaluation: Evaluation, catalog: Catalog) -> str:
-    """Return `8 × H100 SXM, FSDP`: the cards and how they share the work; empty where neither is said."""
+    """Return the cards and their parallelism, `8 × H100 SXM, FSDP`; empty without either."""
     plan = evaluation.plan
     name = evaluation.gpu.name if evaluation.gpu else None
     cards = cards_phrase(plan.workload, plan.count, name, catalog.hardware)
@@ -76,7 +76,7 @@ def hardware_phrase(evaluation: Evaluation, catalog: Catalog) -> str:
 
 
 def work_phrase(evaluation: Evaluation) -> str:
-    """Return how the model is run: `inference, 1 × 4,096 tokens, bf16` or `traced training, AdamW, batch 8`."""
+    """Return the workload: `inference, 1 × 4,096 tokens, bf16` or `traced training, AdamW, batch 8`."""
     if evaluation.traced is not None:
         return f"traced {request_phrase(evaluation.traced.request)}"
     corrected = ", corrected by a log" if counting(evaluation) else ""
@@ -84,7 +84,7 @@ def work_phrase(evaluation: Evaluation) -> str:
 
 
 def evaluation_view(evaluation: Evaluation, catalog: Catalog) -> MemoryView:
-    """Return what to show of the memory of a whole plan; what is easily overlooked stands first in the notes."""
+    """Return the memory view of a whole plan, with its warnings as the first notes."""
     smallest = tuple(catalog.hardware.gpu(gpu_id).name for gpu_id in evaluation.smallest_fits)
     name = evaluation.gpu.name if evaluation.gpu else None
     workload, hardware = evaluation.plan.workload, catalog.hardware

@@ -1,4 +1,4 @@
-"""The fields of a plan and their values in words: for forms, summaries and sentences on what differs or moved."""
+"""Titles and values of a plan's fields as text, for forms, summaries, and sentences on differences and adjustments."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -21,13 +21,13 @@ _OPEN: Final = "default"
 
 
 def setting_title(name: str) -> str:
-    """Return what a field of the plan or its workload is called: `Micro-batch size`."""
+    """Return the title of a field of the plan or its workload: `Micro-batch size`."""
     found = field_of(name)
     return found.title if found else _OF_PLAN.get(name, name)
 
 
-def setting_words(name: str, value: FieldValue, hardware: HardwareCatalog) -> str:
-    """Return the value of a field of the plan as it is read: `2,048`, `yes`, `AdamW`, `GeForce RTX 4090`."""
+def setting_text(name: str, value: FieldValue, hardware: HardwareCatalog) -> str:
+    """Return the value of a field of the plan as text: `2,048`, `yes`, `AdamW`, `GeForce RTX 4090`."""
     if name == "gpu":
         return _cards(value, hardware) if value else "none"
     if isinstance(value, bool):
@@ -38,14 +38,14 @@ def setting_words(name: str, value: FieldValue, hardware: HardwareCatalog) -> st
 
 
 def adjustments_sentence(adjustments: tuple[str, ...], workload: Workload) -> str:
-    """Return `Also changed: compute precision to BF16 autocast, optimizer step to default.`, empty without any."""
+    """Return `Also changed: compute precision to BF16 autocast, optimizer step to default.`; empty without any."""
     if not adjustments:
         return ""
     return f"Also changed: {', '.join(f'{_adjusted(name)} to {_new(name, workload)}' for name in adjustments)}."
 
 
 def value_words(field: WorkloadField | None, value: FieldValue, situation: Situation | None = None) -> str:
-    """Return a value of `field` in words; those of some choices depend on the rest of the workload."""
+    """Return a value of `field` as text; for some choices the text depends on the rest of the workload."""
     if field is not None and field.kind == "choice" and value in (choices := field.choices(situation)):
         return choices[value]
     if value is None or value in ("", ()):
@@ -60,17 +60,17 @@ def value_words(field: WorkloadField | None, value: FieldValue, situation: Situa
 
 
 def choices_in(field: WorkloadField, situation: Situation, value: FieldValue) -> Mapping[Any, str]:
-    """Return what can be chosen for `field` where it has `value`: what goes with the rest, and what it has already."""
+    """Return the choices offered for `field`: those compatible with the rest of the workload, and its own `value`."""
     read = reader(situation.used, count=situation.count, model=situation.architecture)
     known = field.choices(situation) or {stop: value_words(field, stop) for stop in field.option.stops}
     offered = {one: words for one, words in known.items() if is_offered(field.name, one, read, situation.used.task)}
-    usual = {None: default_words(field, read(field.name) if value is None else None, situation)}
+    usual = {None: default_text(field, read(field.name) if value is None else None, situation)}
     found = {**(usual if field.is_optional else {}), **offered}
     return found if value in found else {**found, value: value_words(field, value, situation)}
 
 
-def default_words(field: WorkloadField, used: FieldValue, situation: Situation) -> str:
-    """Return what leaving `field` open is called: `Default (NF4)`, with the value that is then `used`."""
+def default_text(field: WorkloadField, used: FieldValue, situation: Situation) -> str:
+    """Return the title of the default choice with the value that it stands for: `Default (NF4)`."""
     if used is None:
         return "Default"
     words, _, _ = value_words(field, used, situation).partition(" (")
@@ -78,14 +78,14 @@ def default_words(field: WorkloadField, used: FieldValue, situation: Situation) 
 
 
 def summary(fields: Iterable[WorkloadField], situation: Situation) -> str:
-    """Return what a folded section says of its fields: `BF16 autocast, weights in FP32`."""
+    """Return the summary of a collapsed section's fields: `BF16 autocast, weights in FP32`."""
     read = reader(situation.used)
     said = (_brief(field, read(field.name), situation) for field in fields)
     return ", ".join(words for words in said if words)
 
 
 def in_sentence(title: str) -> str:
-    """Return a title as it stands within a sentence: `micro-batch size`, `KV-cache precision`."""
+    """Return a title for use within a sentence: `micro-batch size`, `KV-cache precision`."""
     first, _, _ = title.partition(" ")
     return f"{title[:1].lower()}{title[1:]}" if first[1:].islower() else title
 
@@ -96,7 +96,7 @@ def sentence(text: str) -> str:
 
 
 def _brief(field: WorkloadField, value: FieldValue, situation: Situation) -> str:
-    """Return what is said of a field: choices and lists always, other values where they differ from the default."""
+    """Return a field's part of the summary: choices and lists always, other values only if not the default."""
     brief, title = field.option.brief, in_sentence(field.title)
     always = field.option.choices is not None or (brief and field.kind == "list")
     if value is None or (value == field.default and not always):

@@ -1,4 +1,4 @@
-"""Presets, and training files of other programs, in words: what a plan was taken from."""
+"""Presets and training files of other programs as text: the starting points of plans."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -7,14 +7,14 @@ from planner.present import format as fmt
 from planner.present.plan.settings import setting_title
 from planner.workload.recipes.recipe import NEUTRAL, Recipe
 
-if TYPE_CHECKING:  # a command that takes no preset does not load them
+if TYPE_CHECKING:  # presets are not loaded by commands without one
     from planner.plan.recipes.preset import Preset
 
 ANY_MODEL = "any model"
 
 
 def preset_detail(preset: "Preset", hardware: HardwareCatalog) -> str:
-    """Return `llama-65b · 1 × RTX A6000`: what it runs, and on which cards where it names some."""
+    """Return the model of a preset and its cards, if it names some: `llama-65b · 1 × RTX A6000`."""
     subject = preset.model.rpartition("/")[2] if preset.model else ANY_MODEL
     if preset.gpu is None:
         return subject
@@ -22,7 +22,7 @@ def preset_detail(preset: "Preset", hardware: HardwareCatalog) -> str:
 
 
 def preset_notes(preset: "Preset") -> tuple[str, ...]:
-    """Return sentences on what it is and where it differs from its sources, which follow the last one."""
+    """Return sentences on a preset and its differences from its sources; the last one introduces the sources."""
     return (f"{preset.title}: {preset.summary}", *preset.notes, f"Sources, read on {fmt.date(preset.as_of)}:")
 
 
@@ -30,14 +30,14 @@ _FEW: Final = 8
 
 
 def recipe_summary(recipe: Recipe, name: str) -> tuple[str, ...]:
-    """Return short sentences on what was read of the file `name`, assumed, not counted and ignored."""
+    """Return short sentences on the keys of the file `name` that were read, assumed, not counted and ignored."""
     read = tuple(dict.fromkeys(f"{entry.key} {entry.value}" for entry in recipe.read))
     assumed = tuple(dict.fromkeys(f"{entry.key} {entry.value}" for entry in recipe.assumed))
     missing = tuple(f"{entry.key} ({entry.reason})" for entry in recipe.not_estimated)
     others = len(recipe.ignored) - len(missing)
     sentences = (
         f"Read from {name} ({recipe.title}): {_some(read)}." if read else f"Nothing was read from {name}.",
-        f"Defaults of {recipe.title} that it leaves out: {_some(assumed)}." if assumed else "",
+        f"Defaults of {recipe.title}: {_some(assumed)}." if assumed else "",
         f"Not counted: {_some(missing)}." if missing else "",
         f"Ignored: {others:,} {'key' if others == 1 else 'keys'} without effect on memory." if others else "",
     )
@@ -45,11 +45,11 @@ def recipe_summary(recipe: Recipe, name: str) -> tuple[str, ...]:
 
 
 def recipe_details(recipe: Recipe, name: str) -> tuple[str, ...]:
-    """Return a line for every key of the file `name`: what it set, or why it set nothing."""
+    """Return a line for every key of the file `name`: the setting that it determined, or why it was ignored."""
     return (
         f"Read from {name} ({recipe.title}):",
         *(f"    {entry.key}: {entry.value} → {setting_title(entry.field)}" for entry in recipe.read),
-        *(("Defaults that it leaves out:",) if recipe.assumed else ()),
+        *(("Defaults:",) if recipe.assumed else ()),
         *(f"    {entry.key}: {entry.value} → {setting_title(entry.field)}" for entry in recipe.assumed),
         *(("Ignored:",) if recipe.ignored else ()),
         *(f"    {entry.key}: {entry.reason}" for entry in recipe.ignored if entry.reason != NEUTRAL),

@@ -1,16 +1,16 @@
-"""A workload in one phrase."""
+"""Workloads as phrases."""
 
 from typing import Final
 
 from planner.present import format as fmt
-from planner.present.plan.engines import engine_phrase, has_usual_cache
 from planner.workload.choices import Method
 from planner.workload.optimizers import OPTIMIZERS
+from planner.workload.software.registry import DEFAULT, SOFTWARE, serving
 from planner.workload.workload import Inference, Training, Workload
 
 OPTIMIZER_TITLES: Final = {name: kind.title for name, kind in OPTIMIZERS.items()}
 _DECODING: Final = (("decoded image by image", "vae_slicing"), ("decoded in tiles", "vae_tiling"))
-METHOD_TITLES: Final[dict[Method, str]] = {"full": "full training", "lora": "LoRA", "qlora": "QLoRA"}
+METHOD_TITLES: Final[dict[Method, str]] = {"full": "full fine-tuning", "lora": "LoRA", "qlora": "QLoRA"}
 
 
 def compute_phrase(compute: str) -> str:
@@ -19,7 +19,7 @@ def compute_phrase(compute: str) -> str:
 
 
 def workload_phrase(workload: Workload) -> str:
-    """Return `full training, AdamW, 4 × 2,048 tokens, bf16 autocast` or `inference, 1 × 4,096 tokens, bf16`."""
+    """Return `full fine-tuning, AdamW, 4 × 2,048 tokens, bf16 autocast` or `inference, 1 × 4,096 tokens, bf16`."""
     if isinstance(workload, Training):
         return ", ".join(_training(workload))
     return ", ".join(_inference(workload))
@@ -29,7 +29,7 @@ def _training(workload: Training) -> list[str]:
     tokens = _tokens(workload.micro_batch, workload.sequence_length)
     parts = [METHOD_TITLES[workload.method], OPTIMIZER_TITLES[workload.optimizer], tokens]
     if workload.gradient_accumulation > 1:
-        parts.append(f"{fmt.integer(workload.gradient_accumulation)} times accumulated")
+        parts.append(f"{fmt.integer(workload.gradient_accumulation)} accumulation steps")
     parts.append(compute_phrase(workload.compute))
     if workload.activation_checkpointing != "none":
         full = workload.activation_checkpointing == "full"
@@ -41,19 +41,19 @@ def _inference(workload: Inference) -> list[str]:
     if workload.diffusion.guidance is not None:
         return _images(workload)
     parts = [
-        engine_phrase(workload),
+        _software_phrase(workload),
         _tokens(workload.batch, workload.context_length),
         workload.weights or "weights as stored",
     ]
     if workload.images:
-        parts.append(f"{fmt.plural(workload.images, 'image')} in each prompt")
-    if not has_usual_cache(workload):
+        parts.append(f"{fmt.plural(workload.images, 'image')} per prompt")
+    if not _has_default_cache(workload):
         parts.append(f"KV cache in {workload.kv_cache}")
     return parts
 
 
 def _images(workload: Inference) -> list[str]:
-    """Return how a diffusion pipeline is run, whose settings are filled in."""
+    """Return the parts of the phrase of a diffusion pipeline."""
     width, height = workload.image_size or (0, 0)
     settings = workload.diffusion
     parts = [
@@ -62,7 +62,7 @@ def _images(workload: Inference) -> list[str]:
         workload.weights or workload.compute,
     ]
     parts += ["text encoders in " + settings.text_weights] if settings.text_weights not in (None, parts[-1]) else []
-    parts += [] if settings.guidance else ["one pass a step"]
+    parts += [] if settings.guidance else ["one pass per step"]
     parts += [f"{settings.offload} offload"] if settings.offload != "none" else []
     return parts + [what for what, on in _DECODING if getattr(settings, on)]
 
@@ -73,3 +73,15 @@ def _tokens(sequences: int, length: int | None) -> str:
         if length is None
         else f"{fmt.count_of(sequences, fmt.integer(length))} tokens"
     )
+
+
+def _software_phrase(workload: Inference) -> str:
+    """Return `inference`, with the software unless that is Hugging Face transformers: `inference in vLLM`."""
+    if workload.profile in (None, DEFAULT):
+        return "inference"
+    return f"inference in {SOFTWARE[workload.profile].title}"
+
+
+def _has_default_cache(workload: Inference) -> bool:
+    """Return whether the KV cache has the 16-bit format that the software uses by default."""
+    return workload.kv_cache == serving(workload.profile).cache_names.get("bf16", "bf16")

@@ -1,1 +1,1 @@
-"""Traces as people read them: the answer, the timeline, and a trace beside an estimate."""
+"""Text and tables about traces: the result and the timeline."""

@@ -1,6 +1,6 @@
-"""The answer of a trace, ready to be shown: sentences, what is alive at the peak, modules, differences.
+"""A trace ready for display: sentences, live tensors at the peak, modules, assumptions, and the timeline.
 
-What a trace has in common with the estimate, its verdict, terms and phases, is shown by `planner.present.memory.view`.
+Verdict, terms and phases, which a trace shares with an estimate, are in `planner.present.memory.view`.
 """
 
 import re
@@ -35,34 +35,34 @@ _OPERATOR: Final = re.compile(r"aten(?:::|\.)(?P<name>\w+)(?:\.\w+)?")
 
 
 def operator_name(operator: str) -> str:
-    """Return the name of one of PyTorch's own operators alone, `mm` for `aten.mm.default`, and others as they are."""
+    """Return the short name of an operator of PyTorch's own, `mm` for `aten.mm.default`, and any other unchanged."""
     match = _OPERATOR.fullmatch(operator)
     return match["name"] if match else operator
 
 
 def short_place(line: str) -> str:
-    """Return `net.py:42` for a source line with its whole path, on any system."""
+    """Return `net.py:42` for a source line with its full path, of any operating system."""
     return re.split(r"[/\\]", line)[-1]
 
 
 def phase_moment(phase: PhaseName, step: int) -> str:
-    """Return `in the forward pass of step 2`; recordings count steps and tokens from 0, people from 1."""
+    """Return `in the forward pass of step 2`, with `step` counted from 0."""
     if phase in ("load", "prefill"):
         return PHASE_MOMENTS[phase]
     return f"{PHASE_MOMENTS[phase]}{', at token' if phase == 'decode' else ' of step'} {fmt.integer(step + 1)}"
 
 
-def reached(operator: str, module: str, line: str) -> str:
-    """Return `mm in layers.3 (net.py:42)`, less what is not known."""
+def operation_place(operator: str, module: str, line: str) -> str:
+    """Return the place of an operation, `mm in layers.3 (net.py:42)`, without the parts that are not known."""
     by = " in ".join(part for part in (operator_name(operator), module) if part)
     return f"{by} ({short_place(line)})" if by and line else by or short_place(line)
 
 
-_WHOLE: Final = "(the whole)"
+_WHOLE: Final = "(whole model)"
 
 
 class AliveRow(NamedTuple):
-    """Allocations of one kind that are alive at the peak; `share` is their part of it."""
+    """Similar allocations that are alive at the peak; `share` is their fraction of it."""
 
     category: Category
     title: str
@@ -79,7 +79,7 @@ class AliveRow(NamedTuple):
 
 
 class ModuleRow(NamedTuple):
-    """A module with all inside it; `shares` are its bytes at the peak by category, `depth` is 0 for the whole."""
+    """A module including its submodules; `shares` are its bytes at the peak by category, `depth` is 0 for the root."""
 
     path: str
     title: str
@@ -97,7 +97,7 @@ class ModuleRow(NamedTuple):
 
 
 class DifferenceRow(NamedTuple):
-    """Something that was assumed, with what is in the result for it and the bounds of the truth."""
+    """An assumption of the trace, with the bytes counted for it and their bounds."""
 
     name: str
     explanation: str
@@ -108,7 +108,7 @@ class DifferenceRow(NamedTuple):
 
 
 class ReservationRow(NamedTuple):
-    """A figure with its title; `exact` is empty where the text is exact already."""
+    """A figure of the caching allocator; `exact` is empty if the text is exact already."""
 
     title: str
     text: str
@@ -116,7 +116,7 @@ class ReservationRow(NamedTuple):
 
 
 class TraceView(NamedTuple):
-    """Everything a tab or a terminal shows of a trace."""
+    """A trace ready for display in the window or a terminal."""
 
     memory: MemoryView
     subject: str
@@ -131,7 +131,7 @@ class TraceView(NamedTuple):
 def trace_view(
     result: TraceResult, card: str | None = None, count: int = 1, smallest: tuple[str, ...] = ()
 ) -> TraceView:
-    """Return what to show of `result` on `count` cards named `card`; `smallest` names cards that would do."""
+    """Return the display of `result` on `count` cards named `card`; `smallest` names the smallest cards that fit."""
     peak = result.peak_moment
     out_of_memory = result.reservation.out_of_memory
     return TraceView(
@@ -153,30 +153,30 @@ def subject(result: TraceResult, card: str | None = None, count: int = 1) -> str
         left = result.trainable_parameters
         trained = "all" if left == result.parameters else f"{fmt.parameters(left)} of them"
         counted = f"{counted}, {trained} trained"
-    work = () if result.flops is None else (f"{fmt.operations(result.flops)} a step",)
+    work = () if result.flops is None else (f"{fmt.operations(result.flops)} per step",)
     cards = () if card is None else (fmt.count_of(count, card),)
     return " · ".join((result.request.target.title, counted, *work, request_phrase(result.request), *cards))
 
 
 def notable_modules(rows: tuple[ModuleRow, ...], limit: int) -> tuple[ModuleRow, ...]:
-    """Return the whole, its children, and the largest below them, at most `limit`, in their own order."""
+    """Return the root, its children and the largest modules below them, at most `limit`, in their original order."""
     by_weight = sorted(rows, key=lambda row: (row.depth > 1, -row.bytes, -row.parameters))
     kept = set(by_weight[:limit])
     return tuple(row for row in rows if row in kept)
 
 
 def _runs_out(out: OutOfMemory) -> str:
-    who = reached(out.operator, out.module, "") or "an allocation"
+    who = operation_place(out.operator, out.module, "") or "an allocation"
     line = f" at {out.line}" if out.line else ""
     return (
-        f"PyTorch would run out of memory {phase_moment(out.phase, out.step)}: {who}{line} asks for "
+        f"PyTorch would run out of memory {phase_moment(out.phase, out.step)}: {who}{line} requests "
         f"{fmt.size(out.bytes)} while {fmt.size(out.allocated_bytes)} are allocated and "
         f"{fmt.size(out.reserved_bytes)} reserved."
     )
 
 
 def _without_differences(view: MemoryView, differences: tuple[Difference, ...]) -> MemoryView:
-    """Leave out the notes on what was assumed, which has its own rows here."""
+    """Leave out the notes on assumptions, which have their own rows here."""
     starts = tuple(f"{difference.name}: " for difference in differences)
     return view._replace(notes=tuple(note for note in view.notes if not note.startswith(starts)))
 
@@ -230,11 +230,11 @@ def _module_row(module: ModuleShare, total: int) -> ModuleRow:
 
 def _reservation_rows(reservation: Reservation, peak: PeakMoment) -> tuple[ReservationRow, ...]:
     return (
-        _size_row("Allocated at most", peak.bytes),
-        _size_row("Reserved at most", reservation.reserved_bytes),
-        ReservationRow("Fragmentation then", fmt.percent(reservation.fragmentation_fraction)),
-        _size_row("Largest free block then", reservation.largest_free_block_bytes),
-        ReservationRow("Segments then", fmt.integer(reservation.segments)),
+        _size_row("Peak allocated", peak.bytes),
+        _size_row("Peak reserved", reservation.reserved_bytes),
+        ReservationRow("Fragmentation at that peak", fmt.percent(reservation.fragmentation_fraction)),
+        _size_row("Largest free block at that peak", reservation.largest_free_block_bytes),
+        ReservationRow("Segments at that peak", fmt.integer(reservation.segments)),
         ReservationRow("Allocator settings", reservation.settings or "PyTorch's defaults"),
     )
 
@@ -262,11 +262,11 @@ def _traced_with(environment: Environment, request: TraceRequest, seconds: float
     used.append(f"Python {environment.python}")
     capability = f" of compute capability {request.compute_capability}" if request.compute_capability else ""
     device = "the CPU" if request.device == "cpu" else f"a CUDA device{capability}"
-    return f"Traced in {fmt.quantity(seconds, 's')} with {fmt.listing(tuple(used))}, as on {device}."
+    return f"Traced in {fmt.quantity(seconds, 's')} with {fmt.listing(tuple(used))}, assuming {device}."
 
 
 class TimelineSeries(NamedTuple):
-    """The live bytes of one category over the run, for a stacked plot; it looks like its `term`."""
+    """The live bytes of one category over the run, for a stacked plot; it has the color of its `term`."""
 
     category: Category
     title: str
@@ -275,7 +275,7 @@ class TimelineSeries(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """One point of the timeline, as it is told when it is pointed at."""
+    """One point of the timeline, described when the pointer is over it."""
 
     time: int
     bytes: int
@@ -288,13 +288,13 @@ class Moment(NamedTuple):
     @property
     def told(self) -> str:
         """Return `12.3 GiB in the forward pass of step 1: mm in layers.3 (net.py:42)`."""
-        where = reached(self.operator, self.module, self.line)
+        where = operation_place(self.operator, self.module, self.line)
         when = f"{self.text} {self.phase}".strip()
         return f"{when}: {where}" if where else when
 
 
 def timeline_series(timeline: Timeline) -> tuple[TimelineSeries, ...]:
-    """Return what to stack, what stays first and what comes and goes on top; empty categories are left out."""
+    """Return the non-empty categories to stack, long-lived ones at the bottom."""
     return tuple(
         TimelineSeries(series.category, CATEGORY_TITLES[series.category], TERM_OF[series.category], series.bytes)
         for series in sorted(timeline.series, key=lambda series: CATEGORIES.index(series.category))
@@ -303,7 +303,7 @@ def timeline_series(timeline: Timeline) -> tuple[TimelineSeries, ...]:
 
 
 def moment_at(timeline: Timeline, point: int) -> Moment:
-    """Return what is told about one point of the timeline, numbered from 0."""
+    """Return the point of the timeline at index `point`."""
     time = timeline.times[point]
     total = sum(series.bytes[point] for series in timeline.series)
     span = next((span for span in timeline.spans if span.start <= time < span.end), None)

@@ -116,10 +116,12 @@ def test_machines_are_counted_up_and_down_by_mouse_and_keyboard(page, tab, works
     QTest.keyClick(table, Qt.Key.Key_Plus)
     assert page.ids[2] == "systems:dgx-h100@3"
     assert cells(page, "Accelerators")[2] == "24 × H100 SXM5 80 GB"
-    assert cells(page, "Power")[2] == "30,600\u2009W, all of it"
+    assert cells(page, "Power")[2] == "30,600\u2009W, whole machine"
     QTest.keyClick(table, Qt.Key.Key_Minus)
     qtbot.waitUntil(lambda: not tab.tasks.busy)
-    assert page._notes.text().startswith("2 × DGX H100: the catalog does not say what joins the machines. The time is")
+    assert page._notes.text().startswith(
+        "2 × DGX H100: the catalog does not list the network between the machines. The time is"
+    )
     QTest.keyClick(table, Qt.Key.Key_Return)
     assert (workspace.plan.gpu, workspace.plan.count) == ("h100-sxm5-80gb", 16)
     assert workspace.undo_stack.undoText() == "cards of 2 × DGX H100"
@@ -150,9 +152,9 @@ def test_a_system_of_unknown_accelerators_is_not_planned_and_says_why(tab, qtbot
     tab.compare.add(("systems:dgx-station-v100@2", THREE[2]))
     tab.show_view("compare")
     qtbot.waitUntil(lambda: not tab.tasks.busy)
-    assert cells(tab.compare, "Fits")[0] == "not planned"
+    assert cells(tab.compare, "Fits")[0] == "not evaluated"
     assert cells(tab.compare, "Price")[0].startswith("$138,000 (list")
-    assert "2 × DGX Station (V100) is not planned: the catalog does not say" in tab.compare._notes.text()
+    assert "2 × DGX Station (V100) is not evaluated: the catalog does not say" in tab.compare._notes.text()
 
 
 def test_a_seventh_takes_the_place_of_the_first(page, workspace):

@@ -126,7 +126,7 @@ def test_a_dgx_a100_or_eight_h100_for_lora_on_70b(window, workspace, settled):
     pick(tab, "h100 sxm5 80")
     settled()
     assert tab.compare.ids == ("systems:dgx-a100-640gb", "accelerators:h100-sxm5-80gb")
-    monthly, by_work = cells(tab, "Rented"), cells(tab, "Rented, a million tokens")
+    monthly, by_work = cells(tab, "Rented"), cells(tab, "Rented, per million tokens")
     assert monthly[0].value < monthly[1].value
     assert by_work[1].is_best
     tab.compare.table.setCurrentIndex(tab.compare.table.compared.index(1, 2))

@@ -52,7 +52,7 @@ def button(widget, text):
 
 def test_the_answer_stands_above_its_evidence(tab: CostTab):
     assert re.match(r"(Renting|Owning) 1 × GeForce RTX 4090", tab.answer.sentence)
-    assert "Oldest price used: " in tab.answer.text
+    assert "Oldest price: " in tab.answer.text
     assert "One step takes" in tab.answer.text
     assert "draws; it saves" in tab.answer.text
     assert all(part.isVisible() for part in (tab.curve, tab.swings, tab.figures, tab.offers))
@@ -71,7 +71,7 @@ def test_the_sentence_says_where_its_prices_come_from_on_hover(tab: CostTab):
 
 def test_every_figure_of_both_ways_has_date_and_source_on_hover(tab: CostTab):
     rows = {row.title: row for row in tab.figures.summary.rows}
-    for title in ("A month", "A GPU-hour"):
+    for title in ("Per month", "Per GPU-hour"):
         for cell in rows[title].cells:
             assert re.search(r"\d{4}: ", cell.origin)
 
@@ -326,7 +326,7 @@ def test_a_measured_speed_takes_the_place_of_the_estimate(tab: CostTab, qtbot):
     assert (measured.value, measured.unit, measured.gpu, measured.count) == (900, "tokens/s", "rtx-4090", 1)
     assert tab.workspace.evaluation.time.basis == "measured"
     assert tab.workspace.evaluation.time.tokens_per_second == pytest.approx(900)
-    assert "by your measurement" in tab.answer.text
+    assert "your measurement" in tab.answer.text
     tab.workspace.undo_stack.undo()
     assert tab.workspace.plan.timing.measured is None
     assert edit.text() == ""
@@ -351,8 +351,8 @@ def test_a_service_says_what_to_own_and_what_to_rent_for_the_peaks(tab: CostTab)
 
 def test_electricity_and_carbon_stand_beside_the_cost(tab: CostTab):
     rows = {row.title: row for row in tab.figures.summary.rows}
-    assert "kWh a month" in rows["Electricity"].cells[1].text
-    assert "kg a month" in rows["Carbon"].cells[1].text
+    assert "kWh per month" in rows["Electricity"].cells[1].text
+    assert "kg per month" in rows["Carbon"].cells[1].text
     assert "PUE" in rows["Carbon"].cells[1].origin
 
 

@@ -17,7 +17,7 @@ def test_the_answer_says_how_sure_it_is(theme, qtbot):
     assert "Counted exactly " in spoken
     assert "Chance that it fits" not in spoken
     answer.set_view(memory_view(tight.evolve(verdict="fits", fit_probability=0.96), "RTX 4090"), "fits")
-    assert answer.accessibleName().endswith("Chance that it fits: about 19 in 20.")
+    assert answer.accessibleName().endswith("Probability that it fits: about 19 in 20.")
 
 
 def test_what_a_card_cannot_run_is_not_sure_or_unsure(theme, qtbot):

@@ -119,7 +119,7 @@ def test_cards_and_what_others_hold_are_part_of_the_plan(tab: MemoryTab, qtbot):
     plan = tab.workspace.plan
     assert (plan.count, plan.workload.other_processes_bytes, plan.gpu) == (4, 2 * GIB, "h100-sxm5-80gb")
     assert "4 × " in tab.answer.sentence
-    assert "Other processes 2.00" in tab.bar.accessibleDescription()
+    assert "Used by other programs 2.00" in tab.bar.accessibleDescription()
 
 
 def test_reset_is_one_step_and_copy_gives_the_whole_answer(tab: MemoryTab, qtbot):

@@ -145,7 +145,7 @@ def test_the_software_decides_what_is_shared_and_offloaded(sharing: MemoryTab):
 def test_inference_shares_matrices_and_layers(tab: MemoryTab):
     tab.workspace.apply("two", count=2)
     assert asked(tab) == {"tensor", "pipeline", "data", "offload"}
-    assert headings(tab)["Parallelism"] == "each on its own"
+    assert headings(tab)["Parallelism"] == "independent replicas"
     tab.controls.questions["inference"].field("profile").edited.emit("vllm")
     assert asked(tab) == {"tensor", "pipeline", "data"}
     answer(tab, "parallel.tensor", 2)

@@ -42,7 +42,7 @@ def test_the_model_bounds_the_longest_context(catalog):
     plan = Plan(model=SMALL, gpu="h200-sxm-141gb")
     longest = found(plan, catalog)["context_length"]
     assert longest.value == evaluate(plan, catalog).max_context
-    assert "all the model is made for" in longest.words
+    assert "the model's maximum" in longest.words
 
 
 def test_cards_are_counted_and_the_smallest_is_named(catalog):

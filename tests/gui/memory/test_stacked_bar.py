@@ -26,7 +26,7 @@ def test_screen_readers_get_every_number(bar):
     assert words.startswith("Needs 18.0 GiB (17.5 – 18.5 GiB) of 24.0 GiB usable: ")
     for part in ("Weights 16.0 GiB", "KV cache 1.00 GiB", "Framework overhead 1.00 GiB", "Free 4.00 GiB"):
         assert part in words
-    assert "Other processes 2.00 GiB" in words
+    assert "Used by other programs 2.00 GiB" in words
 
 
 def test_the_arrow_keys_read_out_one_piece_after_the_other(bar, qtbot):

@@ -302,7 +302,7 @@ def test_a_card_that_is_too_small_says_where_it_runs_out(traced, qtbot):
 
 def test_the_tables_are_chosen_copied_and_saved(traced, tmp_path):
     tables = traced.trace.tables
-    for number, start in enumerate(("Module\t", "Operator\t", "Allocated at most", "No assumptions were made")):
+    for number, start in enumerate(("Module\t", "Operator\t", "Peak allocated", "No assumptions were made")):
         tables.show_page(number)
         tables.copy()
         assert QGuiApplication.clipboard().text().startswith(start)

@@ -273,7 +273,7 @@ def test_what_a_recording_came_to_is_told_when_it_ends_and_has_a_price_once_one_
     tab.toolbar.record.click()
     wait(qtbot, lambda: isinstance(tab.controller.dialog, SummaryDialog))
     dialog = tab.controller.dialog
-    assert "Wh on the cards" in dialog.text
+    assert "Wh used by the cards" in dialog.text
     assert "$" not in dialog.text
     dialog.tariff.setValue(0.3)
     assert "at $0.30 a kWh" in dialog.text

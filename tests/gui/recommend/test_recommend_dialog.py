@@ -108,7 +108,7 @@ def test_limits_narrow_what_is_found(opened, qtbot):
 def test_a_limit_that_nothing_keeps_is_told_with_what_comes_closest(opened):
     dialog = opened(wish=FEW.evolve(budget_usd=0.01))
     assert dialog.nothing.isVisible()
-    assert "Nothing is within the limits. Closest: " in dialog.nothing.text()
+    assert "No option is within the limits. Closest: " in dialog.nothing.text()
     assert dialog.awards.texts == ()
 
 
